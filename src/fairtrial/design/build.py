@@ -1,0 +1,191 @@
+"""From a study to its conditions: rows by the design, constraints judged, ids given."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fairtrial import plugins
+from fairtrial.design.constraints import Judge
+from fairtrial.errors import Mistake, PluginError, StudyError
+from fairtrial.model.conditions import Condition, DesignRow, DesignTable
+from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.model.identity import canonical_json, condition_id
+from fairtrial.model.record import build
+from fairtrial.model.study import SeedPolicy, Study
+from fairtrial.protocols import Design
+
+
+def build_design(
+    study: Study, design_spec: DesignSpec | Mapping[str, Any] | None = None
+) -> list[Condition]:
+    """The study's conditions, in plan order: a function of the study and its seed alone.
+
+    A design of more than `design_spec.max_conditions` conditions is refused before any is made.
+    """
+    if design_spec is not None:
+        study = replace(study, design_spec=design_spec)
+    return conditions_of(study, design_table(study))
+
+
+def materialize_conditions(
+    factors: Sequence[Factor] | Study,
+    blocks: Sequence[Block] | None = None,
+    constraints: Sequence[Constraint] | None = None,
+    *,
+    seed: int | None = None,
+    randomize: bool = False,
+    counterbalance: bool = False,
+) -> list[Condition]:
+    """The full factorial of some factors and blocks, without the rest of a study."""
+    if isinstance(factors, Study):
+        study = factors
+    else:
+        study = Study(
+            study_id="conditions",
+            title="conditions",
+            factors=tuple(factors),
+            blocks=tuple(blocks or ()),
+            constraints=tuple(constraints or ()),
+        )
+    spec = replace(
+        study.design_spec,
+        kind="full_factorial",
+        options={},
+        randomize=randomize,
+        counterbalance=counterbalance,
+    )
+    return build_design(
+        replace(study, design_spec=spec, seed_policy=SeedPolicy(base_seed=seed or 0))
+    )
+
+
+def make_design(spec: DesignSpec, mistakes: list[Mistake] | None = None) -> Design | None:
+    """The design that a spec names, its options checked.
+
+    With `mistakes` what is wrong is appended there and None returned, else it is raised.
+    """
+    found: list[Mistake] = []
+    design: Design | None = None
+    try:
+        kind = plugins.load("designs", str(spec.kind))
+    except PluginError as error:
+        found.extend(mistake.under(("design_spec", "kind")) for mistake in error.mistakes)
+    else:
+        design = build(kind, spec.options, ("design_spec", "options"), found)
+    if found and mistakes is None:
+        raise StudyError(found)
+    if mistakes is not None:
+        mistakes.extend(found)
+    return None if found else design
+
+
+def design_table(study: Study) -> DesignTable:
+    """The design's rows, not yet made; refuses more than `max_conditions`."""
+    design = make_design(study.design_spec)
+    assert design is not None
+    table = design.table(study)
+    limit = study.design_spec.max_conditions
+    if table.size > limit:
+        raise StudyError(
+            Mistake(
+                ("design_spec",),
+                f"the design has {table.size:,} conditions, more than max_conditions ({limit:,})",
+                "use fewer levels, a fraction or a sample, or raise design_spec.max_conditions",
+            )
+        )
+    return table
+
+
+def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
+    """The rows of a table as conditions: judged, with ids, in their final order."""
+    judge = Judge(study.constraints, study.folder)
+    conditions = [_condition(study, row, judge) for row in table.rows]
+    _refuse_twins(conditions)
+    spec = study.design_spec
+    if spec.counterbalance and str(spec.kind) != "repeated_measures":
+        conditions = interleave(conditions)
+    if spec.randomize and not table.settled:
+        random.Random(study.seed_policy.base_seed).shuffle(conditions)
+    return conditions
+
+
+def interleave(conditions: Sequence[Condition]) -> list[Condition]:
+    """The 1st, 3rd, 5th, ... and then the others from the back: neighbours come apart."""
+    if len(conditions) < 3:
+        return list(conditions)
+    return [*conditions[::2], *reversed(conditions[1::2])]
+
+
+def _condition(study: Study, row: DesignRow, judge: Judge) -> Condition:
+    admissible, messages = judge(row.factors, row.blocks)
+    hashed_factors = row.factors
+    hashed_blocks = row.blocks
+    if row.written is not None:
+        hashed_factors = {name: row.written[name] for name in row.factors}
+        hashed_blocks = {name: row.written[name] for name in row.blocks}
+    metadata = {
+        **row.metadata,
+        "fingerprint": canonical_json({"factors": hashed_factors, "blocks": hashed_blocks}),
+        **_comparison(study.factors, row.factors),
+    }
+    return Condition(
+        condition_id=condition_id(hashed_factors, hashed_blocks, row.keyed),
+        factor_assignments=dict(row.factors),
+        block_assignments=dict(row.blocks),
+        metadata=metadata,
+        admissible=admissible,
+        constraint_messages=messages,
+    )
+
+
+def _comparison(factors: Sequence[Factor], assigned: Mapping[str, Any]) -> dict[str, Any]:
+    """Which levels are baselines, where the study marks them: reports compare against these."""
+    axes: dict[str, dict[str, Any]] = {}
+    for factor in factors:
+        for level in factor.levels:
+            marks = level.metadata
+            if level.value != assigned.get(factor.name) or not marks.keys() & {
+                "is_baseline",
+                "role",
+            }:
+                continue
+            is_baseline = bool(marks.get("is_baseline", marks.get("role") == "baseline"))
+            axes[factor.name] = {
+                "value": level.value,
+                "level_name": level.name,
+                "label": level.label,
+                "role": str(marks.get("role", "baseline" if is_baseline else "treatment")),
+                "is_baseline": is_baseline,
+            }
+            break
+    if not axes:
+        return {}
+    baselines = [name for name, axis in axes.items() if axis["is_baseline"]]
+    return {
+        "condition_label": " | ".join(str(axis["label"]) for axis in axes.values()),
+        "comparison_axes": axes,
+        "comparison_baseline": {
+            "is_baseline_condition": len(baselines) == len(axes),
+            "axes": baselines,
+        },
+    }
+
+
+def _refuse_twins(conditions: Sequence[Condition]) -> None:
+    seen: dict[str, Condition] = {}
+    for condition in conditions:
+        twin = seen.setdefault(condition.condition_id, condition)
+        if twin is condition:
+            continue
+        raise StudyError(
+            Mistake(
+                ("factors",),
+                f"two conditions get the id {condition.condition_id}: "
+                f"{canonical_json(twin.factor_assignments)} and "
+                f"{canonical_json(condition.factor_assignments)}",
+                "make them differ in a factor or a block",
+            )
+        )

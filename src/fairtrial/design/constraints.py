@@ -1,0 +1,286 @@
+"""Constraint expressions: a small safe language, and the judge that applies them to conditions.
+
+An expression is read once, by Python's own parser, into functions; whatever is not on the list
+below is refused there, before anything is evaluated::
+
+    x  factors["x"]  factors.x  blocks["b"]        a factor's or a block's value
+    1  2.5  "text"  True  None  [1, 2]  (1, 2)     literals
+    ==  !=  <  <=  >  >=  in  not in  is None      comparisons, chained ones too
+    and  or  not                                   with short-circuit
+    +  -  *  /  //  %                              on numbers; + also joins texts and lists
+    len  int  float  str  bool                     of one value
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairtrial.errors import Mistake, StudyError, did_you_mean
+from fairtrial.model.factors import Constraint, ConstraintSeverity
+from fairtrial.model.identity import canonical_json
+from fairtrial.model.record import describe
+from fairtrial.plugins import load_reference
+
+MAX_LENGTH = 2_000
+Scope = Mapping[str, Any]
+Evaluate = Callable[[Scope], Any]
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda left, right: left in right,
+    ast.NotIn: lambda left, right: left not in right,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+_ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+}
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "len": len,
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+}
+
+
+class Expression:
+    """A parsed expression; making one raises `StudyError` for anything outside the language."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names: set[str] = set()
+        """The factors and blocks it mentions."""
+        if len(text) > MAX_LENGTH:
+            raise self._refusal(f"is longer than {MAX_LENGTH} characters")
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+            self._evaluate = self._read(tree.body)
+        except SyntaxError as error:
+            at = f" (at character {error.offset})" if error.offset else ""
+            raise self._refusal(f"is not an expression: {error.msg}{at}") from None
+        except (RecursionError, MemoryError):
+            raise self._refusal("is nested too deeply") from None
+        except ValueError as error:
+            if isinstance(error, StudyError):
+                raise
+            raise self._refusal(f"can't be read: {error}") from None
+
+    def holds(self, factors: Scope, blocks: Scope) -> bool:
+        """Whether it holds for one assignment; anything but true or false is an error."""
+        scope = {"factors": factors, "blocks": blocks, **factors, **blocks}
+        try:
+            result = self._evaluate(scope)
+        except StudyError:
+            raise
+        except Exception as error:
+            raise self._refusal(f"fails for {canonical_json(factors)}: {error}") from error
+        if not isinstance(result, bool):
+            raise self._refusal(
+                f"must give true or false, gave {describe(result)} for {canonical_json(factors)}"
+            )
+        return result
+
+    def _refusal(self, what: str) -> StudyError:
+        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
+        return StudyError(Mistake((), f"the expression `{shown}` {what}"))
+
+    def _read(self, node: ast.expr) -> Evaluate:
+        reader = getattr(self, f"_read_{type(node).__name__.lower()}", None)
+        if reader is None:
+            code = ast.get_source_segment(self.text.strip(), node) or type(node).__name__
+            shown = code if len(code) <= 60 else code[:57] + "..."
+            raise self._refusal(f"uses `{shown}`, which is not allowed in expressions")
+        evaluate: Evaluate = reader(node)
+        return evaluate
+
+    def _read_constant(self, node: ast.Constant) -> Evaluate:
+        value = node.value
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            raise self._refusal(f"uses the literal `{value!r}`, which is not allowed")
+        return lambda scope: value
+
+    def _read_name(self, node: ast.Name) -> Evaluate:
+        name = node.id
+        if name not in ("factors", "blocks"):
+            self.names.add(name)
+
+        def look_up(scope: Scope) -> Any:
+            if name not in scope:
+                raise self._refusal(f"uses '{name}', which is no factor or block")
+            return scope[name]
+
+        return look_up
+
+    def _read_attribute(self, node: ast.Attribute) -> Evaluate:
+        return self._item(node.value, node.attr)
+
+    def _read_subscript(self, node: ast.Subscript) -> Evaluate:
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return self._item(node.value, node.slice.value)
+        target, index = self._read(node.value), self._read(node.slice)
+        return lambda scope: target(scope)[index(scope)]
+
+    def _item(self, holder: ast.expr, key: str) -> Evaluate:
+        """`holder.key` and `holder["key"]`: only ever an entry of a mapping."""
+        if isinstance(holder, ast.Name) and holder.id in ("factors", "blocks"):
+            self.names.add(key)
+        target = self._read(holder)
+
+        def look_up(scope: Scope) -> Any:
+            found = target(scope)
+            if not isinstance(found, Mapping):
+                raise self._refusal(f"looks up '{key}' in {describe(found)}, which has no names")
+            if key not in found:
+                hint = did_you_mean(key, map(str, found))
+                raise self._refusal(f"looks up '{key}', which isn't there; {hint}")
+            return found[key]
+
+        return look_up
+
+    def _read_list(self, node: ast.List) -> Evaluate:
+        items = [self._read(item) for item in node.elts]
+        return lambda scope: [item(scope) for item in items]
+
+    def _read_tuple(self, node: ast.Tuple) -> Evaluate:
+        items = [self._read(item) for item in node.elts]
+        return lambda scope: tuple(item(scope) for item in items)
+
+    def _read_boolop(self, node: ast.BoolOp) -> Evaluate:
+        parts = [self._read(value) for value in node.values]
+        if isinstance(node.op, ast.And):
+            return lambda scope: all(part(scope) for part in parts)
+        return lambda scope: any(part(scope) for part in parts)
+
+    def _read_unaryop(self, node: ast.UnaryOp) -> Evaluate:
+        operand = self._read(node.operand)
+        if isinstance(node.op, ast.Not):
+            return lambda scope: not operand(scope)
+        if isinstance(node.op, ast.USub):
+            return lambda scope: -self._number(operand(scope), "-")
+        if isinstance(node.op, ast.UAdd):
+            return lambda scope: +self._number(operand(scope), "+")
+        raise self._refusal("uses `~`, which is not allowed in expressions")
+
+    def _read_binop(self, node: ast.BinOp) -> Evaluate:
+        if type(node.op) not in _ARITHMETIC:
+            sign = {"Pow": "**", "LShift": "<<", "RShift": ">>"}.get(type(node.op).__name__)
+            raise self._refusal(f"uses `{sign or type(node.op).__name__}`, which is not allowed")
+        symbol, apply = _ARITHMETIC[type(node.op)]
+        left, right = self._read(node.left), self._read(node.right)
+
+        def compute(scope: Scope) -> Any:
+            one, two = left(scope), right(scope)
+            joined = (
+                symbol == "+" and type(one) is type(two) and isinstance(one, (str, list, tuple))
+            )
+            if not joined:
+                self._number(one, symbol)
+                self._number(two, symbol)
+            return apply(one, two)
+
+        return compute
+
+    def _number(self, value: Any, symbol: str) -> Any:
+        # Texts and lists are kept away from *, % and the rest: "x" * 10**9 is one of those.
+        if not isinstance(value, (int, float)):
+            raise self._refusal(f"uses `{symbol}` on {describe(value)}")
+        return value
+
+    def _read_compare(self, node: ast.Compare) -> Evaluate:
+        operators = [_COMPARE[type(op)] for op in node.ops]
+        values = [self._read(value) for value in (node.left, *node.comparators)]
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            is_none = isinstance(right, ast.Constant) and right.value is None
+            if isinstance(op, (ast.Is, ast.IsNot)) and not is_none:
+                raise self._refusal("uses `is` with something else than None; use ==")
+
+        def compare(scope: Scope) -> bool:
+            left = values[0](scope)
+            for apply, value in zip(operators, values[1:], strict=True):
+                right = value(scope)
+                if not apply(left, right):
+                    return False
+                left = right
+            return True
+
+        return compare
+
+    def _read_call(self, node: ast.Call) -> Evaluate:
+        known = ", ".join(_FUNCTIONS)
+        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
+            raise self._refusal(f"calls something else than {known}")
+        if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+            raise self._refusal(f"must give {node.func.id}() exactly one value")
+        function, argument = _FUNCTIONS[node.func.id], self._read(node.args[0])
+        return lambda scope: function(argument(scope))
+
+
+class Judge:
+    """Applies a study's constraints to one assignment after the other."""
+
+    def __init__(self, constraints: Sequence[Constraint], folder: Path | None = None) -> None:
+        self._rules: list[tuple[Constraint, list[Callable[[Scope, Scope], bool]]]] = []
+        for index, constraint in enumerate(constraints):
+            checks: list[Callable[[Scope, Scope], bool]] = []
+            try:
+                if constraint.expression is not None:
+                    checks.append(Expression(constraint.expression).holds)
+                if constraint.callable_ref is not None:
+                    checks.append(_predicate(constraint, folder))
+            except StudyError as error:
+                raise _at(index, constraint, error) from None
+            self._rules.append((constraint, checks))
+
+    def __call__(self, factors: Scope, blocks: Scope) -> tuple[bool, tuple[str, ...]]:
+        """Whether the assignment may run, and what it breaks."""
+        admissible = True
+        messages = []
+        for index, (constraint, checks) in enumerate(self._rules):
+            try:
+                kept = all(check(factors, blocks) for check in checks)
+            except StudyError as error:
+                raise _at(index, constraint, error) from None
+            if kept:
+                continue
+            messages.append(f"{constraint.constraint_id}: {constraint.description}")
+            if constraint.severity is ConstraintSeverity.ERROR:
+                admissible = False
+        return admissible, tuple(messages)
+
+
+def _predicate(constraint: Constraint, folder: Path | None) -> Callable[[Scope, Scope], bool]:
+    reference = constraint.callable_ref
+    assert reference is not None
+    function = load_reference(reference, folder)
+
+    def check(factors: Scope, blocks: Scope) -> bool:
+        try:
+            return bool(function(dict(factors), dict(blocks)))
+        except Exception as error:
+            kind = type(error).__name__
+            raise StudyError(
+                Mistake((), f"{reference} raised {kind} for {canonical_json(factors)}: {error}")
+            ) from error
+
+    return check
+
+
+def _at(index: int, constraint: Constraint, error: StudyError) -> StudyError:
+    """The same error, saying which constraint it is about."""
+    field = "expression" if constraint.expression is not None else "callable_ref"
+    return StudyError([m.under(("constraints", index, field)) for m in error.mistakes])

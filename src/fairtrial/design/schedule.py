@@ -1,0 +1,200 @@
+"""From conditions to runs: who meets what, in which order, with which id and seed."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.model.conditions import Condition
+from fairtrial.model.factors import DesignKind
+from fairtrial.model.identity import canonical_json, hash_id, run_id_maker, seed_maker
+from fairtrial.model.record import dump
+from fairtrial.model.runs import RunSpec
+from fairtrial.model.study import Study
+
+AGENT_FACTORS = ("agent_id", "agent", "agent_spec")
+PROBLEM_FACTORS = ("problem_id", "problem")
+# Designs whose rows carry no number of their own: their replicates are replicates of runs.
+REPLICATED_BY_RUNS = (
+    DesignKind.FULL_FACTORIAL,
+    DesignKind.CONSTRAINED_FACTORIAL,
+    DesignKind.RANDOMIZED_BLOCK,
+    DesignKind.REPEATED_MEASURES,
+    DesignKind.LATIN_SQUARE,
+    DesignKind.CUSTOM_MATRIX,
+)
+
+
+def replicates_of(study: Study) -> int:
+    """How often each agent meets each problem under each condition."""
+    by_design = study.design_spec.kind in REPLICATED_BY_RUNS
+    return study.run_budget.replicates * (study.design_spec.replicates if by_design else 1)
+
+
+def agents_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
+    """The agents that a condition is tried with."""
+    if study.condition_runner is not None:
+        return (None,)
+    named = _assigned(condition, AGENT_FACTORS)
+    return named or study.agent_specs or tuple(study.agents) or ("default-agent",)
+
+
+def problems_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
+    """The problems that a condition is tried on."""
+    if study.condition_runner is not None:
+        return (None,)
+    named = _assigned(condition, PROBLEM_FACTORS)
+    return named or study.problem_ids or tuple(study.problems) or ("default-problem",)
+
+
+def _assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if name in condition.factor_assignments:
+            return (str(condition.factor_assignments[name]),)
+    return ()
+
+
+def count_runs(study: Study, conditions: Sequence[Condition]) -> int:
+    """How many runs the plan has, without making them."""
+    return replicates_of(study) * sum(
+        len(agents_of(study, condition)) * len(problems_of(study, condition))
+        for condition in conditions
+        if condition.admissible
+    )
+
+
+def plan_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
+    """The runs, in plan order: conditions × replicates × agents × problems.
+
+    Lazy: a plan of a million runs takes no more memory than its conditions.
+    """
+    _refuse_twins(study, conditions)
+    return _runs(study, conditions)
+
+
+def _runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
+    replicates = range(1, replicates_of(study) + 1)
+    policy = dump(study.seed_policy)
+    study_id = study.study_id
+    for condition in conditions:
+        if not condition.admissible:
+            continue
+        condition_id = condition.condition_id
+        fingerprint = condition.metadata.get("fingerprint")
+        pairs = [
+            (
+                agent,
+                problem,
+                run_id_maker(study_id, condition_id, agent, problem),
+                seed_maker(policy, study_id, condition_id, f"{agent}:{problem}"),
+            )
+            for agent in agents_of(study, condition)
+            for problem in problems_of(study, condition)
+        ]
+        for replicate in replicates:
+            for agent, problem, make_id, make_seed in pairs:
+                yield RunSpec(
+                    run_id=make_id(replicate),
+                    study_id=study_id,
+                    condition_id=condition_id,
+                    problem_id=problem or "",
+                    replicate=replicate,
+                    seed=make_seed(replicate),
+                    agent_spec_ref=agent,
+                    problem_spec_ref=problem,
+                    execution_metadata={
+                        "agent_id": agent,
+                        "problem_id": problem,
+                        "condition_fingerprint": fingerprint,
+                    },
+                )
+
+
+def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:
+    """Refuse a plan in which two runs are the same by what they are made of."""
+    for field, names in (("agent_specs", study.agent_specs), ("problem_ids", study.problem_ids)):
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise StudyError(
+                    Mistake((field, index), f"'{name}' is listed twice: its runs would share ids")
+                )
+    seen: set[str] = set()
+    for condition in conditions:
+        if condition.condition_id in seen:
+            raise StudyError(
+                Mistake(
+                    (),
+                    f"condition {condition.condition_id} "
+                    f"({canonical_json(condition.factor_assignments)}) is planned twice",
+                    "leave one of the two out",
+                )
+            )
+        seen.add(condition.condition_id)
+
+
+def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
+    """Refuse a plan in which two different runs happen to hash to one id.
+
+    Ids have 48 bits: among a million runs the odds are about 1 in 560. Costs 8 bytes a run.
+    """
+    import numpy as np
+
+    ids = np.fromiter(
+        (int(spec.run_id[4:], 16) for spec in plan_runs(study, conditions)), dtype=np.uint64
+    )
+    order = np.argsort(ids, kind="stable")
+    repeated = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if not repeated.size:
+        return
+    pair = {int(order[repeated[0]]), int(order[repeated[0] + 1])}
+    specs = [spec for index, spec in enumerate(plan_runs(study, conditions)) if index in pair]
+    shown = " and ".join(
+        f"({spec.condition_id}, replicate {spec.replicate}, {spec.agent_spec_ref}, {spec.problem_id})"
+        for spec in specs
+    )
+    raise StudyError(
+        Mistake(
+            ("study_id",),
+            f"two runs get the id {specs[0].run_id} by chance: {shown}",
+            "change study_id in any way and plan again",
+        )
+    )
+
+
+def execution_order(study: Study, conditions: Sequence[Condition]) -> array[int]:
+    """The order in which to run the plan: positions in it, shuffled by the study's seed.
+
+    Replicates of one condition would otherwise sit side by side in time, and whatever drifts while
+    the study runs would look like an effect. Where there are blocks, one block is finished before
+    the next is begun, each in an order of its own. Repeated measures keep each subject's sequence.
+    """
+    groups: dict[Any, list[tuple[Any, int]]] = {}
+    position = 0
+    repeated = study.design_spec.kind == DesignKind.REPEATED_MEASURES
+    rng = random.Random(hash_id("order", {"base_seed": study.seed_policy.base_seed}))
+    for condition in conditions:
+        if not condition.admissible:
+            continue
+        pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
+        block = canonical_json(condition.block_assignments)
+        places = condition.metadata.get("within_subject_positions", [0])
+        for replicate in range(replicates_of(study)):
+            for pair in range(pairs):
+                key: Any = block
+                rank: Any = rng.random()
+                if repeated:
+                    # One subject meets all treatments with one agent on one problem, in sequence.
+                    key = (block, replicate, pair)
+                    rank = places[replicate % len(places)]
+                groups.setdefault(key, []).append((rank, position))
+                position += 1
+    keys = list(groups)
+    if repeated:
+        rng.shuffle(keys)
+    order: array[int] = array("L")
+    for key in keys:
+        order.extend(position for _, position in sorted(groups[key]))
+    return order

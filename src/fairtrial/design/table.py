@@ -1,0 +1,178 @@
+"""What designs share: blocks, repeated rows, centre points, order, row numbers.
+
+A design that computes its own rows makes a list of plain mappings (factor -> value) and hands it to
+`number_rows`, which does the rest the same way for all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.model.conditions import DesignRow, DesignTable
+from fairtrial.model.factors import Factor
+from fairtrial.model.study import Study
+
+Assignment = dict[str, Any]
+
+
+def block_assignments(study: Study) -> list[Assignment]:
+    """Every combination of block levels, in order; one empty combination without blocks."""
+    names = [block.name for block in study.blocks]
+    return [
+        dict(zip(names, levels, strict=True))
+        for levels in itertools.product(*(block.levels for block in study.blocks))
+    ]
+
+
+def number_rows(
+    study: Study,
+    size: int,
+    make: Callable[[], Sequence[Mapping[str, Any]]],
+    facts: Mapping[str, Any] | None = None,
+) -> DesignTable:
+    """The table of a design that comes as rows.
+
+    `size` is how many rows `make` will give. They are repeated, given centre points and shuffled as
+    the spec says, numbered from 0 after that, and copied for each combination of blocks.
+    """
+    spec = study.design_spec
+    count = size * spec.replicates + spec.center_points
+
+    def rows() -> Iterator[DesignRow]:
+        made = [dict(row) for _ in range(spec.replicates) for row in make()]
+        made = add_center_points(made, spec.center_points)
+        if spec.randomize:
+            made = shuffle_rows(made, study.seed_policy.base_seed, spec.block_randomization_key)
+        blocks = block_assignments(study)
+        for index, row in enumerate(made):
+            keyed = {"design_kind": str(spec.kind), "row_index": index}
+            for block in blocks:
+                yield DesignRow(row, block, keyed=keyed, metadata=keyed)
+
+    return DesignTable(
+        size=count * len(block_assignments(study)), rows=rows(), facts=facts or {}, settled=True
+    )
+
+
+def add_center_points(rows: list[Assignment], count: int) -> list[Assignment]:
+    """`rows` and, at the end, `count` rows in the middle of all of them.
+
+    A numeric column's middle is halfway between its extremes; another column takes its most
+    frequent value, the earliest of several.
+    """
+    if not count or not rows:
+        return rows
+    centre: Assignment = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows]
+        if all(is_number(value) for value in values):
+            centre[name] = (float(min(values)) + float(max(values))) / 2.0
+        else:
+            centre[name] = Counter(values).most_common(1)[0][0]
+    return [*rows, *(dict(centre) for _ in range(count))]
+
+
+def shuffle_rows(rows: list[Assignment], seed: int, within: str | None) -> list[Assignment]:
+    """`rows` in a seeded random order; with `within`, each value's rows in an order of their own."""
+    rng = random.Random(seed)
+    if within is None:
+        shuffled = list(rows)
+        rng.shuffle(shuffled)
+        return shuffled
+    if any(within not in row for row in rows):
+        raise StudyError(
+            Mistake(
+                ("design_spec", "block_randomization_key"),
+                f"'{within}' is not a factor of the design",
+            )
+        )
+    groups: dict[Any, list[Assignment]] = {}
+    for row in rows:
+        groups.setdefault(row[within], []).append(row)
+    for group in groups.values():
+        rng.shuffle(group)
+    return list(itertools.chain.from_iterable(groups.values()))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that can be averaged (true and false are not)."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def free_factors(study: Study) -> list[Factor]:
+    """The factors that a design may set; tied ones follow their leader (`follow_ties`)."""
+    return [factor for factor in study.factors if factor.tied_to is None]
+
+
+def follow_ties(study: Study, row: Mapping[str, Any]) -> Assignment:
+    """`row` with the tied factors added, each at the level number of the factor it is tied to."""
+    by_name = {factor.name: factor for factor in study.factors}
+    result: Assignment = {}
+    for factor in study.factors:
+        if factor.tied_to is None:
+            result[factor.name] = row[factor.name]
+        else:
+            leader = by_name[factor.tied_to]
+            position = leader.iter_values().index(row[leader.name])
+            result[factor.name] = factor.iter_values()[position]
+    return result
+
+
+def two_level_factors(study: Study, kind: str) -> list[Factor]:
+    """The free factors, where each has two levels; else an error that names those that haven't."""
+    factors = free_factors(study)
+    wrong = [
+        Mistake(
+            ("factors", study.factors.index(factor), "levels"),
+            f"{kind} needs two levels for each factor; '{factor.name}' has {len(factor.levels)}",
+        )
+        for factor in factors
+        if len(factor.levels) != 2
+    ]
+    if wrong:
+        raise StudyError(wrong)
+    return factors
+
+
+def decode(
+    study: Study, factors: Sequence[Factor], coded: Iterable[Sequence[float]]
+) -> list[Assignment]:
+    """Rows of -1 and +1 as rows of the factors' low and high levels, ties followed."""
+    rows = []
+    for row in coded:
+        values = {
+            factor.name: factor.levels[0 if sign < 0 else 1].value
+            for factor, sign in zip(factors, row, strict=True)
+        }
+        rows.append(follow_ties(study, values))
+    return rows
+
+
+def bounds(
+    study: Study, explicit: Mapping[str, tuple[float, float]] | None
+) -> dict[str, tuple[float, float]]:
+    """Low and high of each factor: as given, else its smallest and largest level."""
+    if explicit is not None:
+        return {name: (float(low), float(high)) for name, (low, high) in explicit.items()}
+    found: dict[str, tuple[float, float]] = {}
+    wrong = []
+    for index, factor in enumerate(study.factors):
+        values = factor.iter_values()
+        if len(values) < 2 or not all(is_number(value) for value in values):
+            wrong.append(
+                Mistake(
+                    ("factors", index, "levels"),
+                    f"{study.design_spec.kind} needs a numeric range; '{factor.name}' has none",
+                    "give two numbers as levels, or set design_spec.options.bounds",
+                )
+            )
+        else:
+            found[factor.name] = (float(min(values)), float(max(values)))
+    if wrong:
+        raise StudyError(wrong)
+    return found

@@ -1,0 +1,108 @@
+"""What can go wrong, and whose fault it is.
+
+"The subject failed" is data; "we failed" is an exception::
+
+    FairtrialError
+    └ StudyError       a definition is wrong: file, line, field, what was expected   exit 2
+       └ PluginError   no plug-in of that name: group, name, known names             exit 2
+
+A `StudyError` carries all the mistakes that were found, not only the first.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+Path = tuple[str | int, ...]
+"""Where a value sits in a study: ``("factors", 0, "levels")``."""
+
+
+def spell_path(path: Path) -> str:
+    """``("factors", 0, "levels")`` as a person writes it: ``factors[0].levels``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that ends a message about an unknown name; always says what is known."""
+    names = list(dict.fromkeys(known))
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    if not names:
+        return "there are none"
+    return "known: " + ", ".join(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong with a definition.
+
+    path: where it is, in the study's own terms
+    message: what was expected, and what stands there
+    hint: what to do about it
+    line: the line in the file, counted from 1, where the study came from a file
+    """
+
+    path: Path
+    message: str
+    hint: str = ""
+    line: int | None = None
+
+    def under(self, prefix: Path) -> Mistake:
+        """The same mistake seen from the record that holds this one."""
+        return replace(self, path=prefix + self.path)
+
+    def __str__(self) -> str:
+        parts = [spell_path(self.path), self.message]
+        text = ": ".join(part for part in parts if part)
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class FairtrialError(Exception):
+    """Anything that fairtrial raises on purpose."""
+
+    exit_code = 1
+
+
+class StudyError(FairtrialError, ValueError):
+    """A definition is wrong; holds every mistake that was found, and the file's name."""
+
+    exit_code = 2
+
+    def __init__(self, mistakes: str | Mistake | Sequence[Mistake], *, source: str = "") -> None:
+        if isinstance(mistakes, str):
+            mistakes = Mistake((), mistakes)
+        if isinstance(mistakes, Mistake):
+            mistakes = (mistakes,)
+        self.mistakes: tuple[Mistake, ...] = tuple(mistakes)
+        self.source = source
+        super().__init__(self.render())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.mistakes, self.source))
+
+    def render(self) -> str:
+        """One line for each mistake: ``study.yaml:12: factors[0].name: expected ...``."""
+        lines = []
+        for mistake in self.mistakes:
+            where = self.source
+            if where and mistake.line is not None:
+                where += f":{mistake.line}"
+            lines.append(f"{where}: {mistake}" if where else str(mistake))
+        return "\n".join(lines)
+
+
+def _rebuild(kind: type[StudyError], mistakes: tuple[Mistake, ...], source: str) -> StudyError:
+    return kind(mistakes, source=source)
+
+
+class PluginError(StudyError):
+    """No plug-in of that name, or one that can't be loaded."""

@@ -1,0 +1,165 @@
+"""Ids, seeds and the canonical JSON beneath them.
+
+The recipes are those of *design-research-experiments* 0.3, to the byte, so that a study that moves
+over keeps its condition ids, run ids and seeds. They are a file format: change nothing here that
+changes an id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+from fairtrial.errors import Mistake, Path, StudyError
+
+ID_DIGITS = 12
+SEED_MODULUS = 2**31 - 1
+
+
+def plain(value: Any, path: Path = ()) -> Any:
+    """`value` in the types that JSON has; anything else is refused, never turned into its text.
+
+    Enums become their value, paths their text, tuples lists, sets sorted lists, keys text.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value, path)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise StudyError(Mistake(path, f"{value} is not a finite number"))
+        return float(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, Mapping):
+        return _plain_mapping(value, path)
+    if isinstance(value, (list, tuple)):
+        return [plain(item, (*path, index)) for index, item in enumerate(value)]
+    if isinstance(value, (set, frozenset)):
+        items = [plain(item, path) for item in value]
+        try:
+            return sorted(items)
+        except TypeError:
+            return sorted(items, key=canonical_json)
+    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    raise StudyError(
+        Mistake(
+            path,
+            f"a value of type {kind} can't be written down",
+            "use text, a number, true/false, null, a list or a mapping",
+        )
+    )
+
+
+def _plain_mapping(value: Mapping[Any, Any], path: Path) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, item in value.items():
+        text = str(key.value) if isinstance(key, Enum) else str(key)
+        if text in result:
+            raise StudyError(Mistake((*path, text), "two keys are the same once written as text"))
+        result[text] = plain(item, (*path, text))
+    return result
+
+
+def canonical_json(value: Any) -> str:
+    """The one text that a value is hashed as."""
+    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+
+
+def hash_id(prefix: str, payload: Any) -> str:
+    """``prefix-`` and the first 12 hex digits of the SHA-256 of the canonical JSON."""
+    return _short(prefix, canonical_json(payload))
+
+
+def _short(prefix: str, text: str) -> str:
+    return f"{prefix}-{hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]}"
+
+
+def condition_id(
+    factors: Mapping[str, Any],
+    blocks: Mapping[str, Any],
+    keyed: Mapping[str, Any] | None = None,
+) -> str:
+    """The id of a condition; `keyed` is what a design that comes as rows adds to tell rows apart."""
+    payload: dict[str, Any] = {"factors": factors, "blocks": blocks}
+    if keyed:
+        payload["metadata"] = keyed
+    return hash_id("cond", payload)
+
+
+def run_id(
+    *,
+    study_id: str,
+    condition_id: str,
+    replicate: int,
+    agent_id: str | None,
+    problem_id: str | None,
+) -> str:
+    """The id of a run: one agent on one problem under one condition, once."""
+    return run_id_maker(study_id, condition_id, agent_id, problem_id)(replicate)
+
+
+def run_id_maker(
+    study_id: str, condition_id: str, agent_id: str | None, problem_id: str | None
+) -> Callable[[int], str]:
+    """`run_id` with all but the replicate fixed.
+
+    A plan differs from run to run in little more than the replicate, so the JSON around it is
+    written once: a million ids then cost less than a million calls of `json.dumps`.
+    """
+    head = (
+        f'{{"agent_id":{json.dumps(agent_id)},"condition_id":{json.dumps(condition_id)},'
+        f'"problem_id":{json.dumps(problem_id)},"replicate":'
+    )
+    tail = f',"study_id":{json.dumps(study_id)}}}'
+    start = hashlib.sha256(head.encode())
+
+    def make(replicate: int) -> str:
+        digest = start.copy()
+        digest.update(f"{replicate}{tail}".encode())
+        return f"run-{digest.hexdigest()[:ID_DIGITS]}"
+
+    return make
+
+
+def seed_maker(
+    policy: Mapping[str, Any], study_id: str, condition_id: str, salt: str
+) -> Callable[[int], int]:
+    """A run's seed as a function of its replicate; `policy` holds the fields of a SeedPolicy."""
+    head = (
+        f'{{"base_seed":{json.dumps(policy["base_seed"])},"condition_id":{json.dumps(condition_id)},'
+        f'"per_run_offset":{json.dumps(policy["per_run_offset"])},"replicate":'
+    )
+    tail = (
+        f',"salt":{json.dumps(salt)},"strategy":{json.dumps(policy["strategy"])},'
+        f'"study_id":{json.dumps(study_id)}}}'
+    )
+    start = hashlib.sha256(head.encode())
+
+    def make(replicate: int) -> int:
+        digest = start.copy()
+        digest.update(f"{replicate}{tail}".encode())
+        return int(digest.hexdigest()[:16], 16) % SEED_MODULUS
+
+    return make
+
+
+def same_text(values: Sequence[Any]) -> list[tuple[int, int]]:
+    """Pairs of positions whose values hash alike, the earlier one first."""
+    first: dict[str, int] = {}
+    pairs = []
+    for index, value in enumerate(values):
+        text = canonical_json(value)
+        if text in first:
+            pairs.append((first[text], index))
+        first.setdefault(text, index)
+    return pairs
