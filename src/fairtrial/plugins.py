@@ -54,7 +54,7 @@ def load(group: str, name: str) -> type[Any]:
 
 
 def load_reference(reference: str, folder: Path | None = None) -> Callable[..., Any]:
-    """The callable that ``module:name`` stands for; `folder` is searched before what is installed."""
+    """The callable that ``module:name`` stands for; `folder` is searched first."""
     module_name, _, name = reference.partition(":")
     try:
         with _importable(folder):

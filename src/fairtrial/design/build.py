@@ -26,7 +26,8 @@ def build_design(
     A design of more than `design_spec.max_conditions` conditions is refused before any is made.
     """
     if design_spec is not None:
-        study = replace(study, design_spec=design_spec)
+        spec = design_spec if isinstance(design_spec, DesignSpec) else DesignSpec(**design_spec)
+        study = replace(study, design_spec=spec)
     return conditions_of(study, design_table(study))
 
 

@@ -11,7 +11,6 @@ them in editors.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -68,18 +67,21 @@ class Record:
         return data
 
 
-@functools.cache
+_FIELD_TYPES: dict[type[Any], dict[str, Any]] = {}
+
+
 def field_types(cls: type[Any]) -> dict[str, Any]:
     """The resolved annotation of each field that files hold, in order."""
-    hints = typing.get_type_hints(cls)
-    return {
-        field.name: hints[field.name]
-        for field in dataclasses.fields(cls)
-        if field.init and field.metadata.get("in_files", True)
-    }
+    if cls not in _FIELD_TYPES:
+        hints = typing.get_type_hints(cls)
+        _FIELD_TYPES[cls] = {
+            field.name: hints[field.name]
+            for field in dataclasses.fields(cls)
+            if field.init and field.metadata.get("in_files", True)
+        }
+    return _FIELD_TYPES[cls]
 
 
-@functools.cache
 def required_fields(cls: type[Any]) -> tuple[str, ...]:
     """The fields that have no default."""
     return tuple(
@@ -128,12 +130,14 @@ def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
     if is_record:
         data = cls._older_form(data, path, mistakes)  # type: ignore[attr-defined]
     hints = field_types(cls)
-    for key in data:
-        if key not in hints:
-            mistakes.append(Mistake((*path, key), "unknown key", did_you_mean(key, hints)))
-    for key in required_fields(cls):
-        if key not in data:
-            mistakes.append(Mistake(path, f"'{key}' is missing"))
+    mistakes.extend(
+        Mistake((*path, key), "unknown key", did_you_mean(key, hints))
+        for key in data
+        if key not in hints
+    )
+    mistakes.extend(
+        Mistake(path, f"'{key}' is missing") for key in required_fields(cls) if key not in data
+    )
     fields: dict[str, Any] = {}
     for key, hint in hints.items():
         if key in data:
