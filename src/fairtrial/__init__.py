@@ -1,3 +1,76 @@
-"""x"""
+"""fairtrial: every candidate gets a fair trial.
+
+General layout::
+
+    fairtrial
+    ├ errors        what can go wrong
+    ├ model         frozen records: Study, Factor, Hypothesis, ...; ids and seeds
+    ├ protocols     the seams that plug-ins fill
+    ├ plugins       names to objects
+    ├ design        from a study to conditions and runs
+    ├ stats         power and, later, tests: pure functions
+    ├ prospect      what a plan can be expected to find
+    ├ validation    a study against itself
+    ├ loading       YAML and JSON files in and out, and their schema
+    ├ tables        conditions and runs as CSV and JSON
+    ├ recipes       ready-made studies
+    └ cli           the `fairtrial` command
+
+Names below are imported when they are first used: `import fairtrial` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "fairtrial.errors": "FairtrialError Mistake PluginError StudyError",
+    "fairtrial.model.claims": (
+        "AnalysisPlan Contrast Hypothesis HypothesisDirection HypothesisKind Mediator Moderator "
+        "OutcomeSpec"
+    ),
+    "fairtrial.model.conditions": "Condition DesignRow DesignTable",
+    "fairtrial.model.factors": (
+        "Block Constraint ConstraintSeverity DesignKind DesignSpec Factor FactorKind Level"
+    ),
+    "fairtrial.model.identity": "canonical_json",
+    "fairtrial.model.runs": "RunResult RunSpec RunStatus",
+    "fairtrial.model.study": "AgentBinding ProblemBinding RunBudget SeedPolicy Study",
+    "fairtrial.protocols": "Design",
+    "fairtrial.design.build": "build_design materialize_conditions",
+    "fairtrial.design.doe": "generate_doe",
+    "fairtrial.design.schedule": "count_runs execution_order plan_runs",
+    "fairtrial.validation": "validate_study",
+    "fairtrial.loading": "StudyWarning load_study study_schema",
+    "fairtrial.recipes": (
+        "AgentArchitectureComparisonConfig BenchmarkBundle BivariateComparisonConfig "
+        "ComparisonStudyConfig DiversityAndExplorationConfig GrammarScaffoldConfig "
+        "HumanVsAgentProcessConfig OptimizationBenchmarkConfig PromptFramingConfig "
+        "RecipeStudyConfig StrategyComparisonConfig UnivariateComparisonConfig "
+        "build_agent_architecture_comparison_study build_bivariate_comparison_study "
+        "build_diversity_and_exploration_study build_grammar_scaffold_study "
+        "build_human_vs_agent_process_study build_optimization_benchmark_study "
+        "build_prompt_framing_study build_strategy_comparison_study "
+        "build_univariate_comparison_study grammar_problem_bundle human_vs_agent_bundle "
+        "ideation_bundle optimization_bundle"
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = ["__version__", *_HOME_OF]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'fairtrial' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,7 +11,6 @@ A `StudyError` carries all the mistakes that were found, not only the first.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +31,8 @@ def spell_path(path: Path) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint that ends a message about an unknown name; always says what is known."""
+    import difflib  # only needed once something is wrong, and not free
+
     names = list(dict.fromkeys(known))
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import importlib
 import sys
+import typing
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -76,7 +77,7 @@ def load_reference(reference: str, folder: Path | None = None) -> Callable[..., 
         found = getattr(found, part)
     if not callable(found):
         raise PluginError(Mistake((), f"'{reference}' is not callable"))
-    return found
+    return typing.cast("Callable[..., Any]", found)
 
 
 @contextlib.contextmanager

@@ -9,13 +9,16 @@ from typing import Any
 
 from fairtrial import plugins
 from fairtrial.design.constraints import Judge
+from fairtrial.design.table import interleave
 from fairtrial.errors import Mistake, PluginError, StudyError
 from fairtrial.model.conditions import Condition, DesignRow, DesignTable
 from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
-from fairtrial.model.identity import canonical_json, condition_id
+from fairtrial.model.identity import canonical_json, condition_id_of, fingerprint
 from fairtrial.model.record import build
 from fairtrial.model.study import SeedPolicy, Study
 from fairtrial.protocols import Design
+
+Marks = dict[str, dict[str, dict[str, Any]]]
 
 
 def build_design(
@@ -103,65 +106,62 @@ def design_table(study: Study) -> DesignTable:
 def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
     """The rows of a table as conditions: judged, with ids, in their final order."""
     judge = Judge(study.constraints, study.folder)
-    conditions = [_condition(study, row, judge) for row in table.rows]
+    marks = _marks(study.factors)
+    conditions = [_condition(row, judge, marks) for row in table.rows]
     _refuse_twins(conditions)
     spec = study.design_spec
-    if spec.counterbalance and str(spec.kind) != "repeated_measures":
+    if table.settled:
+        return conditions
+    if spec.counterbalance:
         conditions = interleave(conditions)
-    if spec.randomize and not table.settled:
+    if spec.randomize:
         random.Random(study.seed_policy.base_seed).shuffle(conditions)
     return conditions
 
 
-def interleave(conditions: Sequence[Condition]) -> list[Condition]:
-    """The 1st, 3rd, 5th, ... and then the others from the back: neighbours come apart."""
-    if len(conditions) < 3:
-        return list(conditions)
-    return [*conditions[::2], *reversed(conditions[1::2])]
-
-
-def _condition(study: Study, row: DesignRow, judge: Judge) -> Condition:
+def _condition(row: DesignRow, judge: Judge, marks: Marks) -> Condition:
     admissible, messages = judge(row.factors, row.blocks)
-    hashed_factors = row.factors
-    hashed_blocks = row.blocks
+    hashed_factors, hashed_blocks = row.factors, row.blocks
     if row.written is not None:
         hashed_factors = {name: row.written[name] for name in row.factors}
         hashed_blocks = {name: row.written[name] for name in row.blocks}
-    metadata = {
-        **row.metadata,
-        "fingerprint": canonical_json({"factors": hashed_factors, "blocks": hashed_blocks}),
-        **_comparison(study.factors, row.factors),
-    }
+    text = fingerprint(hashed_factors, hashed_blocks)
     return Condition(
-        condition_id=condition_id(hashed_factors, hashed_blocks, row.keyed),
+        condition_id=condition_id_of(text, row.keyed),
         factor_assignments=dict(row.factors),
         block_assignments=dict(row.blocks),
-        metadata=metadata,
+        metadata={**row.metadata, "fingerprint": text, **_comparison(marks, row.factors)},
         admissible=admissible,
         constraint_messages=messages,
     )
 
 
-def _comparison(factors: Sequence[Factor], assigned: Mapping[str, Any]) -> dict[str, Any]:
-    """Which levels are baselines, where the study marks them: reports compare against these."""
-    axes: dict[str, dict[str, Any]] = {}
+def _marks(factors: Sequence[Factor]) -> Marks:
+    """Which levels are baselines, where the study says so: reports compare against these."""
+    marks: Marks = {}
     for factor in factors:
         for level in factor.levels:
-            marks = level.metadata
-            if level.value != assigned.get(factor.name) or not marks.keys() & {
-                "is_baseline",
-                "role",
-            }:
+            if not level.metadata.keys() & {"is_baseline", "role"}:
                 continue
-            is_baseline = bool(marks.get("is_baseline", marks.get("role") == "baseline"))
-            axes[factor.name] = {
+            role = level.metadata.get("role")
+            is_baseline = bool(level.metadata.get("is_baseline", role == "baseline"))
+            marks.setdefault(factor.name, {})[canonical_json(level.value)] = {
                 "value": level.value,
                 "level_name": level.name,
                 "label": level.label,
-                "role": str(marks.get("role", "baseline" if is_baseline else "treatment")),
+                "role": str(role or ("baseline" if is_baseline else "treatment")),
                 "is_baseline": is_baseline,
             }
-            break
+    return marks
+
+
+def _comparison(marks: Marks, assigned: Mapping[str, Any]) -> dict[str, Any]:
+    """The marked levels that a condition has, and whether it is the baseline in all of them."""
+    axes = {
+        name: levels[canonical_json(assigned[name])]
+        for name, levels in marks.items()
+        if name in assigned and canonical_json(assigned[name]) in levels
+    }
     if not axes:
         return {}
     baselines = [name for name, axis in axes.items() if axis["is_baseline"]]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ class Expression:
         if len(text) > MAX_LENGTH:
             raise self._refusal(f"is longer than {MAX_LENGTH} characters")
         try:
-            tree = ast.parse(text.strip(), mode="eval")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Python's remarks on "\\d" and the like
+                tree = ast.parse(text.strip(), mode="eval")
             self._evaluate = self._read(tree.body)
         except SyntaxError as error:
             at = f" (at character {error.offset})" if error.offset else ""
@@ -127,6 +130,8 @@ class Expression:
         return look_up
 
     def _read_attribute(self, node: ast.Attribute) -> Evaluate:
+        if node.attr.startswith("__"):
+            raise self._refusal(f"uses `.{node.attr}`, which is not allowed in expressions")
         return self._item(node.value, node.attr)
 
     def _read_subscript(self, node: ast.Subscript) -> Evaluate:

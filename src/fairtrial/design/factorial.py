@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.design.constraints import Expression
-from fairtrial.design.table import Assignment, block_assignments
+from fairtrial.design.table import Assignment, block_assignments, count_blocks
 from fairtrial.model.conditions import DesignRow, DesignTable
 from fairtrial.model.factors import Factor
 from fairtrial.model.study import Study
@@ -24,12 +24,16 @@ class FullFactorial:
     """All combinations of all levels, in every block; constraints mark those that never run."""
 
     def table(self, study: Study) -> DesignTable:
-        blocks = block_assignments(study)
-        rows = (
-            DesignRow(factors, block) for factors in combinations(study.factors) for block in blocks
-        )
         limit = study.design_spec.max_conditions
-        return DesignTable(size=count_combinations(study.factors, limit) * len(blocks), rows=rows)
+        size = count_combinations(study.factors, limit) * count_blocks(study)
+        return DesignTable(size=size, rows=_rows(study))
+
+
+def _rows(study: Study) -> Iterator[DesignRow]:
+    blocks = block_assignments(study)
+    for factors in combinations(study.factors):
+        for block in blocks:
+            yield DesignRow(factors, block)
 
 
 def combinations(factors: Sequence[Factor]) -> Iterator[Assignment]:

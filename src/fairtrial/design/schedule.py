@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.conditions import Condition
@@ -59,11 +58,7 @@ def _assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
 
 def count_runs(study: Study, conditions: Sequence[Condition]) -> int:
     """How many runs the plan has, without making them."""
-    return replicates_of(study) * sum(
-        len(agents_of(study, condition)) * len(problems_of(study, condition))
-        for condition in conditions
-        if condition.admissible
-    )
+    return sum(len(places) for _, places in _places(study, conditions))
 
 
 def plan_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
@@ -152,8 +147,8 @@ def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
     pair = {int(order[repeated[0]]), int(order[repeated[0] + 1])}
     specs = [spec for index, spec in enumerate(plan_runs(study, conditions)) if index in pair]
     shown = " and ".join(
-        f"({spec.condition_id}, replicate {spec.replicate}, {spec.agent_spec_ref}, {spec.problem_id})"
-        for spec in specs
+        f"({run.condition_id}, replicate {run.replicate}, {run.agent_spec_ref}, {run.problem_id})"
+        for run in specs
     )
     raise StudyError(
         Mistake(
@@ -171,30 +166,47 @@ def execution_order(study: Study, conditions: Sequence[Condition]) -> array[int]
     the study runs would look like an effect. Where there are blocks, one block is finished before
     the next is begun, each in an order of its own. Repeated measures keep each subject's sequence.
     """
-    groups: dict[Any, list[tuple[Any, int]]] = {}
-    position = 0
-    repeated = study.design_spec.kind == DesignKind.REPEATED_MEASURES
     rng = random.Random(hash_id("order", {"base_seed": study.seed_policy.base_seed}))
-    for condition in conditions:
-        if not condition.admissible:
-            continue
-        pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
+    if study.design_spec.kind == DesignKind.REPEATED_MEASURES:
+        return _order_by_subject(study, conditions, rng)
+    groups: dict[str, array[int]] = {}
+    for condition, places in _places(study, conditions):
         block = canonical_json(condition.block_assignments)
-        places = condition.metadata.get("within_subject_positions", [0])
-        for replicate in range(replicates_of(study)):
-            for pair in range(pairs):
-                key: Any = block
-                rank: Any = rng.random()
-                if repeated:
-                    # One subject meets all treatments with one agent on one problem, in sequence.
-                    key = (block, replicate, pair)
-                    rank = places[replicate % len(places)]
-                groups.setdefault(key, []).append((rank, position))
-                position += 1
-    keys = list(groups)
-    if repeated:
-        rng.shuffle(keys)
-    order: array[int] = array("L")
-    for key in keys:
-        order.extend(position for _, position in sorted(groups[key]))
+        groups.setdefault(block, array("Q")).extend(places)
+    order: array[int] = array("Q")
+    for group in groups.values():
+        rng.shuffle(group)
+        order.extend(group)
     return order
+
+
+def _order_by_subject(
+    study: Study, conditions: Sequence[Condition], rng: random.Random
+) -> array[int]:
+    """One subject after the other, in shuffled order; each meets its treatments in sequence.
+
+    A subject is a block named so, or else a replicate, with one agent on one problem.
+    """
+    subjects: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+    for condition, places in _places(study, conditions):
+        block = canonical_json(condition.block_assignments)
+        turns = condition.metadata["within_subject_positions"]
+        pairs = len(places) // replicates_of(study)
+        for offset, place in enumerate(places):
+            replicate, pair = divmod(offset, pairs)
+            turn = turns[replicate % len(turns)]
+            subjects.setdefault((block, replicate, pair), []).append((turn, place))
+    names = list(subjects)
+    rng.shuffle(names)
+    return array("Q", (place for name in names for _, place in sorted(subjects[name])))
+
+
+def _places(study: Study, conditions: Sequence[Condition]) -> Iterator[tuple[Condition, range]]:
+    """Each condition that runs, and where its runs stand in the plan."""
+    start = 0
+    for condition in conditions:
+        if condition.admissible:
+            pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
+            end = start + pairs * replicates_of(study)
+            yield condition, range(start, end)
+            start = end

@@ -7,10 +7,11 @@ A design that computes its own rows makes a list of plain mappings (factor -> va
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.conditions import DesignRow, DesignTable
@@ -18,6 +19,7 @@ from fairtrial.model.factors import Factor
 from fairtrial.model.study import Study
 
 Assignment = dict[str, Any]
+T = TypeVar("T")
 
 
 def block_assignments(study: Study) -> list[Assignment]:
@@ -29,6 +31,11 @@ def block_assignments(study: Study) -> list[Assignment]:
     ]
 
 
+def count_blocks(study: Study) -> int:
+    """How many combinations of block levels there are, without making them."""
+    return math.prod(len(block.levels) for block in study.blocks)
+
+
 def number_rows(
     study: Study,
     size: int,
@@ -38,7 +45,8 @@ def number_rows(
     """The table of a design that comes as rows.
 
     `size` is how many rows `make` will give. They are repeated, given centre points and shuffled as
-    the spec says, numbered from 0 after that, and copied for each combination of blocks.
+    the spec says, numbered from 0 after that, copied for each combination of blocks and, last,
+    counterbalanced.
     """
     spec = study.design_spec
     count = size * spec.replicates + spec.center_points
@@ -55,8 +63,22 @@ def number_rows(
                 yield DesignRow(row, block, keyed=keyed, metadata=keyed)
 
     return DesignTable(
-        size=count * len(block_assignments(study)), rows=rows(), facts=facts or {}, settled=True
+        size=count * count_blocks(study),
+        rows=_interleaved(rows()) if spec.counterbalance else rows(),
+        facts=facts or {},
+        settled=True,
     )
+
+
+def _interleaved(rows: Iterable[DesignRow]) -> Iterator[DesignRow]:
+    yield from interleave(list(rows))
+
+
+def interleave(items: Sequence[T]) -> list[T]:
+    """The 1st, 3rd, 5th, ... and then the others from the back: neighbours come apart."""
+    if len(items) < 3:
+        return list(items)
+    return [*items[::2], *reversed(items[1::2])]
 
 
 def add_center_points(rows: list[Assignment], count: int) -> list[Assignment]:
@@ -78,7 +100,7 @@ def add_center_points(rows: list[Assignment], count: int) -> list[Assignment]:
 
 
 def shuffle_rows(rows: list[Assignment], seed: int, within: str | None) -> list[Assignment]:
-    """`rows` in a seeded random order; with `within`, each value's rows in an order of their own."""
+    """`rows` in a seeded random order; with `within`, each value's rows in their own order."""
     rng = random.Random(seed)
     if within is None:
         shuffled = list(rows)
@@ -124,7 +146,8 @@ def follow_ties(study: Study, row: Mapping[str, Any]) -> Assignment:
 
 
 def two_level_factors(study: Study, kind: str) -> list[Factor]:
-    """The free factors, where each has two levels; else an error that names those that haven't."""
+    """The free factors, two or more, each of two levels; else an error that names those that
+    aren't."""
     factors = free_factors(study)
     wrong = [
         Mistake(
@@ -134,6 +157,9 @@ def two_level_factors(study: Study, kind: str) -> list[Factor]:
         for factor in factors
         if len(factor.levels) != 2
     ]
+    if len(factors) < 2:
+        message = f"{kind} needs at least two factors (tied ones don't count); got {len(factors)}"
+        wrong.append(Mistake(("factors",), message))
     if wrong:
         raise StudyError(wrong)
     return factors

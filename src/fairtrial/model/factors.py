@@ -243,11 +243,13 @@ class DesignSpec(Record):
             name = DESIGN_ALIASES.get(name, name)
             known = name in DesignKind._value2member_map_
             self._set("kind", DesignKind(name) if known else self.kind.strip())
-        # Older files keep these among the options.
+        # Older files keep these among the options, or in both places; the field itself counts.
         options = dict(self.options)
         for name in ("n_samples", "matrix_path", "block_randomization_key", "center_points"):
-            if name in options and not getattr(self, name):
-                self._set(name, options.pop(name))
+            if name in options:
+                value = options.pop(name)
+                if not getattr(self, name):
+                    self._set(name, value)
         self._set("options", options)
 
     def _mistakes(self) -> Iterator[Mistake]:

@@ -84,16 +84,24 @@ def _short(prefix: str, text: str) -> str:
     return f"{prefix}-{hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]}"
 
 
+def fingerprint(factors: Mapping[str, Any], blocks: Mapping[str, Any]) -> str:
+    """What a condition assigns, as the text that its id is made of."""
+    return canonical_json({"factors": factors, "blocks": blocks})
+
+
 def condition_id(
     factors: Mapping[str, Any],
     blocks: Mapping[str, Any],
     keyed: Mapping[str, Any] | None = None,
 ) -> str:
-    """The id of a condition; `keyed` is what a design that comes as rows adds to tell rows apart."""
-    payload: dict[str, Any] = {"factors": factors, "blocks": blocks}
-    if keyed:
-        payload["metadata"] = keyed
-    return hash_id("cond", payload)
+    """The id of a condition; `keyed` tells the rows of a design that comes as rows apart."""
+    return condition_id_of(fingerprint(factors, blocks), keyed)
+
+
+def condition_id_of(print_: str, keyed: Mapping[str, Any] | None = None) -> str:
+    """The id of a condition by its fingerprint; "metadata" is the last of its keys."""
+    text = f'{print_[:-1]},"metadata":{canonical_json(keyed)}}}' if keyed else print_
+    return _short("cond", text)
 
 
 def run_id(

@@ -32,12 +32,13 @@ def _records(data: Mapping[str, Any], key: str) -> list[tuple[int, Mapping[str, 
 
 def _check_linked_plans(data: Mapping[str, Any], path: Path, mistakes: list[Mistake]) -> None:
     tested_by = {
-        row.get("analysis_plan_id"): row.get("hypothesis_ids") or ()
+        str(row.get("analysis_plan_id")): row["hypothesis_ids"]
         for _, row in _records(data, "analysis_plans")
+        if isinstance(row.get("hypothesis_ids"), (list, tuple))
     }
     for index, row in _records(data, "hypotheses"):
         plan = row.get("linked_analysis_plan_id")
-        if plan and row.get("hypothesis_id") not in tested_by.get(plan, ()):
+        if plan and row.get("hypothesis_id") not in tested_by.get(str(plan), ()):
             mistakes.append(
                 Mistake(
                     (*path, "hypotheses", index, "linked_analysis_plan_id"),
@@ -60,15 +61,18 @@ def _with_outcome_roles(
             mistakes.append(Mistake((*path, key), "expected a list of outcome names"))
             continue
         for index, name in enumerate(names):
+            if not isinstance(name, str):
+                mistakes.append(Mistake((*path, key, index), "expected the name of an outcome"))
+                continue
             if roles.get(name, is_primary) != is_primary:
                 mistakes.append(
                     Mistake((*path, key, index), f"'{name}' is listed as primary and as secondary")
                 )
             roles[name] = is_primary
-    if not roles:
+    if not roles or not isinstance(data.get("outcomes", []), (list, tuple)):
         return data
     outcomes = dict(_records(data, "outcomes"))
-    known = {row.get("name"): index for index, row in outcomes.items()}
+    known = {str(row.get("name")): index for index, row in outcomes.items()}
     stated = any("primary" in row for row in outcomes.values())
     for name, is_primary in roles.items():
         key = "primary_outcomes" if is_primary else "secondary_outcomes"
@@ -84,7 +88,7 @@ def _with_outcome_roles(
             )
         else:
             outcomes[known[name]] = {**outcomes[known[name]], "primary": is_primary}
-    rows = list(data.get("outcomes") or ())
+    rows = list(data.get("outcomes", ()))
     for index, row in outcomes.items():
         rows[index] = row
     return {**data, "outcomes": rows}

@@ -95,7 +95,7 @@ def required_fields(cls: type[Any]) -> tuple[str, ...]:
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
     """What the docstring says of each field."""
-    known = field_types(cls)
+    known = {field.name for field in dataclasses.fields(cls)}
     docs: dict[str, str] = {}
     current = ""
     for line in (cls.__doc__ or "").splitlines():
@@ -107,7 +107,7 @@ def field_docs(cls: type[Any]) -> dict[str, str]:
             current = ""
         elif current:
             docs[current] += " " + line.strip()
-    return docs
+    return {name: docs[name] for name in field_types(cls) if name in docs}
 
 
 def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
@@ -225,15 +225,17 @@ def _convert_tuple(value: Any, args: tuple[Any, ...], path: Path, mistakes: list
     if not isinstance(value, (list, tuple)):
         return _refuse(mistakes, path, "a list", value)
     if len(args) == 2 and args[1] is ...:
-        return tuple(
-            convert(item, args[0], (*path, index), mistakes) for index, item in enumerate(value)
-        )
+        args = (args[0],) * len(value)
     if len(value) != len(args):
         return _refuse(mistakes, path, f"a list of {len(args)}", value)
-    return tuple(
-        convert(item, arg, (*path, index), mistakes)
-        for index, (item, arg) in enumerate(zip(value, args, strict=True))
-    )
+    items = []
+    for index, (item, arg) in enumerate(zip(value, args, strict=True)):
+        before = len(mistakes)
+        converted = convert(item, arg, (*path, index), mistakes)
+        # What can't be read keeps its place, so that later ones are not miscounted.
+        unread = converted is None and len(mistakes) > before
+        items.append(_empty(arg) if unread else converted)
+    return tuple(items)
 
 
 def _convert_mapping(value: Any, args: tuple[Any, ...], path: Path, mistakes: list[Mistake]) -> Any:
@@ -261,7 +263,10 @@ def _convert_scalar(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) 
     names = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if hint is float and is_number:
-        return _convert_plain(float(value), path, mistakes)
+        try:
+            return _convert_plain(float(value), path, mistakes)
+        except OverflowError:
+            return _refuse(mistakes, path, "a number up to 1e308", value)
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return int(value)
     if hint in (str, bool) and isinstance(value, hint):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -190,7 +191,7 @@ class Study(Record):
 
     def _derive(self) -> None:
         if self.output_dir is None:
-            self._set("output_dir", FilePath("artifacts") / self.study_id)
+            self._set("output_dir", FilePath("artifacts") / re.sub(r"[/\\]", "_", self.study_id))
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank(study_id=self.study_id, title=self.title)

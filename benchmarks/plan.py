@@ -1,0 +1,120 @@
+"""Planning 100,000 runs against its floor, and the memory of planning a million.
+
+The floor is what no planner of these ids can avoid if it makes them one by one: two `json.dumps`
+and two SHA-256 for each run, in a plain loop. Both are timed in turns in one process (CPU time,
+median of the rounds), so that a slow machine slows both.
+
+    python benchmarks/plan.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+from fairtrial import Factor, RunBudget, SeedPolicy, Study, build_design, count_runs, plan_runs
+
+
+def make_study(conditions: int, replicates: int) -> Study:
+    return Study(
+        "bench",
+        "Benchmark",
+        factors=(
+            Factor("x", levels=tuple(range(conditions // 10))),
+            Factor("y", levels=(*"abcdefghij",)),
+        ),
+        agent_specs=("agent",),
+        problem_ids=("problem",),
+        run_budget=RunBudget(replicates=replicates),
+        seed_policy=SeedPolicy(base_seed=7),
+    )
+
+
+def floor(condition_ids: list[str], replicates: int) -> int:
+    """Two canonical texts and two hashes for each run; nothing else."""
+    count = 0
+    for condition_id in condition_ids:
+        for replicate in range(1, replicates + 1):
+            run = {
+                "agent_id": "agent",
+                "condition_id": condition_id,
+                "problem_id": "problem",
+                "replicate": replicate,
+                "study_id": "bench",
+            }
+            seed = {
+                "base_seed": 7,
+                "strategy": "condition_replicate",
+                "per_run_offset": 9973,
+                "study_id": "bench",
+                "condition_id": condition_id,
+                "replicate": replicate,
+                "salt": "agent:problem",
+            }
+            for payload in (run, seed):
+                text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
+                hashlib.sha256(text.encode()).hexdigest()
+            count += 1
+    return count
+
+
+def cpu_s(work: object) -> float:
+    start = time.process_time()
+    work()  # type: ignore[operator]
+    return time.process_time() - start
+
+
+def compare(rounds: int) -> None:
+    study = make_study(1_000, 100)
+    conditions = build_design(study)
+    ids = [condition.condition_id for condition in conditions]
+    planned, bare, designed = [], [], []
+    for _ in range(rounds):
+        bare.append(cpu_s(lambda: floor(ids, 100)))
+        planned.append(cpu_s(lambda: sum(1 for _ in plan_runs(study, conditions))))
+        designed.append(cpu_s(lambda: build_design(study)))
+    ratios = [one / two for one, two in zip(planned, bare, strict=True)]
+    print(f"floor, 100,000 runs           {statistics.median(bare):.3f} s CPU")
+    print(f"plan_runs, 100,000 runs       {statistics.median(planned):.3f} s CPU")
+    print(f"build_design, 1,000 conditions {statistics.median(designed):.3f} s CPU")
+    print(
+        f"plan_runs / floor             {statistics.median(ratios):.2f}"
+        f"  ({min(ratios):.2f} to {max(ratios):.2f}, {rounds} rounds; goal: at most 2.5)"
+    )
+
+
+def report_peak(conditions: int, replicates: int) -> None:
+    """Plan in this process and print the peak resident memory; meant for a child process."""
+    study = make_study(conditions, replicates)
+    made = build_design(study)
+    assert sum(1 for _ in plan_runs(study, made)) == count_runs(study, made)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def peak_mb(conditions: int, replicates: int) -> int:
+    command = [sys.executable, __file__, "--peak", str(conditions), str(replicates)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--peak", nargs=2, type=int)
+    arguments = parser.parse_args()
+    if arguments.peak:
+        report_peak(*arguments.peak)
+        return
+    compare(arguments.rounds)
+    print(f"peak memory, 10 runs           {peak_mb(10, 1)} MB")
+    print(f"peak memory, 100,000 runs      {peak_mb(1_000, 100)} MB")
+    print(f"peak memory, 1,000,000 runs    {peak_mb(1_000, 1_000)} MB  (goal: under 100)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The `fairtrial` command: a table of commands, each imported only when it is called for.
+
+Exit codes: 0 done, 1 a bug of ours, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from fairtrial import __version__
+from fairtrial.errors import FairtrialError
+
+COMMANDS = {
+    "check": ("fairtrial.cli.check", "Find every mistake in a study file."),
+    "doe": ("fairtrial.cli.doe", "Make a design table without a study."),
+    "init": ("fairtrial.cli.init", "Write a commented starter study."),
+    "plan": ("fairtrial.cli.plan", "Show what a study will run, and what it can find."),
+    "schema": ("fairtrial.cli.schema", "Print the JSON Schema of study files."),
+}
+
+
+class CommandTable(click.Group):
+    """Lists its commands without importing them, so that --help stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module
+
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from fairtrial.errors import did_you_mean
+
+            ctx.fail(f"there is no command '{args[0]}'; {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fairtrial")
+def cli() -> None:
+    """Every candidate gets a fair trial: designed studies of agents, prompts, models and patches.
+
+    Start with `fairtrial init`, then `fairtrial check study.yaml` and `fairtrial plan study.yaml`.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command; every way it can end becomes a message and an exit code here."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(given))
+
+
+def _run(arguments: list[str]) -> int:
+    as_json = "--json" in arguments
+    try:
+        result = cli.main(arguments, prog_name="fairtrial", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        if as_json:
+            _print_json_error(error.format_message(), [])
+        else:
+            error.show()
+        return error.exit_code
+    except FairtrialError as error:
+        _report(error, as_json)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing is wrong, and there's nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception:
+        return _confess()
+    return result if isinstance(result, int) else 0
+
+
+def _report(error: FairtrialError, as_json: bool) -> None:
+    mistakes = getattr(error, "mistakes", ())
+    if as_json:
+        from fairtrial.errors import spell_path
+
+        found = [
+            {
+                "file": getattr(error, "source", "") or None,
+                "line": mistake.line,
+                "field": spell_path(mistake.path) or None,
+                "message": mistake.message,
+                "hint": mistake.hint or None,
+            }
+            for mistake in mistakes
+        ]
+        _print_json_error(str(error), found)
+        return
+    for line in str(error).splitlines():
+        click.echo(f"{click.style('error', fg='red', bold=True)}: {line}", err=True)
+    if len(mistakes) > 1:
+        click.echo(f"{len(mistakes)} mistakes", err=True)
+
+
+def _print_json_error(message: str, mistakes: list[dict[str, object]]) -> None:
+    import json
+
+    click.echo(json.dumps({"ok": False, "error": message, "mistakes": mistakes}, indent=2))
+
+
+def _confess() -> int:
+    import traceback
+
+    traceback.print_exc()
+    click.echo(
+        f"\nThis is a bug of fairtrial's ({__version__}), not of your input. Please report it with "
+        "the lines above and the command that you gave.",
+        err=True,
+    )
+    return 1

@@ -1,0 +1,38 @@
+"""`fairtrial schema`: what editors need to help with study files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from fairtrial.cli.output import json_option, print_json
+from fairtrial.loading import study_schema
+from fairtrial.tables.files import replacing
+
+
+@click.command(
+    name="schema",
+    epilog="Example: fairtrial schema --out study.schema.json",
+    short_help="Print the JSON Schema of study files.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it to a file.")
+@json_option
+def command(out: Path | None, as_json: bool) -> None:
+    """Print the JSON Schema of study files.
+
+    An editor with a YAML language server checks and completes a study whose first line is
+    `# yaml-language-server: $schema=study.schema.json`.
+    """
+    schema = study_schema()
+    if out is None:
+        print_json(schema)
+        return
+    with replacing(out) as file:
+        json.dump(schema, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+    if as_json:
+        print_json({"ok": True, "written": str(out)})
+    else:
+        click.echo(f"wrote {out}")

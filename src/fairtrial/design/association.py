@@ -1,0 +1,132 @@
+"""Columns of a table, and how two of them go together."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairtrial.design.table import is_number
+from fairtrial.model.factors import scalar_text
+from fairtrial.model.identity import canonical_json
+
+MANY_VALUES = 10
+"""A column of more different numbers than this is a scale rather than a set of levels."""
+CONFOUNDED = 0.999
+"""From this association on, two columns' effects can't be told apart."""
+
+
+class Column:
+    """One column, its values coded by the level they are: 0 for the first that occurs, and so on.
+
+    Numbers that are equal are one level (2 and 2.0); true is not 1, and "1" is not 1.
+    """
+
+    def __init__(self, name: str, values: Sequence[Any]) -> None:
+        self.name = name
+        codes: dict[Any, int] = {}
+        self.codes = [codes.setdefault(_key(value), len(codes)) for value in values]
+        self.counts = Counter(self.codes)
+        self.numbers = (
+            [float(value) for value in values] if all(is_number(value) for value in values) else []
+        )
+        """The values, where all of them are numbers."""
+        firsts: dict[int, Any] = {}
+        for code, value in zip(self.codes, values, strict=True):
+            firsts.setdefault(code, value)
+        self.labels = _label(list(firsts.values()))
+        """What people call the levels, by code."""
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether it holds points on a scale rather than a few levels: many, or hardly repeated."""
+        distinct = len(self.counts)
+        is_sparse = distinct > 2 and 2 * distinct > len(self.codes)
+        return bool(self.numbers) and (distinct > MANY_VALUES or is_sparse)
+
+    @property
+    def ratio(self) -> float:
+        """How much more often the commonest value occurs than the rarest."""
+        return max(self.counts.values()) / min(self.counts.values()) if self.counts else 1.0
+
+
+def read_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns of some rows, in the order in which they first occur; what is absent is None."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [Column(name, [row.get(name) for row in rows]) for name in names]
+
+
+def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
+    """How strongly two columns go together (0..1), by which measure, and whether every two levels
+    meet equally often (None where one column is a scale)."""
+    are_numbers = bool(first.numbers and second.numbers)
+    equal = None
+    if not (first.is_scale or second.is_scale):
+        cells = Counter(zip(first.codes, second.codes, strict=True))
+        full = len(cells) == len(first.counts) * len(second.counts)
+        equal = full and len(set(cells.values())) <= 1
+        v = _cramers_v(first, second, cells)
+        # Rows at the centre of numeric factors raise V without making effects harder to tell
+        # apart; but where one column decides the other, that is so whatever its shape.
+        if v >= CONFOUNDED or not are_numbers:
+            return v, "cramers_v", equal
+    if are_numbers:
+        return abs(_correlation(first.numbers, second.numbers)), "correlation", equal
+    scale, levels = (first, second) if first.is_scale else (second, first)
+    return _correlation_ratio(scale.numbers, levels), "correlation_ratio", None
+
+
+def _cramers_v(first: Column, second: Column, cells: Mapping[tuple[int, int], int]) -> float:
+    """Cramér (1946), Mathematical methods of statistics, ch. 21."""
+    fewest = min(len(first.counts), len(second.counts))
+    if fewest < 2:
+        return 0.0
+    shares = (
+        count * count / (first.counts[one] * second.counts[two])
+        for (one, two), count in cells.items()
+    )
+    # The sum is 1 for independent columns and `fewest` where one decides the other.
+    return math.sqrt(min(1.0, max(0.0, (math.fsum(shares) - 1) / (fewest - 1))))
+
+
+def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    x_mean, y_mean = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
+    x_spread = math.fsum((x - x_mean) ** 2 for x in xs)
+    y_spread = math.fsum((y - y_mean) ** 2 for y in ys)
+    if not (x_spread and y_spread):
+        return 0.0
+    joint = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
+    return max(-1.0, min(1.0, joint / math.sqrt(x_spread) / math.sqrt(y_spread)))
+
+
+def _correlation_ratio(numbers: Sequence[float], levels: Column) -> float:
+    """The share of a scale's spread that lies between levels, as a root (Pearson's eta)."""
+    mean = math.fsum(numbers) / len(numbers)
+    spread = math.fsum((x - mean) ** 2 for x in numbers)
+    sums: defaultdict[int, float] = defaultdict(float)
+    for x, code in zip(numbers, levels.codes, strict=True):
+        sums[code] += x - mean
+    between = math.fsum(total**2 / levels.counts[code] for code, total in sums.items())
+    return math.sqrt(min(1.0, between / spread)) if spread else 0.0
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, bool):
+        return ("truth", value)
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    return ("json", canonical_json(value))
+
+
+def _label(values: Sequence[Any]) -> list[str]:
+    """Each value as people write it; as JSON where two would look the same."""
+    plain = [
+        scalar_text(value) if value is None or isinstance(value, (str, int, float)) else None
+        for value in values
+    ]
+    times = Counter(plain)
+    return [
+        text if text is not None and times[text] == 1 else canonical_json(value)
+        for text, value in zip(plain, values, strict=True)
+    ]

@@ -1,0 +1,154 @@
+"""Reading study files: one call, one report with every mistake and its line."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.loading.document import FORMATS, Document
+from fairtrial.loading.nodes import SIZE_LIMIT_BYTES
+from fairtrial.model.record import build
+from fairtrial.model.study import Study
+from fairtrial.validation import study_mistakes
+
+SUFFIXES = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+
+
+class StudyWarning(UserWarning):
+    """A study file can be read, but something in it is likely meant otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedStudy:
+    """A study without mistakes, and what to know about its file.
+
+    study: the study
+    warnings: values that are read as something else than they look
+    source: the file, as its path was given
+    """
+
+    study: Study
+    warnings: tuple[Mistake, ...]
+    source: str
+
+    def warning_lines(self) -> list[str]:
+        """The warnings as text, one line each, with file and line."""
+        return [f"{self.source}:{warning.line}: {warning}" for warning in self.warnings]
+
+
+def load_study(path: str | os.PathLike[str], format: str | None = None) -> Study:
+    """Read a study from a YAML or JSON file; `format` overrules the file's ending.
+
+    Raises one `StudyError` with all mistakes, or returns the study and issues a `StudyWarning` for
+    each value that is read as something else than it looks. Whether the study makes sense as a
+    whole is left to `validate_study`, and told here only if the file has other mistakes.
+    """
+    loaded = _load(path, format, validate=False)
+    for line in loaded.warning_lines():
+        warnings.warn(line, StudyWarning, stacklevel=2)
+    return loaded.study
+
+
+def read_study(path: str | os.PathLike[str], format: str | None = None) -> LoadedStudy:
+    """Read a study and check it as a whole; raises one `StudyError` with all mistakes."""
+    return _load(path, format, validate=True)
+
+
+def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -> LoadedStudy:
+    source = os.fspath(path)
+    try:
+        document = parse(_read_text(Path(path)), format or _format_of(Path(path)))
+    except StudyError as error:
+        raise StudyError(error.mistakes, source=source) from None
+    mistakes: list[Mistake] = []
+    study = build(Study, document.data, (), mistakes)
+    # The study is nobody else's yet; a provisional one could not be made anew with its folder.
+    object.__setattr__(study, "folder", Path(path).absolute().parent)
+    if isinstance(document.data, dict) and (validate or mistakes or document.mistakes):
+        # What could not be read may look wrong for a second reason, which helps nobody.
+        told = {mistake.path for mistake in (*mistakes, *document.mistakes)} - {()}
+        mistakes.extend(m for m in study_mistakes(study) if m.path not in told)
+    found = document.place(mistakes)
+    if found:
+        raise StudyError(found, source=source)
+    return LoadedStudy(study, tuple(document.warnings), source)
+
+
+def parse(text: str, format: str) -> Document:
+    """A YAML or JSON text as plain data with lines; raises `StudyError` where it is neither."""
+    if format not in FORMATS:
+        raise StudyError(f"expected yaml or json as the format, got {format!r}")
+    root = FORMATS[format](text)
+    document = Document(root) if root is not None else None
+    if document is None or document.data is None:
+        raise StudyError(
+            Mistake((), "the file is empty", "`fairtrial init` writes one to start from")
+        )
+    return document
+
+
+def _format_of(path: Path) -> str:
+    format = SUFFIXES.get(path.suffix.lower())
+    if format is None:
+        ending = f"the ending '{path.suffix}'" if path.suffix else "a name without an ending"
+        message = f"can't tell the format from {ending}"
+        raise StudyError(Mistake((), message, f"end the name in {', '.join(SUFFIXES)}"))
+    return format
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(SIZE_LIMIT_BYTES + 1)
+    except FileNotFoundError:
+        raise StudyError(_missing_file(path)) from None
+    except IsADirectoryError:
+        raise StudyError(_folder_instead(path)) from None
+    except OSError as error:
+        raise StudyError(f"can't be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise StudyError(f"is no file name: {error}") from None
+    if len(content) > SIZE_LIMIT_BYTES:
+        raise StudyError(f"is larger than {SIZE_LIMIT_BYTES // 1024**2} MB")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StudyError(_not_utf8(content, error)) from None
+    return text.removeprefix("\ufeff")
+
+
+def _missing_file(path: Path) -> Mistake:
+    if not path.parent.is_dir():
+        return Mistake((), f"no such file: there is no folder '{path.parent}'")
+    # By stem: with the ending, any two short names would be alike.
+    names = _study_files(path.parent)
+    stems = difflib.get_close_matches(path.stem, {Path(name).stem for name in names}, n=1)
+    alike = [name for name in names if Path(name).stem in stems]
+    close = difflib.get_close_matches(path.name, alike, n=1, cutoff=0.0)
+    hint = f"did you mean '{path.with_name(close[0])}'?" if close else ""
+    return Mistake((), "no such file", hint)
+
+
+def _folder_instead(path: Path) -> Mistake:
+    names = _study_files(path)
+    hint = f"did you mean '{path / names[0]}'?" if len(names) == 1 else "name a file in it"
+    return Mistake((), "is a folder", hint)
+
+
+def _study_files(folder: Path) -> list[str]:
+    try:
+        return sorted(item.name for item in folder.iterdir() if item.suffix.lower() in SUFFIXES)
+    except OSError:
+        return []
+
+
+def _not_utf8(content: bytes, error: UnicodeDecodeError) -> Mistake:
+    line = content.count(b"\n", 0, error.start) + 1
+    message = f"not UTF-8 text: byte 0x{content[error.start]:02x} at offset {error.start:,}"
+    is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    hint = "save it as UTF-8" + (", it looks like UTF-16" if is_utf16 else "")
+    return Mistake((), message, hint, line)

@@ -1,0 +1,161 @@
+"""The power of a study's hypotheses, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairtrial.design.schedule import PROBLEM_FACTORS, problems_of, replicates_of
+from fairtrial.model.claims import Hypothesis
+from fairtrial.model.conditions import Condition
+from fairtrial.model.record import dump
+from fairtrial.model.study import Study
+from fairtrial.prospect.comparisons import EQUIVALENCE, Comparison, comparisons_of
+from fairtrial.stats.power import LEAST_RUNS, smallest_n
+
+ALPHA = 0.05
+FEW_PROBLEMS = 10
+"""With fewer problems than this people are told that a result may not carry over to others."""
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisPower:
+    """How likely one test of a hypothesis is to find its minimum effect of interest.
+
+    hypothesis_id, outcome: what is tested, and on which outcome
+    variables: the factors (or block, agent, problem) that are compared
+    test: the test that is assumed
+    groups: the planned runs of each level, or of each cell
+    effect_d: the minimum effect, in standard deviations
+    alpha: the level of the test, after its share in several tests
+    power: the probability that the test finds the effect; None with a `reason`
+    assumption: what the figure rests on, in a sentence for people
+    needed_replicates: the replicates per condition (those of the budget times those of the design)
+        that give a power of 0.8, all else the same
+    reason: why there is no power
+    """
+
+    hypothesis_id: str
+    outcome: str
+    variables: tuple[str, ...]
+    test: str
+    groups: Mapping[str, int]
+    effect_d: float
+    alpha: float
+    power: float | None
+    assumption: str
+    needed_replicates: int | None = None
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        data: dict[str, Any] = dump(self)
+        return data
+
+
+def hypothesis_power(study: Study, conditions: Sequence[Condition]) -> list[HypothesisPower]:
+    """The power of each hypothesis that states a minimum effect, for each of its outcomes.
+
+    Groups are the runs that the plan gives to each level. A hypothesis about several variables
+    gets an entry for each of them, or, for a moderation, for each pair.
+    """
+    stated = [each for each in study.hypotheses if each.minimum_effect_of_interest is not None]
+    if not stated:
+        return []
+    problems = _count_problems(study, conditions)
+    return [
+        _judge(study, hypothesis, outcome, comparison, problems)
+        for hypothesis in stated
+        for comparison in comparisons_of(study, conditions, hypothesis)
+        for outcome in hypothesis.dependent_vars or study.primary_outcomes or ("",)
+    ]
+
+
+def _judge(
+    study: Study, hypothesis: Hypothesis, outcome: str, comparison: Comparison, problems: int
+) -> HypothesisPower:
+    effect, effect_text = _effect(study, hypothesis, outcome)
+    alpha, alpha_text = _alpha(study, hypothesis)
+    power, needed, reason, assumption = None, None, comparison.reason, ""
+    power_at = comparison.power_at
+    if power_at is not None:
+        power = power_at(effect, alpha, replicates_of(study))
+        needed = smallest_n(lambda replicates: power_at(effect, alpha, replicates))
+        reason = _too_small(comparison.groups) if power is None else ""
+        side = f", {comparison.side}" if comparison.side else ""
+        assumption = (
+            f"{_difference(comparison, effect_text)}; {alpha_text}{side}; "
+            f"{_caution(study, comparison, problems)}."
+        )
+    return HypothesisPower(
+        hypothesis_id=hypothesis.hypothesis_id,
+        outcome=outcome,
+        variables=comparison.variables,
+        test=comparison.test,
+        groups=comparison.groups,
+        effect_d=effect,
+        alpha=alpha,
+        power=power,
+        assumption=assumption,
+        needed_replicates=needed,
+        reason=reason,
+    )
+
+
+def _effect(study: Study, hypothesis: Hypothesis, outcome: str) -> tuple[float, str]:
+    """The minimum effect in standard deviations, and how it was read."""
+    effect = hypothesis.minimum_effect_of_interest
+    assert effect is not None
+    for spec in study.outcomes:
+        if spec.name == outcome and spec.sd is not None:
+            d = effect / spec.sd
+            return d, f"{effect:g} in {outcome} (d = {d:.3g}, as its sd is {spec.sd:g})"
+    return effect, f"d = {effect:g} (standardised, as no sd is stated)"
+
+
+def _alpha(study: Study, hypothesis: Hypothesis) -> tuple[float, str]:
+    """The level of the hypothesis' test: the smallest that any of its plans leaves it."""
+    alpha, text = ALPHA, f"alpha {ALPHA:g}"
+    for plan in study.analysis_plans:
+        policy = plan.multiple_comparison_policy.strip().lower()
+        if hypothesis.hypothesis_id not in plan.hypothesis_ids or policy in ("", "none"):
+            continue
+        tested = len(set(plan.hypothesis_ids))
+        if ALPHA / tested < alpha:
+            alpha = ALPHA / tested
+            bound = "Bonferroni bound" if policy in ("holm", "bonferroni") else "worst case"
+            text = f"alpha {alpha:.3g} ({ALPHA:g} over {tested} hypotheses, {bound} for {policy})"
+    return alpha, text
+
+
+def _difference(comparison: Comparison, effect: str) -> str:
+    if comparison.test == EQUIVALENCE:
+        return f"Assumes no true difference {comparison.between}, and a margin of ±{effect}"
+    return f"Assumes a difference of {effect} {comparison.between}"
+
+
+def _count_problems(study: Study, conditions: Sequence[Condition]) -> int:
+    admissible = (condition for condition in conditions if condition.admissible)
+    return len({name for each in admissible for name in problems_of(study, each) if name})
+
+
+def _caution(study: Study, comparison: Comparison, problems: int) -> str:
+    """What it means for this plan that runs are taken as independent."""
+    text = "runs are taken as independent given the level"
+    shared = (
+        *PROBLEM_FACTORS,
+        *(name for block in study.blocks for name in (block.name, f"block_{block.name}")),
+    )
+    if (study.blocks or problems > 1) and not set(shared) & set(comparison.variables):
+        text += ", which is cautious: comparisons within a block or a problem are sharper"
+    if 0 < problems < FEW_PROBLEMS:
+        which = "the one problem" if problems == 1 else f"the {problems} problems"
+        text += f"; replicates speak for {which} of the plan, not for others"
+    return text
+
+
+def _too_small(groups: Mapping[str, int]) -> str:
+    name, runs = min(groups.items(), key=lambda group: group[1])
+    count = {0: "no runs", 1: "one run"}.get(runs, f"{runs} runs")
+    return f"{name} has {count} in the plan; a test needs {LEAST_RUNS} or more in every group"

@@ -1,0 +1,105 @@
+"""Writing tables: CSV, JSON and JSON Lines, complete or not at all.
+
+A file appears under its name only when all of it is on disk, so a reader never sees half a table.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.model.factors import scalar_text
+from fairtrial.model.identity import canonical_json
+
+FORMATS = (".csv", ".json", ".jsonl")
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write rows in the format that the file's ending names; returns how many there were."""
+    check_format(path)
+    written = 0
+    with replacing(path) as file:
+        if path.suffix == ".csv":
+            csv.writer(file, lineterminator="\n").writerow(columns)
+        elif path.suffix == ".json":
+            file.write("[")
+        for row in rows:
+            _write_row(file, path.suffix, columns, row, is_first=written == 0)
+            written += 1
+        if path.suffix == ".json":
+            file.write("\n]\n")
+    return written
+
+
+def _write_row(
+    file: TextIO, suffix: str, columns: Sequence[str], row: Mapping[str, Any], *, is_first: bool
+) -> None:
+    if suffix == ".csv":
+        csv.writer(file, lineterminator="\n").writerow([cell(row.get(name)) for name in columns])
+        return
+    text = json.dumps({name: row.get(name) for name in columns}, ensure_ascii=False)
+    if suffix == ".jsonl":
+        file.write(text + "\n")
+    else:
+        file.write(f"\n {text}" if is_first else f",\n {text}")
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file whose ending names no format, before any work is done for it."""
+    if path.suffix not in FORMATS:
+        raise StudyError(
+            Mistake(
+                (),
+                f"{path}: can't tell the format from the ending '{path.suffix}'",
+                f"end the name in {', '.join(FORMATS)}",
+            )
+        )
+    if path.is_dir():
+        raise StudyError(Mistake((), f"{path} is a directory", "name a file in it"))
+
+
+def cell(value: Any) -> Any:
+    """A value as a CSV cell: blank for nothing, JSON for lists and mappings."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return scalar_text(value).capitalize()
+    if isinstance(value, (list, tuple, Mapping)):
+        return canonical_json(value)
+    return value
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A text file that takes the place of `path` when the block ends well, and else is gone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise StudyError(Mistake((), f"{path} can't be written: {error.strerror}")) from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise StudyError(Mistake((), f"{path} can't be written: {error.strerror}")) from error
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,124 @@
+"""The layers of ARCHITECTURE.md, enforced: imports point downwards, and stand at the top of files."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "fairtrial"
+# The lowest layer first; a module imports from its own folder and from lower rows only.
+LAYERS = [
+    {"errors"},
+    {"model"},
+    {"protocols"},
+    {"plugins"},
+    {"design", "stats"},
+    {"prospect", "validation"},
+    {"loading", "tables", "recipes"},
+    {"cli"},
+]
+HEAVY = {"msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy"}
+# Where a first-party import may stand inside a function: the lazy tables, and methods that hand
+# their file over to `loading`.
+LAZY = {"__init__.py", "cli/main.py", "model/study.py"}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(part):
+    return next(index for index, layer in enumerate(LAYERS) if part in layer)
+
+
+def room_of(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[0]
+
+
+def imports(tree):
+    """(node, dotted module) for each import in a tree."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "fairtrial":
+                yield from ((node, f"fairtrial.{alias.name}") for alias in node.names)
+            else:
+                yield node, node.module
+        elif isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+
+
+def parse(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_downwards(path):
+    if path == PACKAGE / "__init__.py":
+        return
+    for node, module in imports(parse(path)):
+        parts = module.split(".")
+        if parts[0] != "fairtrial":
+            continue
+        other = parts[1] if len(parts) > 1 else "__init__"
+        if other in ("__version__", "__init__") or other == room_of(path):
+            continue
+        lazy_hand_over = str(path.relative_to(PACKAGE)) == "model/study.py" and other == "loading"
+        assert lazy_hand_over or layer_of(other) < layer_of(room_of(path)), (
+            f"{path.relative_to(ROOT)}:{node.lineno} imports {module}, which is not below it"
+        )
+
+
+def top_level(tree):
+    return [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_first_party_imports_stand_at_the_top(path):
+    if str(path.relative_to(PACKAGE)) in LAZY:
+        return
+    top = {node.lineno for node in top_level(parse(path))}
+    for node, module in imports(parse(path)):
+        if module.split(".")[0] == "fairtrial":
+            assert node.lineno in top, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_heavy_libraries_are_imported_only_where_they_are_used(path):
+    for node in top_level(parse(path)):
+        for _, module in imports(ast.Module([node], [])):
+            assert module.split(".")[0] not in HEAVY, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    graph = {}
+    for path in FILES:
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(("fairtrial", *parts)).removesuffix(".__init__")
+        tree = ast.Module(top_level(parse(path)), [])
+        graph[name] = {module for _, module in imports(tree) if module.startswith("fairtrial.")}
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name in done or name not in graph:
+            return
+        path.append(name)
+        for other in sorted(graph[name]):
+            visit(other)
+        path.pop()
+        done.add(name)
+
+    for name in graph:
+        visit(name)
+
+
+def test_every_room_is_in_a_layer_and_in_the_document():
+    rooms = {room_of(path) for path in FILES} - {"__init__"}
+    assert rooms == set().union(*LAYERS)
+    document = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    for room in rooms:
+        assert re.search(rf"`{room}[`/.]", document), f"ARCHITECTURE.md doesn't mention {room}"
+
+
+def test_protocols_stay_small_enough_to_read_at_a_glance():
+    assert len((PACKAGE / "protocols.py").read_text("utf-8").splitlines()) < 150

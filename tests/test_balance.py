@@ -1,0 +1,223 @@
+"""Balance: how often levels occur, which factors go together, and what constraints cost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from fairtrial.design.balance import (
+    MAX_PAIRS,
+    balance_report,
+    design_balance,
+    design_balance_report,
+)
+from fairtrial.design.build import build_design
+from fairtrial.model.factors import Block, Constraint, Factor
+from fairtrial.model.study import Study
+
+
+def _rows(**columns):
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+
+
+def _pair(rows):
+    (pair,) = design_balance(rows).pairs
+    return pair
+
+
+# One factor
+
+
+def test_counts_levels_and_their_ratio():
+    balance = design_balance(_rows(model=["a", "b", "a", "a"], depth=[1, 1.0, 2, 2]))
+    model, depth = balance.factors
+    assert model.counts == {"a": 3, "b": 1}
+    assert model.max_to_min_ratio == 3.0
+    assert depth.counts == {"1": 2, "2": 2}  # 1 and 1.0 are one level
+    assert balance.rows == 4
+
+
+def test_values_that_look_alike_are_not_one_level():
+    (factor,) = design_balance([{"x": value} for value in (1, "1", True, None, [1], [1])]).factors
+    assert factor.counts == {"1": 1, '"1"': 1, "true": 1, "null": 1, "[1]": 2}
+
+
+def test_a_missing_cell_is_a_level_of_its_own():
+    x, y = design_balance([{"x": 1}, {"x": 2, "y": "b"}]).factors
+    assert x.counts == {"1": 1, "2": 1}
+    assert y.counts == {"null": 1, "b": 1}
+
+
+def test_a_scale_has_too_many_values_to_list():
+    (factor,) = design_balance([{"x": i / 7} for i in range(50)]).factors
+    assert factor.counts == {}
+    assert factor.n_levels == 50
+
+
+def test_short_report_has_two_figures_for_each_factor():  # spec 9
+    rows = _rows(a=[1, 1, 2, 3], b=["x", "x", "x", "x"])
+    assert design_balance_report(rows) == {
+        "a": {"n_levels": 3.0, "max_to_min_ratio": 2.0},
+        "b": {"n_levels": 1.0, "max_to_min_ratio": 1.0},
+    }
+    assert design_balance_report([]) == {}
+
+
+# Two factors
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3))
+def test_full_factorials_have_no_association(levels, others, repeats):
+    product = itertools.product("abcd"[:levels], "wxyz"[:others])
+    pair = _pair([{"a": a, "b": b} for a, b in product] * repeats)
+    assert pair.equal
+    assert pair.association == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (["a", "b", "c"], ["x", "y", "z"]),
+        ([1, 2, 3], ["x", "y", "x"]),  # the second follows from the first
+        ([-1, 0, 1], [1, 0, 1]),  # uncorrelated, and yet decided
+        ([-1, 1], [1, -1]),
+    ],
+)
+def test_factors_that_move_together_are_named(first, second):
+    balance = design_balance(_rows(a=first * 4, b=second * 4))
+    assert [(pair.first, pair.second) for pair in balance.confounded] == [("a", "b")]
+    assert not balance.pairs[0].equal
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=4))
+def test_association_of_levels_is_cramers_v(cells):
+    first, second = zip(*cells, strict=True)
+    pair = _pair(_rows(a=first, b=second))
+    names = sorted(set(first)), sorted(set(second))
+    table = np.array([[cells.count((a, b)) for b in names[1]] for a in names[0]])
+    expected = stats.contingency.association(table) if min(table.shape) > 1 else 0.0
+    assert pair.measure == "cramers_v"
+    assert pair.association == pytest.approx(expected, abs=1e-6)
+
+
+def test_association_of_numbers_is_their_correlation():
+    rng = np.random.default_rng(3)
+    x = rng.random(40)
+    y = 0.6 * x + rng.random(40)
+    pair = _pair(_rows(x=x.tolist(), y=(-y).tolist()))
+    assert pair.measure == "correlation"
+    assert pair.association == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert pair.equal is None
+
+
+def test_association_of_a_scale_and_levels_is_the_correlation_ratio():
+    x = [float(i) for i in range(12)]
+    pair = _pair(_rows(x=x, group=["low"] * 6 + ["high"] * 6))
+    between = 12 * (8.5 - 5.5) ** 2
+    assert pair.measure == "correlation_ratio"
+    assert pair.association == pytest.approx((between / np.var(x) / 12) ** 0.5)
+
+
+def test_centre_points_are_no_association():
+    corners = [{"a": a, "b": b} for a in (-1, 1) for b in (-1, 1)]
+    pair = _pair(corners * 2 + [{"a": 0.0, "b": 0.0}] * 4)
+    assert pair.association == 0
+    assert pair.equal is False
+
+
+def test_few_samples_of_a_range_are_not_confounded():
+    """Each value occurs once, so each decides the other: that says nothing about ranges."""
+    assert _pair(_rows(x=[0.1, 0.9, 0.5, 0.3], y=[0.6, 0.2, 0.1, 0.9])).association < 0.9
+
+
+def test_pairs_are_capped_and_said_to_be():
+    rows = [{f"f{i}": (i + j) % 2 for i in range(40)} for j in range(4)]
+    balance = design_balance(rows)
+    assert len(balance.pairs) == MAX_PAIRS
+    assert balance.pairs_left_out == 40 * 39 // 2 - MAX_PAIRS
+
+
+def test_empty_table_has_nothing_to_say():
+    assert design_balance([]).to_dict() == {
+        "rows": 0,
+        "factors": [],
+        "pairs": [],
+        "pairs_left_out": 0,
+    }
+
+
+# Constraints
+
+
+def _report(constraints, blocks=()):
+    study = Study(
+        "s",
+        "s",
+        factors=(
+            Factor("model", levels=("tiny", "big")),
+            Factor("depth", levels=(1, 2, 3)),
+            Factor("tone", levels=("x", "y")),
+        ),
+        blocks=blocks,
+        constraints=constraints,
+    )
+    return balance_report(study, build_design(study))
+
+
+def test_excluded_conditions_say_what_they_unbalance():  # spec 11
+    report = _report(
+        (
+            Constraint("shallow", expression='not (model == "tiny" and depth > 1)'),
+            Constraint("polite", expression='tone == "x"', severity="warning"),
+        )
+    )
+    assert report.excluded == 4
+    assert report.before.rows == 12
+    assert report.after.rows == 8
+    assert [str(loss) for loss in report.lost_levels] == [
+        "model=tiny keeps 2 of 6 conditions (shallow)",
+        "depth=2 keeps 2 of 4 conditions (shallow)",
+        "depth=3 keeps 2 of 4 conditions (shallow)",
+    ]
+    assert [str(loss) for loss in report.lost_cells] == [
+        "model=tiny with depth=2 never runs (shallow)",
+        "model=tiny with depth=3 never runs (shallow)",
+    ]
+    before, after = report.before.pairs[0], report.after.pairs[0]
+    assert (before.first, before.second) == (after.first, after.second) == ("model", "depth")
+    assert before.equal
+    assert not after.equal
+    assert after.association > before.association == 0
+
+
+def test_a_level_that_never_runs_is_said_once():
+    report = _report((Constraint("no_big", expression='model != "big"'),))
+    assert [str(loss) for loss in report.lost_levels] == ["model=big never runs (no_big)"]
+    assert report.lost_cells == ()
+
+
+def test_blocks_count_as_columns():
+    rule = Constraint("rest", expression='not (blocks["day"] == "sun" and model == "big")')
+    report = _report((rule,), blocks=(Block("day", ("sat", "sun")),))
+    assert [loss.levels for loss in report.lost_cells] == [{"model": "big", "block_day": "sun"}]
+
+
+def test_without_exclusions_nothing_is_lost():
+    report = _report(())
+    assert (report.excluded, report.lost_levels, report.lost_cells) == (0, (), ())
+    assert all(pair.equal for pair in report.after.pairs)
+
+
+def test_report_is_plain_data():
+    report = _report((Constraint("no_big", expression='model != "big"'),))
+    data = report.to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert data["lost_levels"][0]["constraints"] == ["no_big"]

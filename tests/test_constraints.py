@@ -1,0 +1,195 @@
+"""Constraint expressions: what they mean, and what they refuse (spec 8)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtrial import Constraint, Factor, Level, Study, StudyError, build_design
+from fairtrial.design.constraints import Expression, Judge
+
+
+def holds(text, factors=None, blocks=None):
+    return Expression(text).holds(factors or {}, blocks or {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x == 1", True),
+        ("x != 1", False),
+        ("0 < x <= 1 < y", True),
+        ("0 < x < 1", False),
+        ('factors["x"] == 1 and factors.y == 2', True),
+        ('blocks["site"] == "a"', True),
+        ('site in ["a", "b"]', True),
+        ("x not in (1, 2)", False),
+        ("not (x == 1 and y == 3)", True),
+        ("x + y * 2 - 1 == 4", True),
+        ("y / 2 == 1 and 7 // 2 == 3 and 7 % 4 == 3 and -x == -1", True),
+        ('len(name) == 4 and int("3") == 3 and str(x) == "1"', True),
+        ("float(x) == 1.0 and bool(y)", True),
+        ("nothing is None", True),
+        ("x is not None", True),
+        ('name + "!" == "abcd!"', True),
+        ("options.depth == 3", True),
+        ('options["depth"] > 2', True),
+        ("table[1] == 20", True),
+        ("  x == 1  ", True),
+    ],
+)
+def test_an_expression_means_what_python_means(text, expected):
+    factors = {
+        "x": 1,
+        "y": 2,
+        "name": "abcd",
+        "nothing": None,
+        "options": {"depth": 3},
+        "table": [10, 20],
+    }
+    assert holds(text, factors, {"site": "a"}) is expected
+
+
+def test_and_and_or_stop_at_the_first_part_that_decides():
+    assert holds("x == 0 or 1 / x > 0", {"x": 0}) is True
+    assert holds("x != 0 and 1 / x > 0", {"x": 0}) is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "x.__class__",
+        "().__class__.__bases__",
+        "[c for c in (1, 2)]",
+        "lambda: 1",
+        "x if x else y",
+        "f'{x}'",
+        "(y := 1) == 1",
+        "open('/etc/passwd') == 1",
+        "len.__self__",
+        "getattr(x, 'real')",
+        "str(x, 'utf-8') == ''",
+        "len(*x) == 1",
+        "int('7', base=8) == 7",
+        "9 ** 9 ** 9 > 1",
+        "1 << 999999 > 1",
+        "b'x' == x",
+        "... == x",
+        "{1: 2} == x",
+        "x is y",
+        "await x",
+        "x; y",
+        "x = 1",
+        "",
+        "(" * 300 + "1" + ")" * 300 + " == 1",
+        "-" * 1_900 + "1 == 1",
+        "x == 1 " + "or x == 1 " * 400,
+        "9" * 1_900 + "9" * 3_000 + " > 1",
+    ],
+)
+def test_anything_outside_the_language_is_refused_when_it_is_read(text):
+    with pytest.raises(StudyError) as caught:
+        Expression(text)
+    assert "the expression `" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"x" * 1000000000 == ""',
+        "[0] * 1000000000 == []",
+        '"%1000000000d" % 1 == ""',
+        'name["real"] == 1',
+        "name.real == 1",
+        "name < 3",
+        "1 / zero == 1",
+        'factors["nope"] == 1',
+        'factors["__class__"] == 1',
+        "unknown == 1",
+        "table[7] == 1",
+        "1",
+        '"yes"',
+    ],
+)
+def test_what_goes_wrong_while_evaluating_is_one_clear_error(text):
+    expression = Expression(text)
+    with pytest.raises(StudyError) as caught:
+        expression.holds({"name": "abc", "zero": 0, "table": [1]}, {})
+    assert len(str(caught.value)) < 300
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_and_never_anything_else(text):
+    try:
+        Expression(text).holds({"x": 1}, {})
+    except StudyError:
+        pass
+
+
+def test_names_lists_what_an_expression_depends_on():
+    text = 'x == 1 or factors["a-b"] > factors.c or blocks.site == "s"'
+    assert Expression(text).names == {"x", "a-b", "c", "site"}
+
+
+def test_severity_decides_whether_a_broken_rule_stops_a_condition():
+    rules = [
+        Constraint("stop", "must be small", expression="x < 2"),
+        Constraint("tell", "should be even", expression="x % 2 == 0", severity="warning"),
+    ]
+    judge = Judge(rules)
+    assert judge({"x": 0}, {}) == (True, ())
+    assert judge({"x": 1}, {}) == (True, ("tell: should be even",))
+    assert judge({"x": 3}, {}) == (False, ("stop: must be small", "tell: should be even"))
+
+
+def test_a_misspelt_severity_is_refused():
+    with pytest.raises(StudyError, match="warning"):
+        Constraint("c", "", expression="x == 1", severity="warnin")
+
+
+def test_a_rule_may_be_a_function_of_the_studys_folder(tmp_path):
+    (tmp_path / "my_rules_a.py").write_text(
+        "def keep(factors, blocks):\n    return factors['x'] != 2\n"
+    )
+    study = Study(
+        "s",
+        "t",
+        factors=(Factor("x", levels=(1, 2, 3)),),
+        constraints=(Constraint("c", "not two", callable_ref="my_rules_a:keep"),),
+        folder=tmp_path,
+    )
+    admissible = {c.factor_assignments["x"]: c.admissible for c in build_design(study)}
+    assert admissible == {1: True, 2: False, 3: True}
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def keep(f, b):\n    raise KeyError('boom')\n", "raised KeyError"),
+        ("raise RuntimeError('no import')\n", "can't be imported"),
+        ("other = 1\n", "has no 'keep'"),
+        ("keep = 3\n", "is not callable"),
+    ],
+)
+def test_a_rule_function_that_fails_is_reported_with_its_constraint(
+    tmp_path, source, says, request
+):
+    module = f"my_rules_{abs(hash(request.node.name)) % 10**8}"
+    (tmp_path / f"{module}.py").write_text(source)
+    rule = Constraint("c", "", callable_ref=f"{module}:keep")
+    study = Study(
+        "s", "t", factors=(Factor("x", levels=(1,)),), constraints=(rule,), folder=tmp_path
+    )
+    with pytest.raises(StudyError, match=says) as caught:
+        build_design(study)
+    assert "constraints[0].callable_ref" in str(caught.value)
+
+
+def test_levels_of_different_types_compare_by_python_rules():
+    study = Study(
+        "s",
+        "t",
+        factors=(Factor("x", levels=(Level("one", 1), Level("yes", True), Level("text", "1"))),),
+        constraints=(Constraint("c", "", expression='x == "1"'),),
+    )
+    assert [c.admissible for c in build_design(study)] == [False, False, True]

@@ -1,0 +1,77 @@
+"""The documentation says what the code does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairtrial import DesignKind, Study, plugins, validate_study
+from fairtrial.model import claims, factors, study
+from fairtrial.model.record import Record, field_docs, field_types
+
+ROOT = Path(__file__).parent.parent
+RECORDS = [
+    value
+    for module in (study, factors, claims)
+    for value in vars(module).values()
+    if isinstance(value, type) and issubclass(value, Record) and value.__module__ == module.__name__
+]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
+def test_every_field_is_documented_in_the_record_and_in_the_guide(record):
+    guide = (ROOT / "docs/studies.md").read_text("utf-8")
+    section = guide.partition(f"### {record.__name__}\n")[2].partition("\n### ")[0]
+    docs = field_docs(record)
+    assert set(docs) == set(field_types(record)) or record.__name__ == "Study"
+    for name in field_types(record):
+        assert re.search(rf"^\| `{name}` \| .* \| {re.escape(docs[name])} \|$", section, re.M), name
+
+
+def readme_study():
+    text = (ROOT / "README.md").read_text("utf-8")
+    return re.search(r"```yaml\n(.*?)```", text, re.S).group(1)
+
+
+def test_the_readmes_study_is_one_and_about_30_lines():
+    assert validate_study(Study.from_dict(yaml.safe_load(readme_study()))) == []
+    assert len([line for line in readme_study().splitlines() if line.strip()]) <= 34
+
+
+def test_the_readmes_study_is_the_example():
+    example = yaml.safe_load((ROOT / "examples/prompt-style.yaml").read_text("utf-8"))
+    ours = yaml.safe_load(readme_study())
+    assert {**ours, "description": example["description"]} == example
+
+
+def test_the_readmes_python_runs():
+    text = (ROOT / "README.md").read_text("utf-8")
+    code = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.startswith("run-")
+
+
+@pytest.mark.parametrize("kind", DesignKind)
+def test_every_design_and_its_options_are_documented(kind):
+    guide = (ROOT / "docs/designs.md").read_text("utf-8")
+    section = guide.partition(f"## `{kind.value}`\n")[2].partition("\n## ")[0]
+    assert section, kind
+    for name, text in field_docs(plugins.load("designs", kind.value)).items():
+        assert re.search(rf"^\| `{name}` \| .* \| {re.escape(text)} \|$", section, re.M), name
+
+
+def test_yaml_snippets_in_the_guides_can_be_read():
+    for path in (ROOT / "docs").glob("*.md"):
+        for snippet in re.findall(r"```yaml\n(.*?)```", path.read_text("utf-8"), re.S):
+            assert isinstance(yaml.safe_load(snippet), dict), path
+
+
+def test_no_link_between_documents_is_broken():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/README.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

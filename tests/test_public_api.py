@@ -1,0 +1,50 @@
+"""The exported names are those that the documentation lists, and no more."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import fairtrial
+
+ROOT = Path(__file__).parent.parent
+
+
+def documented_names():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    return set(re.findall(r"^\| `(\w+)", text, flags=re.MULTILINE))
+
+
+def test_the_exported_names_are_what_the_docs_list():
+    assert set(fairtrial.__all__) == documented_names()
+
+
+def test_every_exported_name_can_be_imported():
+    for name in fairtrial.__all__:
+        assert getattr(fairtrial, name) is not None
+    assert set(dir(fairtrial)) == set(fairtrial.__all__)
+
+
+def test_type_checkers_see_the_same_names():
+    stub = ast.parse((ROOT / "src/fairtrial/__init__.pyi").read_text("utf-8"))
+    names = {"__version__"}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname for alias in node.names}
+            for alias in node.names:
+                assert fairtrial._HOME_OF[alias.name] == node.module
+    assert names == set(fairtrial.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(fairtrial, "no_such_name")
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, fairtrial; print(sorted(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    for module in ("msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "dataclasses"):
+        assert f"'{module}'" not in loaded

@@ -1,0 +1,178 @@
+"""A study against itself (spec 7, 24, and the traps of silently wrong plans)."""
+
+import pytest
+
+from fairtrial import Study, StudyError, build_design, validate_study
+from fairtrial.validation import RESERVED_COLUMNS
+
+
+def study(**fields):
+    return Study.from_dict({"study_id": "s", "title": "t", **fields})
+
+
+def x(*levels, name="x", **fields):
+    return {"name": name, "levels": list(levels or (1, 2)), **fields}
+
+
+H = {"hypothesis_id": "h", "label": "l", "statement": "s"}
+PLAN = {"analysis_plan_id": "p", "hypothesis_ids": ["h"], "tests": ["t"]}
+RULE = {"constraint_id": "c", "expression": "x == 1"}
+
+WRONG = [
+    ({"factors": [x(), x()]}, "factors[1].name: duplicate: 'x' is used twice"),
+    ({"factors": [x()], "blocks": [x(), x()]}, "blocks[1].name: duplicate"),
+    ({"factors": [x()], "outcomes": [{"name": "o"}, {"name": "o"}]}, "outcomes[1].name: duplicate"),
+    ({"factors": [x()], "hypotheses": [H, H]}, "hypotheses[1].hypothesis_id: duplicate"),
+    (
+        {"factors": [x()], "hypotheses": [H], "analysis_plans": [PLAN, PLAN]},
+        "analysis_plans[1].analysis_plan_id: duplicate",
+    ),
+    ({"factors": [x()], "constraints": [RULE, RULE]}, "constraints[1].constraint_id: duplicate"),
+    ({"factors": [x()], "blocks": [x()]}, "'x' is also the name of a block"),
+    ({"factors": [x(), x(name="X")]}, "'X' and 'x' would share a column"),
+    ({"factors": [x(name="block_b")], "blocks": [x(name="b")]}, "would share a column"),
+    (
+        {"factors": [x()], "hypotheses": [{**H, "independent_vars": ["xx"]}]},
+        "hypotheses[0].independent_vars[0]: hypothesis 'h' refers to an unknown factor 'xx'",
+    ),
+    (
+        {
+            "factors": [x()],
+            "outcomes": [{"name": "speed"}],
+            "hypotheses": [{**H, "dependent_vars": ["sped"]}],
+        },
+        "unknown outcome 'sped'; did you mean 'speed'?",
+    ),
+    (
+        {"factors": [x()], "hypotheses": [{**H, "moderators": ["zz"]}]},
+        "unknown factor or block 'zz'",
+    ),
+    (
+        {
+            "factors": [x("low", "high")],
+            "hypotheses": [
+                {**H, "independent_vars": ["x"], "contrast": {"left": "hihg", "right": "low"}}
+            ],
+        },
+        "hypotheses[0].contrast.left: hypothesis 'h': 'hihg' is no level of x; did you mean 'high'?",
+    ),
+    ({"factors": [x()], "analysis_plans": [PLAN]}, "unknown hypothesis 'h'"),
+    (
+        {"factors": [x()], "hypotheses": [H], "analysis_plans": [{**PLAN, "outcomes": ["o"]}]},
+        "analysis plan 'p' refers to an unknown outcome 'o'",
+    ),
+    (
+        {"factors": [x()], "design_spec": {"kind": "full_factoral"}},
+        "there is no design 'full_factoral'; did you mean 'full_factorial'?",
+    ),
+    (
+        {"factors": [x()], "design_spec": {"options": {"resolution": "V"}}},
+        "design_spec.options.resolution: unknown key",
+    ),
+    (
+        {"factors": [x()], "constraints": [{"constraint_id": "c", "expression": "y == 1"}]},
+        "constraints[0].expression: 'y' is not a factor or block",
+    ),
+    (
+        {"factors": [x()], "constraints": [{"constraint_id": "c", "expression": "x ="}]},
+        "constraints[0].expression: the expression `x =` is not an expression",
+    ),
+    (
+        {"factors": [x()], "constraints": [{"constraint_id": "c", "callable_ref": "no_such:f"}]},
+        "module 'no_such' can't be imported",
+    ),
+    (
+        {"factors": [x()], "constraints": [{"constraint_id": "c", "expression": "x > 5"}]},
+        "no condition is left to run: the constraints (c) exclude all 2",
+    ),
+    ({"factors": [x()], "agent_specs": ["a", "a"]}, "agent_specs[1]: 'a' is listed twice"),
+    ({"factors": [x()], "problem_ids": ["a", "a"]}, "problem_ids[1]: 'a' is listed twice"),
+    (
+        {
+            "factors": [x(1, 2, 3)],
+            "agent_specs": ["a", "b"],
+            "run_budget": {"max_runs": 11, "replicates": 2},
+        },
+        "run_budget.max_runs: the plan has 12 runs, max_runs allows 11",
+    ),
+    ({"factors": [x(), x(name="y", tied_to="z")]}, "'z' is not a factor listed earlier"),
+    ({"factors": [x(name="y", tied_to="x"), x()]}, "'x' is not a factor listed earlier"),
+    ({"factors": [x(), x(1, 2, 3, name="y", tied_to="x")]}, "'y' has 3 levels, 'x' has 2"),
+    (
+        {"factors": [x(), x(name="y", tied_to="x"), x(name="z", tied_to="y")]},
+        "'y' is tied itself; tie to 'x'",
+    ),
+    ({"factors": [x(when="y == 1"), x(name="y")]}, "'y' is not a factor listed earlier"),
+    (
+        {
+            "factors": [x(0, 1), x(0, 1, name="y", when="x == 0")],
+            "design_spec": {"kind": "lhs", "n_samples": 4},
+        },
+        "a latin_hypercube design can't follow `when`",
+    ),
+    (
+        {"factors": [x(*range(1000), name=n) for n in "abc"]},
+        "the design has 1,000,000,000 conditions, more than max_conditions (100,000)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "says"), WRONG)
+def test_a_study_that_does_not_hold_together_is_told_so(fields, says):
+    found = validate_study(study(**fields))
+    assert any(says in text for text in found), found
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED_COLUMNS))
+def test_a_factor_may_not_take_the_name_of_a_key_column(name):
+    assert any("key column" in text for text in validate_study(study(factors=[x(name=name)])))
+
+
+@pytest.mark.parametrize("name", ["order", "select", "agent_id", "problem_id", "größe", "a b"])
+def test_other_names_are_fine_even_if_sql_knows_them(name):
+    assert validate_study(study(factors=[x(name=name)])) == []
+
+
+def test_all_mistakes_are_reported_together():
+    found = validate_study(
+        study(
+            factors=[x(), x()],
+            hypotheses=[{**H, "independent_vars": ["nope"], "dependent_vars": ["nada"]}],
+            analysis_plans=[{**PLAN, "hypothesis_ids": ["h9"]}],
+            design_spec={"kind": "nonsense"},
+        )
+    )
+    assert len(found) == 5
+
+
+def test_a_study_that_holds_together_has_no_mistakes():
+    good = study(
+        factors=[x("low", "high"), x(1, 2, name="y", tied_to="x"), x(name="z", when='x == "low"')],
+        blocks=[x(name="site")],
+        outcomes=[{"name": "o", "primary": True}],
+        hypotheses=[
+            {
+                **H,
+                "independent_vars": ["x", "agent_id"],
+                "dependent_vars": ["o"],
+                "moderators": ["site"],
+                "contrast": {"left": "high", "right": "low"},
+            }
+        ],
+        analysis_plans=[{**PLAN, "outcomes": ["o"]}],
+        constraints=[{"constraint_id": "c", "expression": 'x == "low" or site == 1'}],
+        run_budget={"max_runs": 100},
+    )
+    assert validate_study(good) == []
+
+
+def test_ten_to_the_ninth_conditions_are_refused_before_any_is_made():
+    huge = study(factors=[x(*range(1000), name=n) for n in "abc"])
+    with pytest.raises(StudyError, match="1,000,000,000 conditions"):
+        build_design(huge)
+    with pytest.raises(StudyError, match=r"1,000,000 conditions, more than max_conditions \(10\)"):
+        build_design(
+            study(
+                factors=[x(*range(1000), name=n) for n in "ab"], design_spec={"max_conditions": 10}
+            )
+        )
