@@ -1,4 +1,4 @@
-"""The layers of ARCHITECTURE.md, enforced: imports point downwards, and stand at the top of files."""
+"""The layers of ARCHITECTURE.md, enforced: imports point downwards, at the top of files."""
 
 import ast
 import re

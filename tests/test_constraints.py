@@ -1,5 +1,7 @@
 """Constraint expressions: what they mean, and what they refuse (spec 8)."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,10 +122,8 @@ def test_what_goes_wrong_while_evaluating_is_one_clear_error(text):
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused_and_never_anything_else(text):
-    try:
-        Expression(text).holds({"x": 1}, {})
-    except StudyError:
-        pass
+    with contextlib.suppress(StudyError):
+        assert Expression(text).holds({"x": 1}, {}) in (True, False)
 
 
 def test_names_lists_what_an_expression_depends_on():

@@ -54,7 +54,7 @@ WRONG = [
                 {**H, "independent_vars": ["x"], "contrast": {"left": "hihg", "right": "low"}}
             ],
         },
-        "hypotheses[0].contrast.left: hypothesis 'h': 'hihg' is no level of x; did you mean 'high'?",
+        "contrast.left: hypothesis 'h': 'hihg' is no level of x; did you mean 'high'?",
     ),
     ({"factors": [x()], "analysis_plans": [PLAN]}, "unknown hypothesis 'h'"),
     (

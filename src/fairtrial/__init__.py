@@ -39,9 +39,11 @@ _HOMES = {
     "fairtrial.model.runs": "RunResult RunSpec RunStatus",
     "fairtrial.model.study": "AgentBinding ProblemBinding RunBudget SeedPolicy Study",
     "fairtrial.protocols": "Design",
+    "fairtrial.design.balance": "balance_report",
     "fairtrial.design.build": "build_design materialize_conditions",
     "fairtrial.design.doe": "generate_doe",
     "fairtrial.design.schedule": "count_runs execution_order plan_runs",
+    "fairtrial.prospect": "HypothesisPower hypothesis_power",
     "fairtrial.validation": "validate_study",
     "fairtrial.loading": "StudyWarning load_study study_schema",
     "fairtrial.recipes": (

@@ -52,8 +52,11 @@ def validate_study(study: Study) -> list[str]:
     return [str(mistake) for mistake in study_mistakes(study)]
 
 
-def study_mistakes(study: Study) -> list[Mistake]:
-    """What is wrong with the study as a whole, with the place of each mistake."""
+def study_mistakes(study: Study, *, plan: bool = True) -> list[Mistake]:
+    """What is wrong with the study as a whole, with the place of each mistake.
+
+    Without `plan` the design is not tried out: that of a provisional study would be guesswork.
+    """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
         _clashing_names,
         _dangling_claims,
@@ -63,7 +66,7 @@ def study_mistakes(study: Study) -> list[Mistake]:
     ]
     found = list(itertools.chain.from_iterable(check(study) for check in checks))
     make_design(study.design_spec, found)
-    return found or list(_plan(study))
+    return found if found or not plan else list(_plan(study))
 
 
 def _clashing_names(study: Study) -> Iterator[Mistake]:

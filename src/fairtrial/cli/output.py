@@ -40,10 +40,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         click.echo(line.rstrip())
 
 
-def print_wrapped(text: str, indent: str) -> None:
-    """A sentence that may be long, folded to the terminal with its lines under each other."""
+def print_wrapped(text: str, indent: str, further: str | None = None) -> None:
+    """A sentence that may be long, folded to the terminal; `further` indents its later lines."""
     width = shutil.get_terminal_size().columns
-    click.echo(click.wrap_text(text, width, indent, indent, preserve_paragraphs=False))
+    click.echo(click.wrap_text(text, width, indent, indent if further is None else further))
 
 
 def note(text: str) -> None:

@@ -35,6 +35,7 @@ from fairtrial.tables.canonical import PLAN_COLUMNS, condition_columns, conditio
 from fairtrial.tables.files import cell, check_format, write_table
 
 SHOWN_CONDITIONS = 16
+MOST_LOSSES = 5
 INDENT = " " * 9
 
 
@@ -237,6 +238,10 @@ def _balance_lines(report: BalanceReport) -> list[str]:
                 f"balance  {pair.first} and {pair.second} go together "
                 f"(association {pair.association:.2f})"
             )
+    lines += [f"balance  {loss}" for loss in report.lost_cells[:MOST_LOSSES]]
+    more = len(report.lost_cells) + report.lost_cells_left_out - MOST_LOSSES
+    if more > 0:
+        lines.append(f"balance  ... and {more:,} more pairs of levels that never run")
     return lines or ["balance  every level occurs equally often; not every pair of levels does"]
 
 
@@ -244,15 +249,21 @@ def _print_power(power: HypothesisPower, replicates: int) -> None:
     what = " × ".join(power.variables)
     head = f"power    {power.hypothesis_id} ({what} on {power.outcome or 'an outcome'})"
     if power.power is None:
-        click.echo(f"{head}: not computed: {power.reason}")
+        print_wrapped(f"{head}: not computed: {power.reason}", "", INDENT)
+        _print_needed(power, replicates)
         return
     groups = ", ".join(f"{name} {runs:,}" for name, runs in power.groups.items())
     click.echo(f"{head}: {power.power:.2f} by {power.test}")
     print_wrapped(f"runs: {groups}", INDENT)
-    if power.needed_replicates is not None and power.power < 0.8:
-        needed = f"80 % needs {power.needed_replicates:,} replicates"
-        print_wrapped(f"{needed} (the plan has {replicates:,})", INDENT)
+    if power.power < 0.8:
+        _print_needed(power, replicates)
     print_wrapped(power.assumption, INDENT)
+
+
+def _print_needed(power: HypothesisPower, replicates: int) -> None:
+    if power.needed_replicates is not None:
+        needed = f"a power of 0.8 needs {power.needed_replicates:,} replicates"
+        print_wrapped(f"{needed} (the plan has {replicates:,})", INDENT)
 
 
 def _print_changes(new: Plan, old: Plan) -> None:

@@ -127,9 +127,8 @@ def bound_log_determinant(points: Floats, design: Floats) -> float:
     """What the log-determinant of X'X / n exceeds for no design of these points, whatever n.
 
     Any weights on the points give a bound (`_bound`), and the best weights the tightest one. Tried
-    are those of the design itself, equal ones, and what the multiplicative algorithm makes of
-    these: Silvey, Titterington and Torsney, "An algorithm for optimal designs on a finite design
-    space", Communications in Statistics A7 (1978).
+    are those of the design itself, equal ones, and what the multiplicative algorithm of Silvey,
+    Titterington and Torsney (1978) makes of these.
     """
     import numpy as np
 
@@ -148,9 +147,9 @@ def bound_log_determinant(points: Floats, design: Floats) -> float:
 def _bound(points: Floats, information: Floats) -> tuple[float, Floats]:
     """A bound on the log-determinant, and each point's variance as a share of their average.
 
-    Let M be this information matrix, a weighted mean of xx', and B any other. The p eigenvalues of
-    B/M have a geometric mean of at most their arithmetic one, tr(B/M) / p, which is a mean of
-    variances x'x/M over p: so det B / det M is at most (largest variance / p)^p.
+    Let M be this information matrix, and B any other weighted mean of xx'. The geometric mean of
+    the p eigenvalues of inv(M) B is at most the arithmetic one, trace(inv(M) B) / p. That is a mean
+    of variances x' inv(M) x over p, so det B / det M is at most (largest variance / p)^p.
     """
     import numpy as np
 

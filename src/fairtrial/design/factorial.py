@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +56,7 @@ def count_combinations(factors: Sequence[Factor], limit: int) -> int:
     `limit`."""
     if not any(_is_conditional(factor) for factor in factors):
         return math.prod(len(factor.iter_values()) for factor in factors)
-    return sum(1 for _ in itertools.islice(combinations(factors), limit + 1))
+    return sum(1 for _ in itertools.islice(combinations(factors), min(limit + 1, sys.maxsize)))
 
 
 def _is_conditional(factor: Factor) -> bool:

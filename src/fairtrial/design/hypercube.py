@@ -6,7 +6,6 @@ ranges at the end.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,7 +82,7 @@ class LatinHypercube(Record):
             facts["smallest_distance"] = measure_spread(apart)
             facts["smallest_distance_before_maximin"] = measure_spread(plain)
             return number_rows(study, count, lambda: scale(ranges, apart), facts)
-        return number_rows(study, count, functools.cache(lambda: scale(ranges, draw())), facts)
+        return number_rows(study, count, lambda: scale(ranges, draw()), facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +168,7 @@ def _sequence_table(
         from scipy.stats import qmc
 
         known["centred_discrepancy"] = float(qmc.discrepancy(draw(), method="CD"))
-    make = functools.cache(lambda: scale(ranges, draw().tolist()))
-    return number_rows(study, count, make, known)
+    return number_rows(study, count, lambda: scale(ranges, draw().tolist()), known)
 
 
 def draw_strata(count: int, dimensions: int, seed: int) -> list[tuple[float, ...]]:

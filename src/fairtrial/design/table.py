@@ -52,7 +52,8 @@ def number_rows(
     count = size * spec.replicates + spec.center_points
 
     def rows() -> Iterator[DesignRow]:
-        made = [dict(row) for _ in range(spec.replicates) for row in make()]
+        once = make()
+        made = [dict(row) for _ in range(spec.replicates) for row in once]
         made = add_center_points(made, spec.center_points)
         if spec.randomize:
             made = shuffle_rows(made, study.seed_policy.base_seed, spec.block_randomization_key)

@@ -68,10 +68,12 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     study = build(Study, document.data, (), mistakes)
     # The study is nobody else's yet; a provisional one could not be made anew with its folder.
     object.__setattr__(study, "folder", Path(path).absolute().parent)
-    if isinstance(document.data, dict) and (validate or mistakes or document.mistakes):
+    is_sound = not mistakes and not document.mistakes
+    if isinstance(document.data, dict) and (validate or not is_sound):
         # What could not be read may look wrong for a second reason, which helps nobody.
         told = {mistake.path for mistake in (*mistakes, *document.mistakes)} - {()}
-        mistakes.extend(m for m in study_mistakes(study) if m.path not in told)
+        across = study_mistakes(study, plan=is_sound)
+        mistakes.extend(mistake for mistake in across if mistake.path not in told)
     found = document.place(mistakes)
     if found:
         raise StudyError(found, source=source)

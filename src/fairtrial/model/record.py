@@ -165,6 +165,8 @@ def _provisional(cls: type[T], fields: Mapping[str, Any]) -> T:
         else:
             value = _empty(field_types(cls)[field.name])
         object.__setattr__(made, field.name, value)
+    if isinstance(made, Record):
+        made._derive()
     return made
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fairtrial.design.groups import Cell, Variable, count_cells
 from fairtrial.design.schedule import replicates_of
 from fairtrial.errors import did_you_mean
-from fairtrial.model.claims import Hypothesis, HypothesisDirection, HypothesisKind
+from fairtrial.model.claims import Contrast, Hypothesis, HypothesisDirection, HypothesisKind
 from fairtrial.model.conditions import Condition
 from fairtrial.model.study import Study
 from fairtrial.stats.power import (
@@ -129,9 +129,7 @@ def _main_effects(plan: _Plan) -> Iterator[Comparison]:
     ]
     ends = [_contrast_ends(plan.hypothesis, variable) for variable in variables]
     if contrast is not None and not any(ends):
-        asked = f"'{contrast.left}' and '{contrast.right}'"
-        reason = f"{' and '.join(names)}: no levels {asked}, which the contrast compares"
-        yield Comparison(names, plan.test_name(T_TEST), reason=reason)
+        yield Comparison(names, plan.test_name(T_TEST), reason=_no_contrast(contrast, names))
         return
     for variable, counts, chosen in zip(variables, counted, ends, strict=True):
         if chosen:
@@ -149,6 +147,11 @@ def _contrast_ends(hypothesis: Hypothesis, variable: Variable) -> list[str]:
     ends = (hypothesis.contrast.left, hypothesis.contrast.right)
     found = [level for level in map(variable.find_level, ends) if level is not None]
     return found if len(found) == 2 else []
+
+
+def _no_contrast(contrast: Contrast, names: Sequence[str]) -> str:
+    asked = f"'{contrast.left}' and '{contrast.right}'"
+    return f"{' and '.join(names)}: no levels {asked}, which the contrast compares"
 
 
 def _levels(plan: _Plan, name: str, counts: Mapping[str, int]) -> Comparison:
@@ -209,7 +212,7 @@ def _slope(plan: _Plan, variable: Variable, counts: Mapping[str, int]) -> Compar
 def _interaction(plan: _Plan, name: str, moderator: str) -> Comparison:
     variables = [Variable(plan.study, name), Variable(plan.study, moderator)]
     counts = count_cells(plan.study, plan.conditions, variables)
-    rows, columns = (_levels_met(plan, each, counts, at) for at, each in enumerate(variables))
+    rows, columns = _levels_met(plan, variables, counts)
     test = plan.test_name(INTERACTION)
     reason = _why_no_interaction(plan, variables, (rows, columns))
     if reason:
@@ -233,16 +236,22 @@ def _interaction(plan: _Plan, name: str, moderator: str) -> Comparison:
 
 
 def _levels_met(
-    plan: _Plan, variable: Variable, counts: Mapping[Cell, int], position: int
-) -> list[str]:
+    plan: _Plan, variables: Sequence[Variable], counts: Mapping[Cell, int]
+) -> list[list[str]]:
     """The levels that an interaction is about: those that the hypothesis asks for, else all."""
-    asked = _contrast_ends(plan.hypothesis, variable) if position == 0 else []
+    levels = []
+    for position, variable in enumerate(variables):
+        met = {cell[position] for cell in counts}
+        levels.append([level for level in variable.values if level in met])
+    for position, variable in enumerate(variables):
+        if ends := _contrast_ends(plan.hypothesis, variable):
+            levels[position] = ends
+            break
     for moderator in plan.hypothesis.moderators:
-        if position == 1 and moderator.name == variable.name:
+        if moderator.name == variables[1].name and moderator.levels:
             # A level that isn't there stays in the list: its cells have no runs, and it is named.
-            asked = [variable.find_level(text) or text for text in moderator.levels]
-    met = {cell[position] for cell in counts}
-    return asked or [level for level in variable.values if level in met]
+            levels[1] = [variables[1].find_level(text) or text for text in moderator.levels]
+    return levels
 
 
 def _why_no_interaction(
@@ -253,6 +262,8 @@ def _why_no_interaction(
             return f"'{variable.name}' has fewer than two levels in the plan"
         if all(level in variable.values for level in chosen) and variable.is_sampled(chosen):
             return f"'{variable.name}' is sampled from a range; its interactions are not computed"
+    if plan.hypothesis.contrast and not any(_contrast_ends(plan.hypothesis, v) for v in variables):
+        return _no_contrast(plan.hypothesis.contrast, [variable.name for variable in variables])
     if plan.test == "equivalence" and any(len(chosen) > 2 for chosen in levels):
         return "the equivalence of effects at more than 2 × 2 levels is not computed"
     return ""

@@ -30,6 +30,8 @@ Test = Literal["two-sided", "one-sided", "equivalence"]
 TARGET_POWER = 0.8
 LEAST_RUNS = 2
 """A group of fewer runs says nothing about how much runs vary."""
+MOST_ERRORS = 1e8
+"""An effect of more standard errors than this is found for certain; scipy has no number for it."""
 
 
 def t_test_power(
@@ -176,6 +178,7 @@ def _t_power(noncentrality: float, df: int, alpha: float, test: Test) -> float:
 
     if test == "equivalence":
         return _within_power(noncentrality, 0.0, df, alpha)
+    noncentrality = max(-MOST_ERRORS, min(MOST_ERRORS, noncentrality))
     if test == "one-sided":
         critical = stats.t.isf(alpha, df)
         return _probability(stats.nct.sf(critical, df, noncentrality))
@@ -191,6 +194,7 @@ def _f_power(noncentrality: float, df1: int, df2: int, alpha: float) -> float:
 
     if noncentrality == 0:
         return alpha  # scipy 1.17 gives something else
+    noncentrality = min(MOST_ERRORS**2, noncentrality)
     return _probability(stats.ncf.sf(stats.f.isf(alpha, df1, df2), df1, df2, noncentrality))
 
 
