@@ -1,5 +1,6 @@
 """The documentation says what the code does."""
 
+import os
 import re
 import subprocess
 import sys
@@ -45,6 +46,19 @@ def test_the_readmes_study_is_the_example():
     example = yaml.safe_load((ROOT / "examples/prompt-style.yaml").read_text("utf-8"))
     ours = yaml.safe_load(readme_study())
     assert {**ours, "description": example["description"]} == example
+
+
+def test_the_readme_shows_what_plan_really_prints():
+    script = Path(sys.executable).with_name("fairtrial")
+    shown = subprocess.run(
+        [script, "plan", "examples/prompt-style.yaml"],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert shown.stdout.strip() in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_readmes_python_runs():

@@ -244,6 +244,11 @@ def test_json_mistakes_have_lines_too(tmp_path: Path) -> None:
     ]
 
 
+def test_a_mistake_is_shown_at_its_key_or_at_its_item(tmp_path: Path) -> None:
+    found = mistakes_in(tmp_path, HEAD + "nots:\n\n  x\ntags:\n  - a\n\n  -\n    5\n")
+    assert [(m.line, m.path) for m in found] == [(3, ("nots",)), (10, ("tags", 1))]
+
+
 def test_a_mistake_in_a_merged_mapping_is_shown_where_it_stands(tmp_path: Path) -> None:
     text = (
         HEAD + "factors:\n- &a\n  name: a\n  levels: [1]\n  dtyp: int\n- name: b\n  <<: *a\n"

@@ -91,24 +91,29 @@ def _cramers_v(first: Column, second: Column, cells: Mapping[tuple[int, int], in
 
 
 def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
-    x_mean, y_mean = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
-    x_spread = math.fsum((x - x_mean) ** 2 for x in xs)
-    y_spread = math.fsum((y - y_mean) ** 2 for y in ys)
-    if not (x_spread and y_spread):
-        return 0.0
-    joint = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
-    return max(-1.0, min(1.0, joint / math.sqrt(x_spread) / math.sqrt(y_spread)))
+    xs, ys = _deviations(xs), _deviations(ys)
+    spread = math.sqrt(math.fsum(x * x for x in xs)) * math.sqrt(math.fsum(y * y for y in ys))
+    joint = math.fsum(x * y for x, y in zip(xs, ys, strict=True))
+    return max(-1.0, min(1.0, joint / spread)) if spread else 0.0
 
 
 def _correlation_ratio(numbers: Sequence[float], levels: Column) -> float:
     """The share of a scale's spread that lies between levels, as a root (Pearson's eta)."""
-    mean = math.fsum(numbers) / len(numbers)
-    spread = math.fsum((x - mean) ** 2 for x in numbers)
+    deviations = _deviations(numbers)
+    spread = math.fsum(x * x for x in deviations)
     sums: defaultdict[int, float] = defaultdict(float)
-    for x, code in zip(numbers, levels.codes, strict=True):
-        sums[code] += x - mean
+    for x, code in zip(deviations, levels.codes, strict=True):
+        sums[code] += x
     between = math.fsum(total**2 / levels.counts[code] for code, total in sums.items())
     return math.sqrt(min(1.0, between / spread)) if spread else 0.0
+
+
+def _deviations(numbers: Sequence[float]) -> list[float]:
+    """From the mean, the largest being 1: the squares of tiny ones would be nothing at all."""
+    mean = math.fsum(numbers) / len(numbers)
+    deviations = [x - mean for x in numbers]
+    largest = max(map(abs, deviations))
+    return [x / largest for x in deviations] if largest else deviations
 
 
 def _key(value: Any) -> Any:

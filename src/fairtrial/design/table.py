@@ -20,6 +20,8 @@ from fairtrial.model.study import Study
 
 Assignment = dict[str, Any]
 T = TypeVar("T")
+LARGEST = 1e150
+"""Of larger numbers neither squares nor distances can be computed."""
 
 
 def block_assignments(study: Study) -> list[Assignment]:
@@ -123,8 +125,10 @@ def shuffle_rows(rows: list[Assignment], seed: int, within: str | None) -> list[
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number that can be averaged (true and false are not)."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether a value is a number that can be reckoned with (true and false are not, and numbers
+    whose squares are too large for a computer aren't either)."""
+    is_numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_numeric and abs(value) <= LARGEST
 
 
 def free_factors(study: Study) -> list[Factor]:

@@ -6,6 +6,7 @@ in `_RULES` and `_SHAPES`; a test holds both against the records, field by field
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import types
 import typing
@@ -186,12 +187,13 @@ def study_schema() -> Schema:
     """The JSON Schema (draft 2020-12) of a study file."""
     definitions: dict[str, Schema] = {}
     study = _record_schema(Study, definitions)
-    return {
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "fairtrial study",
         **study,
         "$defs": dict(sorted(definitions.items())),
     }
+    return copy.deepcopy(schema)  # the rules above are not the caller's to change
 
 
 def _record_schema(cls: type[Any], definitions: dict[str, Schema]) -> Schema:
@@ -208,7 +210,7 @@ def _record_schema(cls: type[Any], definitions: dict[str, Schema]) -> Schema:
         default = defaults[name]
         if isinstance(default, (str, int, float)) and default != "":
             properties[name]["default"] = default.value if isinstance(default, Enum) else default
-    record: Schema = {
+    return {
         "description": (cls.__doc__ or "").partition("\n")[0],
         "type": "object",
         "properties": properties | _LEGACY_KEYS.get(cls, {}),
@@ -216,7 +218,6 @@ def _record_schema(cls: type[Any], definitions: dict[str, Schema]) -> Schema:
         "additionalProperties": False,
         **_SHAPES.get(cls, {}),
     }
-    return record
 
 
 def _type_schema(hint: Any, definitions: dict[str, Schema]) -> Schema:

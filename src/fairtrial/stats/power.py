@@ -143,10 +143,11 @@ def slope_power(
     total = sum(runs_at.values())
     if len(runs_at) < 2 or total <= LEAST_RUNS:
         return None
+    span = span or max(runs_at) - min(runs_at)
     middle = math.fsum(x * n for x, n in runs_at.items()) / total
-    spread = math.sqrt(math.fsum(n * (x - middle) ** 2 for x, n in runs_at.items()))
-    rise = d / (span or max(runs_at) - min(runs_at))
-    return _t_power(rise * spread, total - 2, alpha, test)
+    # In units of the span: the squares of very large or very small x would be no numbers.
+    spread = math.sqrt(math.fsum(n * ((x - middle) / span) ** 2 for x, n in runs_at.items()))
+    return _t_power(d * spread, total - 2, alpha, test)
 
 
 def smallest_n(
