@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from fairtrial.cli.plan import balance_lines
 from fairtrial.design.balance import (
     MAX_PAIRS,
     balance_report,
@@ -18,7 +19,7 @@ from fairtrial.design.balance import (
     design_balance_report,
 )
 from fairtrial.design.build import build_design
-from fairtrial.model.factors import Block, Constraint, Factor
+from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.model.study import Study
 
 
@@ -221,3 +222,102 @@ def test_report_is_plain_data():
     data = report.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert data["lost_levels"][0]["constraints"] == ["no_big"]
+
+
+# What the plan says of it
+
+
+def _study(kind="full", levels=((0, 1), ("x", "y"), (1, 2, 3)), rules=(), **spec):
+    return Study(
+        "s",
+        "s",
+        factors=tuple(Factor(f"f{i}", levels=values) for i, values in enumerate(levels)),
+        blocks=(Block("day", ("sat", "sun")),) if kind != "latin_square" else (),
+        constraints=tuple(Constraint(f"c{i}", expression=rule) for i, rule in enumerate(rules)),
+        design_spec=DesignSpec(kind=kind, **spec),
+    )
+
+
+def _is_even(study, conditions):
+    """By the definition: all levels of the study, and all pairs of two factors' levels."""
+    kept = [
+        {**each.factor_assignments, **each.block_assignments}
+        for each in conditions
+        if each.admissible
+    ]
+    levels = {factor.name: factor.iter_values() for factor in study.factors}
+    levels |= {block.name: block.levels for block in study.blocks}
+
+    def is_even(*names):
+        cells = itertools.product(*(levels[name] for name in names))
+        counts = [sum(tuple(row[n] for n in names) == cell for row in kept) for cell in cells]
+        return len(set(counts)) == 1 and sum(counts) == len(kept)
+
+    pairs = itertools.combinations(levels, 2)
+    return all(map(is_even, levels)) and all(is_even(*pair) for pair in pairs)
+
+
+TWO = ((0, 1),) * 5
+EVEN_OR_NOT = {
+    "full": _study(),
+    "one level gone": _study(rules=["f2 != 3"]),
+    "one block gone": _study(rules=["day != 'sun'"]),
+    "one pair gone": _study(rules=["not (f0 == 1 and f2 == 3)"]),
+    "many levels": _study(levels=(tuple(range(30)), (0.5, 1.5, 2.5))),
+    "many levels, one gone": _study(levels=(tuple(range(30)), (0.5, 1.5, 2.5)), rules=["f0 != 7"]),
+    "fraction": _study("frac2", TWO),
+    "fraction, one level gone": _study("frac2", TWO, rules=["f0 != 1"]),
+    "fraction with centre": _study("frac2", TWO, center_points=2),
+    "screening": _study("pb", TWO),
+    "screening of many": _study("pb", ((0, 1),) * 30),
+    "square": _study("latin_square", ((1, 2, 3),) * 3),
+    "square, one level gone": _study("latin_square", ((1, 2, 3),) * 3, rules=["f0 != 1"]),
+    "samples": _study("lhs", ((0, 1), (0, 1)), n_samples=8),
+    "few samples": _study("lhs", ((0, 1),), n_samples=2),
+    "one sample": _study("sobol", ((0, 1), (0, 1)), n_samples=1),
+    "the ends alone": _study("d_optimal", ((0, 1, 2, 3),), n_samples=6),
+    "surface": _study("ccd", ((0, 1), (0, 1))),
+}
+
+
+@pytest.mark.parametrize("study", EVEN_OR_NOT.values(), ids=EVEN_OR_NOT)
+def test_even_is_said_where_it_is_so_and_nowhere_else(study):
+    conditions = build_design(study)
+    report = balance_report(study, conditions)
+    lines = balance_lines(report)
+    is_even = _is_even(study, conditions) and not report.after.pairs_left_out
+    assert report.after.is_even == is_even
+    assert any("even: every level" in line for line in lines) == is_even
+    assert lines
+    assert not any(line.rstrip().endswith(":") for line in lines)
+
+
+def test_a_level_that_nothing_runs_with_is_counted():
+    study = EVEN_OR_NOT["one level gone"]
+    lines = balance_lines(balance_report(study, build_design(study)))
+    assert "balance  f2: 1 8, 2 8, 3 0" in lines
+
+
+def test_levels_stand_in_the_order_of_the_study():
+    study = _study(rules=["not (f0 == 0 and f2 == 1)"], randomize=True)
+    report = balance_report(study, build_design(study))
+    assert [list(factor.counts) for factor in report.after.factors[:3]] == [
+        ["0", "1"],
+        ["x", "y"],
+        ["1", "2", "3"],
+    ]
+
+
+def test_tiny_and_huge_numbers_have_associations_too():
+    for scale in (1e-200, 1.0, 1e140):
+        rows = _rows(x=[scale * i for i in range(12)], y=[i % 5 for i in range(12)])
+        assert _pair(rows).association == pytest.approx(
+            abs(np.corrcoef(range(12), [i % 5 for i in range(12)])[0, 1])
+        )
+
+
+@pytest.mark.parametrize("huge", [10**400, 1.7e308])
+def test_a_number_too_large_to_be_reckoned_with_is_a_level(huge):
+    balance = design_balance(_rows(x=[-huge, huge, 1], y=[1, 2, 3]))
+    assert balance.factors[0].n_levels == 3
+    assert balance.pairs[0].association <= 1

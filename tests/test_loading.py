@@ -275,9 +275,11 @@ def test_a_mistake_in_a_merged_mapping_is_shown_where_it_stands(tmp_path: Path) 
         ("-.INF", "`-.INF` is not a finite number", "put it in quotes"),
         ("1.0e+999", "`1.0e+999` is not a finite number", "put it in quotes"),
         ("9" * 5000, "9...` can't be read as a number", "put it in quotes"),
+        ("0x" + "f" * 4200, "f...` can't be read as a number", "put it in quotes"),
+        ("1" + ":1" * 5000, ":1...` can't be read as a number", "put it in quotes"),
         ("0b_", "`0b_` can't be read as a number", "put it in quotes"),
         ("!!int x", "`x` can't be read as a number", "put it in quotes"),
-        ("!!bool x", "`x` can't be read as bool", "put it in quotes"),
+        ("!!bool x", "`x` can't be read as true or false", "put it in quotes"),
         ("!mine x", "the tag !mine is not allowed", "remove the tag"),
         ("!mine {a: 1}", "the tag !mine is not allowed", "remove the tag"),
         ("!mine [a]", "the tag !mine is not allowed", "remove the tag"),
@@ -478,9 +480,9 @@ def test_a_missing_file_is_told_with_the_likeliest_one(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    assert file_mistake(tmp_path) == ": is a folder; name a file in it"
+    assert file_mistake(tmp_path) == ": is a directory; name a file in it"
     path = save(tmp_path, HEAD, "only.yaml")
-    assert file_mistake(tmp_path) == f": is a folder; did you mean '{path}'?"
+    assert file_mistake(tmp_path) == f": is a directory; did you mean '{path}'?"
 
 
 @pytest.mark.parametrize(
@@ -547,6 +549,9 @@ SURPRISES = {
     "or '089' in quotes for the text",
     "010": "`010` is read as 8 (base 8); write '010' in quotes for the text, "
     "or whichever of 8 and 10 is meant",
+    "-010": "`-010` is read as -8 (base 8); write '-010' in quotes for the text, "
+    "or whichever of -8 and -10 is meant",
+    "00": "`00` is read as 0 (base 8); write '00' in quotes for the text, or 0 if that is meant",
     "0o17": "`0o17` is read as text, not as a number; write 15 for the number, "
     "or '0o17' in quotes for the text",
     "1_000": "`1_000` is read as 1000; write '1_000' in quotes for the text, "
@@ -588,7 +593,19 @@ def test_levels_that_yaml_reads_otherwise_are_warned_of(tmp_path: Path, place: s
 @pytest.mark.parametrize("place", PLACES)
 def test_clear_levels_are_not_warned_of(tmp_path: Path, place: str) -> None:
     clear = ["'no'", '"1e3"', "true", "False", "5", "-7", "0", "0.5", "1.0e+3", "0x1F", "word"]
-    clear += ["1.2.3", "1e", "e3", "'010'", "'null'", "+1", "1.", "NaN", "|-\n      no"]
+    clear += [
+        "1.2.3",
+        "1e",
+        "e3",
+        "'010'",
+        "'null'",
+        "+1",
+        "1.",
+        "NaN",
+        "1e400",
+        "0" + "9" * 50,
+        "|-\n      no",
+    ]
     for written in clear:
         load_study(save(tmp_path, HEAD + PLACES[place].format(written)))
 

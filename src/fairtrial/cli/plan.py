@@ -36,6 +36,8 @@ from fairtrial.tables.files import cell, check_format, write_table
 
 SHOWN_CONDITIONS = 16
 MOST_LOSSES = 5
+WEAK_ASSOCIATION = 0.1
+"""Associations of two factors below this are not worth a line."""
 INDENT = " " * 9
 
 
@@ -168,7 +170,7 @@ def _print(plan: Plan) -> None:
     _print_conditions(plan)
     print_facts(plan.facts)
     click.echo()
-    for line in _balance_lines(balance_report(study, plan.conditions)):
+    for line in balance_lines(balance_report(study, plan.conditions)):
         click.echo(line)
     for power in hypothesis_power(study, plan.conditions):
         click.echo()
@@ -222,27 +224,35 @@ def _remark(condition: Condition) -> str:
     return f"{verb}: {', '.join(names)}"
 
 
-def _balance_lines(report: BalanceReport) -> list[str]:
+def balance_lines(report: BalanceReport) -> list[str]:
+    """What there is to say of the balance; never a claim about levels that were not counted."""
+    balance = report.after
     lines = []
-    uneven = [factor for factor in report.after.factors if factor.max_to_min_ratio > 1]
-    if not uneven and all(pair.equal is not False for pair in report.after.pairs):
-        lines.append("balance  even: every level, and every pair of levels, occurs equally often")
-    for factor in uneven:
-        counts = ", ".join(f"{level} {count}" for level, count in factor.counts.items())
-        lines.append(f"balance  {factor.name}: {counts}")
-    for pair in report.after.pairs:
+    if balance.is_even:
+        lines.append("even: every level, and every pair of levels, occurs equally often")
+    for factor in balance.factors:
+        if factor.counts and not factor.is_even:
+            counts = [*factor.counts.items(), *((level, 0) for level in factor.unused)]
+            lines.append(f"{factor.name}: {', '.join(f'{level} {n:,}' for level, n in counts)}")
+    for pair in balance.pairs:
+        both = f"{pair.first} and {pair.second}"
         if pair.is_confounded:
-            lines.append(f"balance  {pair.first} and {pair.second} can't be told apart")
-        elif pair.association >= 0.1:
-            lines.append(
-                f"balance  {pair.first} and {pair.second} go together "
-                f"(association {pair.association:.2f})"
-            )
-    lines += [f"balance  {loss}" for loss in report.lost_cells[:MOST_LOSSES]]
+            lines.append(f"{both} can't be told apart")
+        elif pair.association >= WEAK_ASSOCIATION:
+            lines.append(f"{both} go together (association {pair.association:.2f})")
+    lines += [str(loss) for loss in report.lost_cells[:MOST_LOSSES]]
     more = len(report.lost_cells) + report.lost_cells_left_out - MOST_LOSSES
     if more > 0:
-        lines.append(f"balance  ... and {more:,} more pairs of levels that never run")
-    return lines or ["balance  every level occurs equally often; not every pair of levels does"]
+        lines.append(f"... and {more:,} more pairs of levels that never run")
+    if not lines:
+        is_even = all(factor.is_even for factor in balance.factors)
+        text = "every level occurs equally often" if is_even else "values are spread over ranges"
+        if balance.pairs:
+            text += f"; no two factors go together (associations are below {WEAK_ASSOCIATION:g})"
+        lines.append(text)
+    if balance.pairs_left_out:
+        lines.append(f"{balance.pairs_left_out:,} pairs of factors were not looked at: too many")
+    return [f"balance  {line}" for line in lines]
 
 
 def _print_power(power: HypothesisPower, replicates: int) -> None:

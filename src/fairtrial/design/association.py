@@ -18,32 +18,48 @@ CONFOUNDED = 0.999
 
 
 class Column:
-    """One column, its values coded by the level they are: 0 for the first that occurs, and so on.
+    """One column, its values coded by the level they are.
 
-    Numbers that are equal are one level (2 and 2.0); true is not 1, and "1" is not 1.
+    `levels` are those that it is meant to have; they get the first codes, in order. Other values
+    get the codes after, as they occur: they are points on a range that a design samples, or stand
+    where a factor doesn't apply. Numbers that are equal are one level (2 and 2.0); true is not 1,
+    and "1" is not 1.
     """
 
-    def __init__(self, name: str, values: Sequence[Any]) -> None:
+    def __init__(self, name: str, values: Sequence[Any], levels: Sequence[Any] = ()) -> None:
         self.name = name
+        keys = [_key(value) for value in values]
         codes: dict[Any, int] = {}
-        self.codes = [codes.setdefault(_key(value), len(codes)) for value in values]
-        self.counts = Counter(self.codes)
+        known: list[Any] = []
+        for key, value in zip((*map(_key, levels), *keys), (*levels, *values), strict=True):
+            if key not in codes:
+                codes[key] = len(known)
+                known.append(value)
+        self.codes = [codes[key] for key in keys]
+        self.counts = dict(sorted(Counter(self.codes).items()))
+        """How often each level occurs, by code; without those that don't."""
         self.numbers = (
             [float(value) for value in values] if all(is_number(value) for value in values) else []
         )
         """The values, where all of them are numbers."""
-        firsts: dict[int, Any] = {}
-        for code, value in zip(self.codes, values, strict=True):
-            firsts.setdefault(code, value)
-        self.labels = _label(list(firsts.values()))
+        self.labels = _label(known)
         """What people call the levels, by code."""
+        meant = {codes[_key(level)] for level in levels}
+        self._is_sampled = any(is_number(known[code]) for code in self.counts if code not in meant)
+        self._is_between_levels = bool(meant) and meant.isdisjoint(self.counts)
+        unused = [] if self._is_sampled else sorted(meant - self.counts.keys())
+        self.unused = [self.labels[code] for code in unused]
+        """The levels that don't occur; none where values are sampled from a range."""
 
     @property
     def is_scale(self) -> bool:
-        """Whether it holds points on a scale rather than a few levels: many, or hardly repeated."""
+        """Whether it holds points on a scale rather than levels: many, or hardly repeated, or none
+        of them a level."""
+        if not (self.numbers and self._is_sampled):
+            return False
         distinct = len(self.counts)
         is_sparse = distinct > 2 and 2 * distinct > len(self.codes)
-        return bool(self.numbers) and (distinct > MANY_VALUES or is_sparse)
+        return distinct > MANY_VALUES or is_sparse or self._is_between_levels
 
     @property
     def ratio(self) -> float:
@@ -51,10 +67,16 @@ class Column:
         return max(self.counts.values()) / min(self.counts.values()) if self.counts else 1.0
 
 
-def read_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns of some rows, in the order in which they first occur; what is absent is None."""
+def read_columns(
+    rows: Sequence[Mapping[str, Any]], levels: Mapping[str, Sequence[Any]] | None = None
+) -> list[Column]:
+    """The columns of some rows, in the order in which they first occur; what is absent is None.
+
+    levels: those that a column is meant to have, by its name
+    """
     names = dict.fromkeys(name for row in rows for name in row)
-    return [Column(name, [row.get(name) for row in rows]) for name in names]
+    meant = levels or {}
+    return [Column(name, [row.get(name) for row in rows], meant.get(name, ())) for name in names]
 
 
 def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:

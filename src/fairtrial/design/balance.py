@@ -28,12 +28,19 @@ class FactorBalance:
     n_levels: how many different values it takes
     counts: the rows of each level; empty for a scale (numbers that hardly repeat)
     max_to_min_ratio: how much more often the commonest value occurs than the rarest
+    unused: levels of the study that don't occur
     """
 
     name: str
     n_levels: int
     counts: Mapping[str, int]
     max_to_min_ratio: float
+    unused: tuple[str, ...] = ()
+
+    @property
+    def is_even(self) -> bool:
+        """Whether it has levels, and all of them occur equally often."""
+        return bool(self.counts) and self.max_to_min_ratio == 1 and not self.unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,12 @@ class DesignBalance:
     factors: tuple[FactorBalance, ...]
     pairs: tuple[PairBalance, ...]
     pairs_left_out: int = 0
+
+    @property
+    def is_even(self) -> bool:
+        """Whether every level, and every pair of levels, occurs equally often."""
+        levels_are = all(factor.is_even for factor in self.factors)
+        return levels_are and all(pair.equal for pair in self.pairs) and not self.pairs_left_out
 
     @property
     def confounded(self) -> tuple[PairBalance, ...]:
@@ -125,9 +138,14 @@ class BalanceReport:
         return data
 
 
-def design_balance(rows: Sequence[Mapping[str, Any]]) -> DesignBalance:
-    """Counts each factor's levels, and measures how each two factors go together."""
-    return _balance(read_columns(rows), len(rows))
+def design_balance(
+    rows: Sequence[Mapping[str, Any]], levels: Mapping[str, Sequence[Any]] | None = None
+) -> DesignBalance:
+    """Counts each factor's levels, and measures how each two factors go together.
+
+    levels: those that each factor is meant to have, where that is known
+    """
+    return _balance(read_columns(rows, levels), len(rows))
 
 
 def _balance(columns: Sequence[Column], rows: int) -> DesignBalance:
@@ -150,6 +168,7 @@ def _factor_balance(column: Column) -> FactorBalance:
         n_levels=len(column.counts),
         counts={column.labels[code]: count for code, count in counts.items()},
         max_to_min_ratio=column.ratio,
+        unused=tuple(column.unused),
     )
 
 
@@ -174,14 +193,17 @@ def balance_report(study: Study, conditions: Sequence[Condition]) -> BalanceRepo
         for condition in conditions
     ]
     kept = [row for row, each in zip(rows, conditions, strict=True) if each.admissible]
-    columns = read_columns(rows)
-    after = design_balance(kept)
+    levels: dict[str, Sequence[Any]] = {f.name: f.iter_values() for f in study.factors if f.levels}
+    levels |= {f"block_{block.name}": block.levels for block in study.blocks}
+    columns = read_columns(rows, levels)
     exclusions = _Exclusions(study, conditions)
     cells = list(_lost_cells(columns, exclusions))
+    before = _balance(columns, len(rows))
+    excluded = len(rows) - len(kept)
     return BalanceReport(
-        before=_balance(columns, len(rows)),
-        after=after,
-        excluded=len(rows) - len(kept),
+        before=before,
+        after=design_balance(kept, levels) if excluded else before,
+        excluded=excluded,
         lost_levels=tuple(_lost_levels(columns, exclusions)),
         lost_cells=tuple(cells[:MAX_LISTED]),
         lost_cells_left_out=max(0, len(cells) - MAX_LISTED),

@@ -216,7 +216,7 @@ def _describe(
 ) -> dict[str, Any]:
     names = [factor.name for factor in study.factors]
     kind = str(study.design_spec.kind)
-    balance = design_balance(rows)
+    balance = design_balance(rows, {f.name: f.iter_values() for f in study.factors if f.levels})
     ranges = {}
     for name in names:
         values = [row[name] for row in rows]
@@ -245,12 +245,15 @@ def _count(number: int, noun: str) -> str:
 
 def _verdict(balance: DesignBalance) -> str:
     """How even the table is, in a sentence or two."""
-    uneven = [factor.name for factor in balance.factors if factor.max_to_min_ratio > 1]
-    text = "All levels occur equally often"
+    levelled = [factor for factor in balance.factors if factor.counts]
+    uneven = [factor.name for factor in levelled if not factor.is_even]
+    text = "All levels occur equally often" if levelled else "Values are spread over ranges"
     if uneven:
         text = f"Levels occur unequally often in {', '.join(uneven)}"
-    if all(pair.equal for pair in balance.pairs):
-        return text + (", and so do all pairs of levels." if balance.pairs and not uneven else ".")
+    if balance.is_even and balance.pairs:
+        return f"{text}, and so do all pairs of levels."
+    if not balance.pairs:
+        return f"{text}."
     worst = max(balance.pairs, key=lambda pair: pair.association)
     if worst.association < NO_ASSOCIATION:
         return f"{text}. No two factors go together."
@@ -265,7 +268,7 @@ def _warnings(balance: DesignBalance, kind: DesignKind | str) -> list[str]:
         f"{factor.name}: its commonest level occurs {factor.max_to_min_ratio:.2g} times as often "
         "as its rarest"
         for factor in balance.factors
-        if factor.max_to_min_ratio > UNEVEN_RATIO and kind not in SURFACES
+        if factor.counts and factor.max_to_min_ratio > UNEVEN_RATIO and kind not in SURFACES
     ]
     for pair in balance.pairs:
         both = f"{pair.first} and {pair.second}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.errors import Mistake, Path
+from fairtrial.errors import Mistake, Path, StudyError
 from fairtrial.loading.json_nodes import compose_json
 from fairtrial.loading.nodes import (
     MERGE,
@@ -23,6 +23,19 @@ from fairtrial.loading.yaml_nodes import compose_yaml
 from fairtrial.model.record import describe
 
 FORMATS = {"yaml": compose_yaml, "json": compose_json}
+
+
+def parse(text: str, format: str) -> Document:
+    """A YAML or JSON text as plain data with lines; raises `StudyError` where it is neither."""
+    if format not in FORMATS:
+        raise StudyError(f"expected yaml or json as the format, got {format!r}")
+    root = FORMATS[format](text)
+    document = Document(root) if root is not None else None
+    if document is None or document.data is None:
+        raise StudyError(
+            Mistake((), "the file is empty", "`fairtrial init` writes one to start from")
+        )
+    return document
 
 
 class Document:

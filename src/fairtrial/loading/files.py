@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading.document import FORMATS, Document
+from fairtrial.loading.document import parse
 from fairtrial.loading.nodes import SIZE_LIMIT_BYTES
 from fairtrial.model.record import build
 from fairtrial.model.study import Study
@@ -80,19 +80,6 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     return LoadedStudy(study, tuple(document.warnings), source)
 
 
-def parse(text: str, format: str) -> Document:
-    """A YAML or JSON text as plain data with lines; raises `StudyError` where it is neither."""
-    if format not in FORMATS:
-        raise StudyError(f"expected yaml or json as the format, got {format!r}")
-    root = FORMATS[format](text)
-    document = Document(root) if root is not None else None
-    if document is None or document.data is None:
-        raise StudyError(
-            Mistake((), "the file is empty", "`fairtrial init` writes one to start from")
-        )
-    return document
-
-
 def _format_of(path: Path) -> str:
     format = SUFFIXES.get(path.suffix.lower())
     if format is None:
@@ -138,7 +125,7 @@ def _missing_file(path: Path) -> Mistake:
 def _folder_instead(path: Path) -> Mistake:
     names = _study_files(path)
     hint = f"did you mean '{path / names[0]}'?" if len(names) == 1 else "name a file in it"
-    return Mistake((), "is a folder", hint)
+    return Mistake((), "is a directory", hint)
 
 
 def _study_files(folder: Path) -> list[str]:

@@ -17,6 +17,9 @@ from fairtrial.model.factors import scalar_text
 # Numbers by YAML 1.2 and to the eye.
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+")
 
+_LONGEST = 40
+"""Nobody takes a longer word for a number at a glance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
@@ -49,7 +52,7 @@ def looks_like_number(text: str) -> bool:
 def surprise_of(node: Scalar) -> Surprise | None:
     """What is unexpected about a value; None for nearly all of them."""
     text, value = node.text, node.value
-    if not node.is_plain or node.problem:
+    if not node.is_plain or node.problem or len(text) > _LONGEST:
         return None
     quoted = f"'{text}' in quotes for the text"
     if isinstance(value, str):
@@ -70,9 +73,9 @@ def surprise_of(node: Scalar) -> Surprise | None:
     if ":" in text:
         return Surprise(f"{message} (base 60)", keep, quoted, is_misread=True)
     if re.fullmatch(r"[-+]?0[0-7_]+", text):
-        digits = text.lstrip("+-0_")
         if value:
-            keep = f"whichever of {abs(value)} and {digits} is meant"
+            decimal = int(text.replace("_", ""))
+            keep = f"whichever of {value} and {decimal} is meant"
         return Surprise(f"{message} (base 8)", keep, quoted, is_misread=True)
     return Surprise(message, keep, quoted) if "_" in text else None
 
@@ -82,7 +85,7 @@ def _spell_number(text: str) -> str | None:
     if text.startswith("0o"):
         return str(int(text, 0))
     if not re.search("[.eE]", text):
-        return text[:1].strip("0123456789") + text.lstrip("+-0")
+        return str(int(text))
     number = float(text)
     if not math.isfinite(number):
         return None
@@ -99,13 +102,15 @@ def is_worth_a_warning(surprise: Surprise, text: str, path: Path) -> bool:
     number that isn't the one on paper would pass unseen. `null` by its own name is worth a warning
     only where it names a level, too; an explicit `value: null` is clear.
     """
-    kind, *_ = path or ("",)
-    is_bare_level = kind == "factors" and len(path) == 4 and path[2] == "levels"
-    if surprise.is_misread or is_bare_level:
+    if surprise.is_misread:
         return True
-    if kind == "blocks" and path[2:3] == ("levels",):
-        is_level = True
-    else:
-        part = path[4:5] if path[2:3] == ("levels",) else path[2:3]
-        is_level = kind == "factors" and part in (("value",), ("name",), ("default",))
-    return is_level and text != "null"
+    match path:
+        case ("factors", _, "levels", _):
+            return True
+        case (
+            ("factors", _, "levels", _, "name" | "value", *_)
+            | ("factors", _, "default", *_)
+            | ("blocks", _, "levels", *_)
+        ):
+            return text != "null"
+    return False

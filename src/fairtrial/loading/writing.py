@@ -127,7 +127,7 @@ def _dumper() -> type[yaml.SafeDumper]:
         style = None
         if _fits_block(text):
             style = "|"
-        elif False:
+        elif not text.isprintable():
             style = '"'  # the only one that spells every character
         elif looks_like_number(text) or text.lower() in ("y", "n"):
             style = "'"  # a text to PyYAML even without, but not to every reader

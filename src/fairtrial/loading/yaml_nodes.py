@@ -12,6 +12,8 @@ from fairtrial.loading.nodes import MERGE, Collection, Composer, Node, Scalar
 if TYPE_CHECKING:
     import yaml
 
+_MOST_DIGITS = 4300
+"""What Python reads as a number by default; beyond that it takes too long."""
 _CORE = "tag:yaml.org,2002:"
 _NOT_ALLOWED = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # by YAML itself
@@ -140,20 +142,28 @@ class _YamlComposer(Composer):
         elif kind == "merge":
             node.value = MERGE
         elif kind in self._constructors:
-            try:
-                node.value = self._constructors[kind](yaml.ScalarNode(tag, text))
-            except (ValueError, KeyError):
-                shown = text if len(text) <= 40 else text[:37] + "..."
-                node.problem = (
-                    f"`{shown}` can't be read as {'a number' if kind != 'bool' else kind}"
-                )
-                node.hint = "put it in quotes for the text"
+            self._construct(node, tag, kind)
         elif kind == "timestamp":
             node.problem = f"`{text}` is read as a date, which a study can't hold"
             node.hint = "put it in quotes"
         elif kind not in ("str", "value"):
             node.problem, node.hint = _refused_tag(tag)
         return node
+
+    def _construct(self, node: Scalar, tag: str, kind: str) -> None:
+        import yaml
+
+        try:
+            if len(node.text) > _MOST_DIGITS:
+                raise ValueError
+            node.value = self._constructors[kind](yaml.ScalarNode(tag, node.text))
+            str(node.value)  # which Python refuses for some that it reads, such as long hex ones
+        except (ValueError, KeyError):
+            shown = node.text if len(node.text) <= 40 else node.text[:37] + "..."
+            expected = "true or false" if kind == "bool" else "a number"
+            node.value = node.text
+            node.problem = f"`{shown}` can't be read as {expected}"
+            node.hint = "put it in quotes for the text"
 
 
 def _refused_tag(tag: str) -> tuple[str, str]:
