@@ -1,7 +1,14 @@
-"""Settings that all tests share."""
+"""Settings for all tests."""
 
-from hypothesis import settings
+import os
 
-# How long an example takes says more about the machine, and who else uses it, than about the code.
-settings.register_profile("any_machine", deadline=None)
-settings.load_profile("any_machine")
+from hypothesis import HealthCheck, settings
+
+# No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time.
+settings.register_profile(
+    "fairtrial",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("fairtrial")
