@@ -167,6 +167,8 @@ def test_a_rule_may_be_a_function_of_the_studys_folder(tmp_path):
     [
         ("def keep(f, b):\n    raise KeyError('boom')\n", "raised KeyError"),
         ("raise RuntimeError('no import')\n", "can't be imported"),
+        ("raise SystemExit(0)\n", "can't be imported.*SystemExit"),
+        ("def keep(f, b):\n    raise SystemExit(0)\n", "raised SystemExit"),
         ("other = 1\n", "has no 'keep'"),
         ("keep = 3\n", "is not callable"),
     ],
@@ -183,6 +185,32 @@ def test_a_rule_function_that_fails_is_reported_with_its_constraint(
     with pytest.raises(StudyError, match=says) as caught:
         build_design(study)
     assert "constraints[0].callable_ref" in str(caught.value)
+
+
+def test_two_studies_may_each_have_a_module_of_the_same_name(tmp_path):
+    kept = []
+    for folder, keeps in (("one", 1), ("two", 2), ("one", 1)):
+        (tmp_path / folder / "my_rules_b").mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "my_rules_b" / "__init__.py").write_text("from . import inner\n")
+        (tmp_path / folder / "my_rules_b" / "inner.py").write_text(
+            f"def keep(factors, blocks):\n    return factors['x'] == {keeps}\n"
+        )
+        study = Study(
+            "s",
+            "t",
+            factors=(Factor("x", levels=(1, 2)),),
+            constraints=(Constraint("c", "", callable_ref="my_rules_b:inner.keep"),),
+            folder=tmp_path / folder,
+        )
+        kept.append([c.factor_assignments["x"] for c in build_design(study) if c.admissible])
+    assert kept == [[1], [2], [1]]
+
+
+def test_a_module_next_to_the_study_comes_before_one_that_is_loaded(tmp_path):
+    (tmp_path / "colorsys.py").write_text("def keep(factors, blocks):\n    return False\n")
+    check = load_reference("colorsys:keep", tmp_path)
+    assert check({}, {}) is False
+    assert hasattr(sys.modules["colorsys"], "hls_to_rgb")  # everybody else's stays
 
 
 def test_levels_of_different_types_compare_by_python_rules():

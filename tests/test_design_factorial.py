@@ -234,11 +234,28 @@ def test_a_billion_blocks_are_refused_with_their_number() -> None:
         build_design(study)
 
 
-def test_conditional_factors_are_counted_no_further_than_the_limit() -> None:
+def test_conditional_factors_are_counted_without_making_them() -> None:
     factors = (numbered("a", 2), *(numbered(f"f{i}", 1000, when="a == 1") for i in range(3)))
-    study = make_study(*factors, design_spec=DesignSpec(max_conditions=500))
-    with pytest.raises(StudyError, match=r"501 conditions, more than max_conditions \(500\)"):
+    study = make_study(*factors, blocks=blocks_of([2]))
+    with pytest.raises(StudyError, match=r"has 2,000,000,002 conditions, more than"):
         build_design(study)
+    tied = Factor("t", levels=(Level("x", "x"), Level("y", "y")), tied_to="f0")
+    with pytest.raises(StudyError, match=r"has 1,073,741,824 conditions, more than"):
+        build_design(make_study(*(numbered(f"f{i}", 2) for i in range(30)), tied))
+
+
+def test_what_depends_on_very_many_factors_is_counted_no_further_than_the_limit() -> None:
+    factors = [numbered(f"f{i}", 2) for i in range(30)]
+    every = " and ".join(f"f{i} == 1" for i in range(30))
+    with pytest.raises(StudyError, match=r"at least 100,001 conditions, more than"):
+        build_design(make_study(*factors, numbered("z", 2, when=every)))
+
+
+@pytest.mark.parametrize("kind", ["full_factorial", "randomized_block", "repeated_measures"])
+def test_a_billion_ways_that_lead_nowhere_are_not_walked(kind: str) -> None:
+    factors = [numbered(f"f{i}", 2) for i in range(30)]
+    never = Factor("z", levels=(Level("p", 1, when="f0 == 5"),))
+    assert build_design(make_study(*factors, never, design_spec=DesignSpec(kind=kind))) == []
 
 
 def test_the_limit_can_be_raised() -> None:

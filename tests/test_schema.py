@@ -12,9 +12,10 @@ import jsonschema
 import pytest
 import yaml
 
+from fairtrial.design.build import make_design
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.loading import load_study, study_schema
-from fairtrial.model.factors import DESIGN_ALIASES, DesignKind
+from fairtrial.model.factors import DESIGN_ALIASES, DesignKind, DesignSpec
 from fairtrial.model.record import build, field_docs, field_types
 from fairtrial.model.study import Study
 
@@ -60,7 +61,9 @@ def validator_of(name: str) -> jsonschema.Draft202012Validator:
 
 def is_built(cls: type[Any], data: Any) -> bool:
     mistakes: list[Mistake] = []
-    build(cls, copy.deepcopy(data), (), mistakes)
+    made = build(cls, copy.deepcopy(data), (), mistakes)
+    if isinstance(made, DesignSpec) and isinstance(made.kind, DesignKind) and not mistakes:
+        make_design(made, mistakes)
     return not mistakes
 
 
@@ -110,6 +113,25 @@ def test_designs_are_suggested_and_those_of_plug_ins_allowed() -> None:
     assert set(suggested["enum"]) == {*map(str, DesignKind), *DESIGN_ALIASES}
     assert other["type"] == "string"
     VALIDATOR.validate({"study_id": "s", "title": "t", "design_spec": {"kind": "my_own"}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits"),
+    [
+        ({"kind": "lhs", "options": {"bounds": {"x": [0, 1]}, "criterion": "maximin"}}, True),
+        ({"kind": "lhs", "options": {"n_samples": 4}}, True),
+        ({"kind": "lhs", "options": {"bounds": {"x": [0, 1, 2]}}}, False),
+        ({"kind": "latin_hypercube", "options": {"criterion": "minimax"}}, False),
+        ({"kind": "frac2", "options": {"resolution": "V"}}, True),
+        ({"kind": "frac2", "options": {"resolution": "VI"}}, False),
+        ({"kind": "central_composite", "options": {"alpha": 1.5}}, True),
+        ({"options": {"resolution": "V"}}, False),
+        ({"kind": "my_own", "options": {"anything": 1}}, True),
+    ],
+)
+def test_options_are_those_of_the_design(spec: dict[str, Any], fits: bool) -> None:
+    assert VALIDATOR.is_valid({"study_id": "s", "title": "t", "design_spec": spec}) is fits
+    assert is_built(DesignSpec, spec) is fits
 
 
 def test_editors_see_defaults() -> None:

@@ -13,8 +13,10 @@ import importlib
 import sys
 import typing
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fairtrial.errors import Mistake, PluginError, did_you_mean
@@ -41,9 +43,9 @@ def load(group: str, name: str) -> type[Any]:
         )
     try:
         loaded = registered[name].load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(
-            Mistake((), f"{group.rstrip('s')} '{name}' can't be loaded: {error}")
+            Mistake((), f"{group.rstrip('s')} '{name}' can't be loaded: {error!r}")
         ) from error
     if not (isinstance(loaded, type) and dataclasses.is_dataclass(loaded)):
         raise PluginError(
@@ -58,9 +60,8 @@ def load_reference(reference: str, folder: Path | None = None) -> Callable[..., 
     """The callable that ``module:name`` stands for; `folder` is searched first."""
     module_name, _, name = reference.partition(":")
     try:
-        with _importable(folder):
-            module = importlib.import_module(module_name)
-    except Exception as error:
+        module = _import(module_name, folder.resolve() if folder else None)
+    except (Exception, SystemExit) as error:
         place = f" (looked in {folder} first)" if folder else ""
         kind = type(error).__name__
         raise PluginError(
@@ -80,14 +81,34 @@ def load_reference(reference: str, folder: Path | None = None) -> Callable[..., 
     return typing.cast("Callable[..., Any]", found)
 
 
-@contextlib.contextmanager
-def _importable(folder: Path | None) -> Iterator[None]:
+@functools.cache
+def _import(name: str, folder: Path | None) -> ModuleType:
+    """The module of that name; the one in `folder` where there is one."""
     if folder is None:
-        yield
-        return
-    sys.path.insert(0, str(folder.resolve()))
+        return importlib.import_module(name)
+    top = name.partition(".")[0]
+    here, known = PathFinder.find_spec(top, [str(folder)]), sys.modules.get(top)
+    is_taken = here and known and getattr(known, "__file__", None) != here.origin
+    sys.path.insert(0, str(folder))
+    try:
+        with _set_aside(top) if is_taken else contextlib.nullcontext():
+            return importlib.import_module(name)
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(folder))
+
+
+@contextlib.contextmanager
+def _set_aside(top: str) -> Iterator[None]:
+    """Makes room for another module of a name: two studies may each have their own `rules.py`."""
+
+    def take() -> dict[str, ModuleType]:
+        names = [name for name in sys.modules if name == top or name.startswith(f"{top}.")]
+        return {name: sys.modules.pop(name) for name in names}
+
+    others = take()
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(str(folder.resolve()))
+        take()
+        sys.modules.update(others)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.design.constraints import Judge
-from fairtrial.design.factorial import combinations, count_combinations
+from fairtrial.design.factorial import combinations, count_conditions
 from fairtrial.design.schedule import replicates_of
-from fairtrial.design.table import Assignment, block_assignments, count_blocks
+from fairtrial.design.table import Assignment, block_assignments
 from fairtrial.model.conditions import DesignRow, DesignTable
 from fairtrial.model.study import Study
 
@@ -33,12 +33,7 @@ class RandomizedBlock:
     """
 
     def table(self, study: Study) -> DesignTable:
-        return DesignTable(size=_count(study), rows=_shuffled(study), settled=True)
-
-
-def _count(study: Study) -> int:
-    limit = study.design_spec.max_conditions
-    return count_combinations(study.factors, limit) * count_blocks(study)
+        return DesignTable(size=count_conditions(study), rows=_shuffled(study), settled=True)
 
 
 def _shuffled(study: Study) -> Iterator[DesignRow]:
@@ -65,7 +60,7 @@ class RepeatedMeasures:
     """
 
     def table(self, study: Study) -> DesignTable:
-        size = _count(study)
+        size = count_conditions(study)
         if size > study.design_spec.max_conditions:
             # Too large to be made: whoever asked refuses it by its size.
             return DesignTable(size=size, rows=(), settled=True)

@@ -93,10 +93,13 @@ def design_table(study: Study) -> DesignTable:
     table = design.table(study)
     limit = study.design_spec.max_conditions
     if table.size > limit:
+        # One more than the limit is also what designs say that stopped counting there.
+        least = "at least " if table.size == limit + 1 else ""
         raise StudyError(
             Mistake(
                 ("design_spec",),
-                f"the design has {table.size:,} conditions, more than max_conditions ({limit:,})",
+                f"the design has {least}{table.size:,} conditions, "
+                f"more than max_conditions ({limit:,})",
                 "use fewer levels, a fraction or a sample, or raise design_spec.max_conditions",
             )
         )

@@ -276,7 +276,7 @@ def _predicate(constraint: Constraint, folder: Path | None) -> Callable[[Scope, 
     def check(factors: Scope, blocks: Scope) -> bool:
         try:
             return bool(function(dict(factors), dict(blocks)))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             kind = type(error).__name__
             raise StudyError(
                 Mistake((), f"{reference} raised {kind} for {canonical_json(factors)}: {error}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,15 +18,23 @@ from fairtrial.model.conditions import DesignRow, DesignTable
 from fairtrial.model.factors import Factor
 from fairtrial.model.study import Study
 
+MOST_STATES = 100_000
+"""Beyond this many different ways to begin, nobody looks whether one of them leads anywhere."""
+
 
 @dataclass(frozen=True)
 class FullFactorial:
     """All combinations of all levels, in every block; constraints mark those that never run."""
 
     def table(self, study: Study) -> DesignTable:
-        limit = study.design_spec.max_conditions
-        size = count_combinations(study.factors, limit) * count_blocks(study)
-        return DesignTable(size=size, rows=_rows(study))
+        return DesignTable(size=count_conditions(study), rows=_rows(study))
+
+
+def count_conditions(study: Study) -> int:
+    """How many conditions there are; one more than `max_conditions` where counting was given up."""
+    limit = study.design_spec.max_conditions
+    count = count_combinations(study.factors, limit)
+    return count if count == limit + 1 else count * count_blocks(study)
 
 
 def _rows(study: Study) -> Iterator[DesignRow]:
@@ -47,16 +54,47 @@ def combinations(factors: Sequence[Factor]) -> Iterator[Assignment]:
         names = [factor.name for factor in factors]
         for values in itertools.product(*(factor.iter_values() for factor in factors)):
             yield dict(zip(names, values, strict=True))
-        return
-    yield from _extend({}, {}, factors, _expressions(factors))
+    elif count_combinations(factors, MOST_STATES):  # else all of very many ways lead nowhere
+        yield from _extend({}, {}, factors, _expressions(factors))
 
 
 def count_combinations(factors: Sequence[Factor], limit: int) -> int:
-    """How many combinations there are; where that has to be counted out, counting stops past
-    `limit`."""
+    """How many combinations there are, without making them.
+
+    Where that depends on too many factors at once, counting is given up at `limit` + 1.
+    """
     if not any(_is_conditional(factor) for factor in factors):
         return math.prod(len(factor.iter_values()) for factor in factors)
-    return sum(1 for _ in itertools.islice(combinations(factors), min(limit + 1, sys.maxsize)))
+    expressions = _expressions(factors)
+    # What is chosen for the first factors matters only as far as later ones refer to it: of all
+    # choices that look the same to those, one is followed up, and they are counted.
+    tally: dict[tuple[int, ...], tuple[Assignment, dict[str, int], int]] = {(): ({}, {}, 1)}
+    for index, factor in enumerate(factors):
+        later = _references(factors[index + 1 :], expressions)
+        following: dict[tuple[int, ...], tuple[Assignment, dict[str, int], int]] = {}
+        for chosen, positions, times in tally.values():
+            for position, value in _choices(factor, chosen, positions, expressions):
+                now = {**positions, factor.name: position}
+                key = tuple(now[name] for name in now if name in later)
+                known = following.get(key)
+                following[key] = (
+                    ({**chosen, factor.name: value}, now, times)
+                    if known is None
+                    else (*known[:2], known[2] + times)
+                )
+        if len(following) > limit:
+            return limit + 1
+        tally = following
+    return sum(times for _, _, times in tally.values())
+
+
+def _references(factors: Sequence[Factor], expressions: Mapping[str, Expression]) -> set[str]:
+    """The names of the factors that these depend on."""
+    names = {factor.tied_to for factor in factors if factor.tied_to is not None}
+    for factor in factors:
+        texts = [factor.when, *(level.when for level in factor.levels)]
+        names.update(*(expressions[text].names for text in texts if text is not None))
+    return names
 
 
 def _is_conditional(factor: Factor) -> bool:

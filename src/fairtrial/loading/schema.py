@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from fairtrial import plugins
 from fairtrial.model.claims import (
     AnalysisPlan,
     Contrast,
@@ -25,6 +26,7 @@ from fairtrial.model.claims import (
 )
 from fairtrial.model.factors import (
     DESIGN_ALIASES,
+    MOVED_OPTIONS,
     Block,
     Constraint,
     DesignKind,
@@ -187,6 +189,7 @@ def study_schema() -> Schema:
     """The JSON Schema (draft 2020-12) of a study file."""
     definitions: dict[str, Schema] = {}
     study = _record_schema(Study, definitions)
+    definitions["DesignSpec"]["allOf"] = [_options_of(kind) for kind in DesignKind]
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "fairtrial study",
@@ -194,6 +197,17 @@ def study_schema() -> Schema:
         "$defs": dict(sorted(definitions.items())),
     }
     return copy.deepcopy(schema)  # the rules above are not the caller's to change
+
+
+def _options_of(kind: DesignKind) -> Schema:
+    """Which options may stand beside a design that comes with fairtrial."""
+    names = [kind.value, *(alias for alias, meant in DESIGN_ALIASES.items() if meant is kind)]
+    options = _record_schema(plugins.load("designs", kind.value), {})
+    options["properties"] |= {name: {"deprecated": True} for name in MOVED_OPTIONS}
+    is_this: Schema = _given("kind", {"enum": names})
+    if kind is DesignSpec().kind:
+        is_this = {"anyOf": [is_this, {"not": {"required": ["kind"]}}]}
+    return {"if": is_this, "then": {"properties": {"options": options}}}
 
 
 def _record_schema(cls: type[Any], definitions: dict[str, Schema]) -> Schema:
@@ -226,8 +240,12 @@ def _type_schema(hint: Any, definitions: dict[str, Schema]) -> Schema:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return _union_schema([_type_schema(arg, definitions) for arg in args])
+    if origin is typing.Literal:
+        return {"enum": list(args)}
     if origin is tuple:
-        return {"type": "array", "items": _type_schema(args[0], definitions)}
+        items = {"type": "array", "items": _type_schema(args[0], definitions)}
+        fixed = {} if args[-1] is ... else {"minItems": len(args), "maxItems": len(args)}
+        return items | fixed
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _type_schema(args[1], definitions)}
     if isinstance(hint, type) and issubclass(hint, Enum):

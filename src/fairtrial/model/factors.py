@@ -57,6 +57,9 @@ DESIGN_ALIASES = {
     "bbd": DesignKind.BOX_BEHNKEN,
 }
 
+MOVED_OPTIONS = ("n_samples", "matrix_path", "block_randomization_key", "center_points")
+"""What older files keep among a design's options, and is a field of `DesignSpec` now."""
+
 
 def scalar_text(value: Any) -> str:
     """A scalar as YAML spells it; the name of a level that is written as its value alone."""
@@ -245,7 +248,7 @@ class DesignSpec(Record):
             self._set("kind", DesignKind(name) if known else self.kind.strip())
         # Older files keep these among the options, or in both places; the field itself counts.
         options = dict(self.options)
-        for name in ("n_samples", "matrix_path", "block_randomization_key", "center_points"):
+        for name in MOVED_OPTIONS:
             if name in options:
                 value = options.pop(name)
                 if not getattr(self, name):
