@@ -16,8 +16,10 @@ LAYERS = [
     {"plugins"},
     {"design", "stats"},
     {"prospect", "validation"},
-    {"loading", "tables", "recipes"},
+    {"tables", "recipes"},
+    {"loading"},
     {"cli"},
+    {"__main__"},
 ]
 HEAVY = {"msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy"}
 # Where a first-party import may stand inside a function: the lazy tables, and methods that hand

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fairtrial.cli.plan import balance_lines
+from fairtrial.cli.plan_text import balance_lines
 from fairtrial.design.balance import (
     MAX_PAIRS,
     balance_report,
@@ -94,7 +94,8 @@ def test_full_factorials_have_no_association(levels, others, repeats):
 )
 def test_factors_that_move_together_are_named(first, second):
     balance = design_balance(_rows(a=first * 4, b=second * 4))
-    assert [(pair.first, pair.second) for pair in balance.confounded] == [("a", "b")]
+    confounded = [(pair.first, pair.second) for pair in balance.pairs if pair.is_confounded]
+    assert confounded == [("a", "b")]
     assert not balance.pairs[0].equal
 
 
@@ -295,7 +296,7 @@ def test_even_is_said_where_it_is_so_and_nowhere_else(study):
 def test_a_level_that_nothing_runs_with_is_counted():
     study = EVEN_OR_NOT["one level gone"]
     lines = balance_lines(balance_report(study, build_design(study)))
-    assert "balance  f2: 1 8, 2 8, 3 0" in lines
+    assert "balance  f2: 1 in 8 conditions, 2 in 8, 3 in 0" in lines
 
 
 def test_levels_stand_in_the_order_of_the_study():

@@ -144,7 +144,7 @@ BAD_FILES = {
     ),
     "matrix without a column": (
         GOOD + "design_spec: {kind: custom_matrix, matrix_path: m.csv}\n",
-        "x",
+        "there is no column for the factor 'x'",
     ),
     "matrix that isn't there": (
         GOOD + "design_spec: {kind: custom_matrix, matrix_path: nowhere.csv}\n",
@@ -191,7 +191,7 @@ def test_plan_shows_conditions_runs_balance_and_power(run):
     assert "randomized_block: 24 conditions, 4 of them excluded by constraints" in out
     assert "200 = 20 conditions × 5 replicates × 1 agent × 2 problems" in out
     assert "never runs: greedy-small" in out
-    assert "balance  temperature: 0.0 4, 0.5 8, 1.0 8" in out
+    assert "balance  temperature: 0.0 in 4 conditions, 0.5 in 8, 1.0 in 8" in out
     assert "power    h1 (style on accuracy): 0.5" in out
     assert "Assumes a difference of 0.05 in accuracy" in out
     assert "... and 8 more; --out FILE writes them all" in out
@@ -309,14 +309,14 @@ def test_doe_reads_factors_from_a_file_and_options_by_name(run, write):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--kind", "lhs", "--factors", "{"], "--factors: is not JSON"),
+        (["--kind", "lhs", "--factors", "{"], "--factors: not valid JSON"),
         (["--kind", "lhs", "--factors", "[1]", "--n", 3], "factors"),
         (["--kind", "lhs", "--factors", '{"x": [0, 1]}'], "n"),
         (["--kind", "lhs", "--factors", '{"x": ["a", "b"]}', "--n", 3], "x"),
         (["--kind", "nope", "--factors", '{"x": [0, 1]}'], "nope"),
         (["--kind", "lsh", "--factors", '{"x": [0, 1]}'], "lsh"),
-        (["--kind", "full", "--factors", '{"x": [1, 2], "x": [3]}'], "is given twice"),
-        (["--kind", "full", "--factors", "@nowhere.json"], "nowhere.json can't be read"),
+        (["--kind", "full", "--factors", '{"x": [1, 2], "x": [3]}'], "the key stands here twice"),
+        (["--kind", "full", "--factors", "@nowhere.json"], "nowhere.json: no such file"),
         (["--kind", "full", "--factors", '{"x": [1]}', "--option", "y"], "expected NAME=VALUE"),
         (["--kind", "full", "--factors", '{"x": [1]}', "--option", "y=1"], "unknown key"),
         (["--kind", "full", "--factors", '{"x": [1]}', "--seed", "one"], "--seed"),

@@ -1,6 +1,9 @@
 """Constraint expressions: what they mean, and what they refuse (spec 8)."""
 
+import colorsys  # noqa: F401, so that one of that name is loaded
 import contextlib
+import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairtrial import Constraint, Factor, Level, Study, StudyError, build_design
 from fairtrial.design.constraints import Expression, Judge
+from fairtrial.plugins import load_reference
 
 
 def holds(text, factors=None, blocks=None):
@@ -120,6 +124,12 @@ def test_what_goes_wrong_while_evaluating_is_one_clear_error(text):
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.parametrize("text", ['name["real"] == 1', "name.real == 1", "zero.real == 0"])
+def test_only_mappings_have_names_to_look_up(text):
+    with pytest.raises(StudyError, match=r"looks up 'real' in .*, which has no names"):
+        Expression(text).holds({"name": "abc", "zero": 0}, {})
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused_and_never_anything_else(text):
     with contextlib.suppress(StudyError):
@@ -221,3 +231,50 @@ def test_levels_of_different_types_compare_by_python_rules():
         constraints=(Constraint("c", "", expression='x == "1"'),),
     )
     assert [c.admissible for c in build_design(study)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " * ".join(["large"] * 300) + " > 0",
+        " + ".join(["long"] * 200) + " == ''",
+        f"len({' + '.join(['many'] * 200)}) > 0",
+        f"len(str([{', '.join(['many'] * 300)}])) > 0",
+    ],
+)
+def test_levels_that_are_large_themselves_can_not_make_an_expression_run_away(text):
+    factors = {"large": 10**4_000, "long": "x" * 1_000_000, "many": list(range(100_000))}
+    started = time.process_time()
+    with pytest.raises(StudyError) as caught:
+        Expression(text).holds(factors, {})
+    assert time.process_time() - started < 2
+    assert len(str(caught.value)) < 500
+
+
+def test_names_are_taken_as_they_stand_though_python_reads_some_letters_as_others():
+    expression = Expression("\u00b5 == 1 and factors.\u00b5 == 1 and \ufb01 == 2")
+    assert expression.names == {"\u00b5", "\ufb01"}
+    assert expression.holds({"\u00b5": 1, "\ufb01": 2}, {})
+
+
+def test_a_factor_named_factors_hides_no_other():
+    assert holds('factors["x"] == 1 and factors["factors"] == 2', {"x": 1, "factors": 2})
+
+
+@pytest.mark.parametrize("returned", ["None", "'no'", "keep"])
+def test_a_rule_function_that_returns_neither_true_nor_false_is_refused(tmp_path, returned):
+    module = f"my_rules_returns_{len(returned)}"
+    (tmp_path / f"{module}.py").write_text(f"def keep(f, b):\n    return {returned}\n")
+    judge = Judge([Constraint("c", "", callable_ref=f"{module}:keep")], tmp_path)
+    with pytest.raises(StudyError, match="must return true or false"):
+        judge({"x": 1}, {})
+
+
+def test_a_rule_function_can_not_change_the_levels(tmp_path):
+    (tmp_path / "my_rules_meddle.py").write_text(
+        "def keep(factors, blocks):\n    factors['x'].append(1)\n    return True\n"
+    )
+    rule = Constraint("c", "", callable_ref="my_rules_meddle:keep")
+    factor = Factor("x", levels=(Level("l", [0]),))
+    study = Study("s", "t", factors=(factor,), constraints=(rule,), folder=tmp_path)
+    assert build_design(study)[0].factor_assignments == {"x": [0]}

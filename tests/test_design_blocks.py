@@ -264,6 +264,8 @@ def test_every_subject_is_run_in_one_go_and_in_its_sequence(
         assert session == last or session not in sessions
         last = session
         sessions[session].append(condition.factor_assignments["t"])
+    in_turn = [session[0] for session in sessions]
+    assert in_turn == sorted(in_turn)  # one day is finished before the next
     for (day, subject, replicate, _), order in sessions.items():
         met = [t for t in range(treatments) if t != 1 or day > 0]
         # Day 0 has a treatment less, so the days after it count from 0 among themselves.

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.design.build import build_design, design_table
+from fairtrial.design.build import build_design, design_table, materialize_conditions
 from fairtrial.design.factorial import combinations, count_combinations
 from fairtrial.design.schedule import execution_order, plan_runs
 from fairtrial.errors import StudyError
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
 from fairtrial.model.runs import RunSpec
-from fairtrial.model.study import RunBudget, Study
+from fairtrial.model.study import RunBudget, SeedPolicy, Study
 
 PLENTY = 10**6
 sizes = st.lists(st.integers(1, 4), max_size=4)
@@ -363,3 +363,33 @@ def test_ids_do_not_depend_on_constraints() -> None:
     assert [c.condition_id for c in build_design(ruled("a > 5"))] == [
         c.condition_id for c in build_design(free)
     ]
+
+
+# --- without a study
+
+
+def test_conditions_can_be_made_without_a_study() -> None:
+    factors = (numbered("x", 3), numbered("y", 2))
+    blocks = (Block("site", ("n", "s")),)
+    rules = (Constraint("c", "not both", expression="x + y < 3"),)
+    study = make_study(*factors, blocks=blocks, constraints=rules)
+    made = materialize_conditions(factors, blocks, rules)
+    assert made == build_design(study) == materialize_conditions(study)
+    assert [c.admissible for c in made].count(False) == 2
+    assert [c.block_assignments for c in materialize_conditions(factors)] == [{}] * 6
+
+
+def test_conditions_without_a_study_are_ordered_by_the_seed_that_is_given() -> None:
+    factors = (numbered("x", 9),)
+    by_default = materialize_conditions(factors, randomize=True)
+    assert by_default == materialize_conditions(factors, seed=0, randomize=True)
+    by_seed = materialize_conditions(factors, seed=5, randomize=True)
+    assert by_seed != by_default
+    study = make_study(
+        *factors, design_spec=DesignSpec(randomize=True), seed_policy=SeedPolicy(base_seed=5)
+    )
+    assert by_seed == build_design(study) == materialize_conditions(study, randomize=True)
+    spread = [
+        c.factor_assignments["x"] for c in materialize_conditions(factors, counterbalance=True)
+    ]
+    assert spread == [0, 2, 4, 6, 8, 7, 5, 3, 1]

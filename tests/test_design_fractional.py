@@ -244,13 +244,13 @@ def test_words_are_what_is_constant_in_the_rows(fraction, foldover):
     assert sum(told["word_lengths"].values()) == listed
     distinct = len(np.unique(rows, axis=0))
     assert listed + 1 == 2**count // distinct
-    assert told["runs"] == len(rows)
+    assert told["rows"] == len(rows)
 
 
 def test_facts_of_a_well_known_fraction_are_plain_and_readable():
     told = facts(5)
     assert told == {
-        "runs": 8,
+        "rows": 8,
         "generators": ["D = ABC", "E = AC"],
         "fraction": "2^(5-2)",
         "resolution": "III",
@@ -499,3 +499,34 @@ def test_factors_with_other_than_two_levels_are_all_named():
         ("factors", 0, "levels"),
         ("factors", 2, "levels"),
     ]
+
+
+def of_levels(factors, **spec):
+    return Study.from_dict(
+        {
+            "study_id": "s",
+            "title": "t",
+            "factors": factors,
+            "design_spec": {"kind": "frac2", **spec},
+        }
+    )
+
+
+def test_levels_may_be_lists_and_mappings():
+    levels = [{"name": "p", "value": [1, 2]}, {"name": "q", "value": {"k": [3]}}]
+    factors = [{"name": "a", "levels": levels}, {"name": "b", "levels": [1, 2]}]
+    *_, centre = build_design(of_levels(factors, center_points=1))
+    assert centre.factor_assignments == {"a": [1, 2], "b": 1.5}
+    shuffled = build_design(of_levels(factors, randomize=True, block_randomization_key="a"))
+    assert [c.factor_assignments["a"] for c in shuffled] == [[1, 2]] * 2 + [{"k": [3]}] * 2
+
+
+def test_ties_tell_one_from_true():
+    levels = [{"name": "number", "value": 1}, {"name": "truth", "value": True}]
+    factors = [
+        {"name": "a", "levels": levels},
+        {"name": "t", "levels": ["x", "y"], "tied_to": "a"},
+        {"name": "b", "levels": [1, 2]},
+    ]
+    rows = [list(c.factor_assignments.values()) for c in build_design(of_levels(factors))]
+    assert canonical_json(rows) == '[[1,"x",1],[1,"x",2],[true,"y",1],[true,"y",2]]'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.design.build import build_design, design_table
-from fairtrial.design.hypercube import Halton, LatinHypercube, Sobol
+from fairtrial.design.hypercube import Halton, LatinHypercube, Sobol, draw_strata
 from fairtrial.design.ranges import Range
+from fairtrial.design.spread import spread_apart
 from fairtrial.errors import StudyError
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Block, DesignSpec, Factor, Level
-from fairtrial.model.record import field_docs, field_types
+from fairtrial.model.fields import field_docs, field_types
 from fairtrial.model.study import SeedPolicy, Study
 
 SEQUENCES = ["sobol", "halton"]
@@ -212,6 +214,40 @@ def test_maximin_beats_the_best_of_two_hundred_plain_hypercubes(n: int, dimensio
     assert spread > plain
 
 
+def apart_by_brute_force(
+    points: list[list[float]], tries: int, rng: random.Random
+) -> list[list[float]]:
+    """What `spread_apart` says it does, with every distance computed anew."""
+
+    def distance(one: int, two: int) -> float:
+        return sum((a - b) ** 2 for a, b in zip(points[one], points[two], strict=True))
+
+    points = [list(point) for point in points]
+    pairs = list(itertools.combinations(range(len(points)), 2))
+    for _ in range(tries):
+        closest = min(pairs, key=lambda pair: distance(*pair))
+        before = distance(*closest)
+        one, other = rng.choice(closest), rng.randrange(len(points))
+        axis = rng.randrange(len(points[0]))
+        if other in closest:
+            continue
+        swapped = points[one][axis], points[other][axis]
+        points[other][axis], points[one][axis] = swapped
+        changed = [pair for pair in pairs if {one, other} & set(pair) and pair != closest]
+        changed += [closest]
+        if min(distance(*pair) for pair in changed) <= before + 1e-12:
+            points[one][axis], points[other][axis] = swapped
+    return points
+
+
+@given(st.integers(3, 9), st.integers(2, 4), st.integers(0, 10**6))
+def test_maximin_keeps_its_books_right(count: int, dimensions: int, seed: int) -> None:
+    cube = [list(point) for point in draw_strata(count, dimensions, seed)]
+    fast = spread_apart(cube, 200, random.Random(seed))
+    slow = apart_by_brute_force(cube, 200, random.Random(seed))
+    assert [list(point) for point in fast] == slow
+
+
 def test_maximin_of_one_sample_has_no_distance() -> None:
     study = sampled(unit_factors(2), 1, criterion="maximin")
     assert design_table(study).facts["smallest_distance"] is None
@@ -383,21 +419,23 @@ def test_ranges_must_go_up(kind: str) -> None:
     assert found == ["factors[1].levels: the range of 'y' must go up, got 2 to 2; [low, high]"]
 
 
+@pytest.mark.parametrize("kind", ["latin_hypercube", *SEQUENCES])
+def test_ranges_must_not_be_wider_than_what_can_be_reckoned_with(kind: str) -> None:
+    bounds = {"temperature": (-1.7e308, 1.7e308), "depth": (0, 1)}
+    assert mistakes(sampled(TUNING, 5, kind=kind, bounds=bounds)) == [
+        "design_spec.options.bounds.temperature: the range of 'temperature' is too wide, "
+        "got -1.7e+308 to 1.7e+308"
+    ]
+    found = mistakes(sampled([factor("x", 0, 10**400)], 5, kind=kind))
+    assert len(found) == 1
+    assert f"{kind} needs a numeric range; 'x' has none" in found[0]
+
+
 def test_bounds_serve_factors_whose_levels_are_no_range() -> None:
     factors = [Factor("x", default=0.5), factor("size", "small", "large")]
     bounds = {"x": (0, 1), "size": (10, 20)}
     rows = rows_of(sampled(factors, 4, bounds=bounds))
     assert all(0 <= row["x"] <= 1 and 10 <= row["size"] <= 20 for row in rows)
-
-
-def test_ties_and_conditions_are_refused_with_the_designs_that_take_them() -> None:
-    tied = [factor("a", 0, 1), factor("b", 5, 6, tied_to="a"), factor("c", 0, 1, when="a > 0")]
-    found = mistakes(sampled(tied, 5))
-    assert [text.partition(",")[0] for text in found] == [
-        "factors[1]: 'b' uses `tied_to`",
-        "factors[2]: 'c' uses `when`",
-    ]
-    assert all("d_optimal or a factorial" in text for text in found)
 
 
 def test_whole_numbers_need_a_whole_range_a_dtype_and_no_centre() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairtrial.design.build import build_design, design_table
 from fairtrial.errors import StudyError
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
+from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.model.identity import condition_id
 from fairtrial.model.study import Study
 
@@ -167,12 +167,6 @@ def test_a_square_of_one_is_no_square() -> None:
         "factors: a Latin square needs as many levels in each of its factors: "
         "'a' has 1, 'b' has 1, 'c' has 0"
     ]
-
-
-def test_conditional_levels_do_not_fit_a_square() -> None:
-    levels = (Level(name="x", value=1), Level(name="y", value=2, when="a == 'a0'"))
-    study = make_study(factor("a", 2), factor("b", 2), Factor(name="c", levels=levels))
-    assert messages(study) == ["factors[2].when: a Latin square uses every level of 'c' everywhere"]
 
 
 def test_two_factors_without_options_are_told_what_is_missing() -> None:

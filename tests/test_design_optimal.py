@@ -23,7 +23,7 @@ from fairtrial.design.terms import Coding, Model, confounded
 from fairtrial.errors import StudyError
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.model.record import field_docs, field_types
+from fairtrial.model.fields import field_docs, field_types
 from fairtrial.model.study import SeedPolicy, Study
 
 Rows = Sequence[Mapping[str, Any]]
@@ -378,7 +378,7 @@ def test_rows_are_added_to_those_that_exist_and_ids_stay(tmp_path: Path) -> None
     assert after[:14] == before
     assert len(after) == 24
     facts = facts_of(study)
-    assert (facts["runs"], facts["kept_runs"]) == (12, 7)
+    assert (facts["rows"], facts["kept_rows"]) == (12, 7)
 
 
 def test_new_rows_make_up_for_what_the_existing_ones_lack(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_pydoe3_needs_as_many_runs(count):
 @pytest.mark.parametrize("count", [3, 7, 11, 15, 19, 23, 27, 31, 35])
 def test_partial_aliasing_is_told_as_it_is(count):
     told = facts(count)
-    assert told["runs"] == count + 1
+    assert told["rows"] == count + 1
     assert told["resolution"] == "III"
     assert told["largest_alias_correlation"] == pytest.approx(max(correlations(matrix(count))))
 
@@ -94,9 +94,10 @@ def test_with_twelve_runs_every_interaction_is_spread_by_a_third():
     assert "fully aliased" in facts(7)["note"]
 
 
-def test_two_factors_are_a_full_factorial():
-    assert facts(2)["resolution"] == "full"
-    assert len({tuple(row) for row in matrix(2).tolist()}) == 4
+@pytest.mark.parametrize(("count", "foldover"), [(2, False), (2, True), (3, True), (4, True)])
+def test_few_factors_may_be_a_full_factorial(count, foldover):
+    assert facts(count, foldover=foldover)["resolution"] == "full"
+    assert len({tuple(row) for row in matrix(count, foldover=foldover).tolist()}) == 2**count
 
 
 @given(st.integers(3, 47))
@@ -105,7 +106,7 @@ def test_foldover_clears_main_effects_and_keeps_the_rows_that_were_there(count):
     assert (after[: len(before)] == before).all()
     assert (after[len(before) :] == -before).all()
     told = facts(count, foldover=True)
-    assert told["resolution"] == "IV"
+    assert told["resolution"] == ("full" if count <= 4 else "IV")
     assert told["largest_alias_correlation"] == 0
     if count <= 20:
         assert correlations(after) == {0}

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairtrial import DesignKind, Study, plugins, validate_study
+from fairtrial import DesignKind, Study, load_study, plugins, validate_study
 from fairtrial.model import claims, factors, study
-from fairtrial.model.record import Record, field_docs, field_types
+from fairtrial.model.fields import field_docs, field_types
+from fairtrial.model.record import Record
 
 ROOT = Path(__file__).parent.parent
 RECORDS = [
@@ -48,6 +50,11 @@ def test_the_readmes_study_is_the_example():
     assert {**ours, "description": example["description"]} == example
 
 
+def test_the_example_in_python_is_the_one_in_yaml():
+    made = runpy.run_path(str(ROOT / "examples/prompt_style.py"))["STUDY"]
+    assert made == load_study(ROOT / "examples/prompt-style.yaml")
+
+
 def test_the_readme_shows_what_plan_really_prints():
     script = Path(sys.executable).with_name("fairtrial")
     shown = subprocess.run(
@@ -68,6 +75,27 @@ def test_the_readmes_python_runs():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert shown.stdout.startswith("run-")
+
+
+def test_the_api_guides_python_runs(tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    text = (ROOT / "docs/api.md").read_text("utf-8")
+    for code in re.findall(r"```python\n(.*?)```", text, re.S):
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stdout=-1, check=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("`kind` of a factor", factors.FactorKind),
+        ("`severity` of a constraint", factors.ConstraintSeverity),
+        ("`kind` of a hypothesis", claims.HypothesisKind),
+        ("`direction` of a hypothesis", claims.HypothesisDirection),
+    ],
+)
+def test_the_guide_lists_the_words_that_a_field_takes(field, words):
+    guide = (ROOT / "docs/studies.md").read_text("utf-8")
+    assert f"| {field} | {', '.join(words)} |" in guide
 
 
 @pytest.mark.parametrize("kind", DesignKind)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
+from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
@@ -173,7 +175,7 @@ class Ladder:
 @pytest.fixture
 def ladder(monkeypatch):
     point = EntryPoint("ladder", f"{__name__}:Ladder", "fairtrial.designs")
-    monkeypatch.setattr(plugins, "_registered", functools.cache(lambda group: {"ladder": point}))
+    monkeypatch.setattr(plugins, "_registered", functools.cache(lambda group: {"ladder": [point]}))
 
 
 @pytest.mark.usefixtures("ladder")
@@ -315,3 +317,24 @@ def test_too_many_rows_are_refused_before_they_are_made():
     few = {"kind": "full", "factors": {"a": [1, 2, 3]}}
     assert _mistakes(**few, max_conditions=2)
     assert len(generate_doe(**few, max_conditions=3)["design"]) == 3
+
+
+def test_replicates_of_repeated_measures_are_balanced_as_told():
+    treatments = ["a", "b", "c", "d"]
+    made = generate_doe(kind="repeated_measures", factors={"t": treatments}, replicates=4)
+    row = [each["t"] for each in made["design"]]
+    sequences = [row[start : start + 4] for start in range(0, 16, 4)]
+    followers = Counter(pair for order in sequences for pair in itertools.pairwise(order))
+    assert made["facts"]["carry_over_balanced"] is True
+    assert made["facts"]["subjects"] == 4
+    assert followers == dict.fromkeys(itertools.permutations(treatments, 2), 1)
+
+
+def test_replicates_of_a_randomised_block_have_orders_of_their_own():
+    factors = {"t": list(range(6))}
+    row = [r["t"] for r in generate_doe(kind="randomized_block", factors=factors)["design"]]
+    made = generate_doe(kind="randomized_block", factors=factors, replicates=5)["design"]
+    orders = [tuple(each["t"] for each in made[start : start + 6]) for start in range(0, 30, 6)]
+    assert list(orders[0]) == row
+    assert len(set(orders)) == 5
+    assert all(sorted(order) == factors["t"] for order in orders)

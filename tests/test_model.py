@@ -10,7 +10,9 @@ from fairtrial import (
     AgentBinding,
     AnalysisPlan,
     Block,
+    Condition,
     Constraint,
+    ConstraintSeverity,
     Contrast,
     DesignKind,
     DesignSpec,
@@ -20,6 +22,7 @@ from fairtrial import (
     HypothesisKind,
     Level,
     OutcomeSpec,
+    PluginError,
     ProblemBinding,
     RunBudget,
     RunResult,
@@ -29,6 +32,8 @@ from fairtrial import (
     Study,
     StudyError,
 )
+from fairtrial.errors import did_you_mean
+from fairtrial.model.record import build
 
 RECORDS = {
     Study: (
@@ -60,6 +65,9 @@ RECORDS = {
         "replicates max_runs parallelism fail_fast timeout_s retries max_cost_usd max_tokens"
     ),
     SeedPolicy: "base_seed strategy per_run_offset",
+    Condition: (
+        "condition_id factor_assignments block_assignments metadata admissible constraint_messages"
+    ),
     RunSpec: (
         "run_id study_id condition_id problem_id replicate seed agent_spec_ref problem_spec_ref "
         "execution_metadata"
@@ -74,6 +82,25 @@ RECORDS = {
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
 def test_records_have_the_fields_that_the_public_api_promises(record):
     assert [field.name for field in dataclasses.fields(record)] == RECORDS[record].split()
+
+
+def test_defaults_are_those_that_the_public_api_promises():
+    budget = RunBudget()
+    assert (budget.replicates, budget.max_runs, budget.parallelism) == (1, None, 1)
+    assert (budget.fail_fast, budget.timeout_s, budget.retries) == (False, None, 2)
+    assert (budget.max_cost_usd, budget.max_tokens) == (None, None)
+    assert dataclasses.astuple(SeedPolicy()) == (0, "condition_replicate", 9973)
+    spec = DesignSpec()
+    assert (spec.kind, spec.replicates, spec.max_conditions) == ("full_factorial", 1, 100_000)
+    assert (spec.randomize, spec.counterbalance, spec.center_points) == (False, False, 0)
+    assert Factor("x", levels=(1,)).kind is FactorKind.MANIPULATED
+    assert Constraint("c", expression="x == 1").severity is ConstraintSeverity.ERROR
+    outcome = OutcomeSpec("o")
+    assert (outcome.source_table, outcome.aggregation) == ("runs", "mean")
+    assert (outcome.primary, outcome.sd) == (False, None)
+    claim = Hypothesis("h", "l", "s")
+    assert (claim.kind, claim.direction) == ("effect", "different")
+    assert Study("s", "t") == Study("s", "t", "")
 
 
 def test_records_are_frozen_and_can_be_replaced():
@@ -111,6 +138,8 @@ def test_older_options_of_a_design_become_its_fields():
     spec = DesignSpec(kind="lhs", options={"n_samples": 7, "bounds": {"x": [0, 1]}})
     assert spec.n_samples == 7
     assert spec.options == {"bounds": {"x": [0, 1]}}
+    both = DesignSpec(kind="lhs", n_samples=5, options={"n_samples": 7})
+    assert (both.n_samples, both.options) == (5, {})  # the field itself counts
 
 
 def test_outcomes_carry_the_studys_primary_and_secondary_ones():
@@ -184,6 +213,15 @@ def test_study_errors_are_value_errors_and_survive_pickling():
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.mistakes == caught.value.mistakes
     assert str(again) == str(caught.value)
+    plugin = pickle.loads(pickle.dumps(PluginError("no such design", source="study.yaml")))
+    assert type(plugin) is PluginError
+    assert str(plugin) == "study.yaml: no such design"
+
+
+def test_a_hint_names_the_closest_or_all_that_is_known():
+    assert did_you_mean("facters", ["notes", "factors"]) == "did you mean 'factors'?"
+    assert did_you_mean("x", ["notes", "factors", "notes"]) == "known: notes, factors"
+    assert did_you_mean("x", []) == "there are none"
 
 
 def test_from_dict_reports_every_mistake_at_once():
@@ -207,10 +245,42 @@ def test_from_dict_reports_every_mistake_at_once():
         "factors[2]: expected a mapping (name, ...), got the number 3",
         "hypotheses[0].kind: expected one of effect",
         "run_budget.paralellism: unknown key; did you mean 'parallelism'?",
+        "run_budget.replicates: must be 1 or more, got 0",
         "agents.x.use: must not be empty",
     ]:
         assert expected in text
-    assert len(caught.value.mistakes) >= 9
+    assert len(caught.value.mistakes) == 10
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (
+            {"name": " ", "levels": [1, 1], "kimd": "blocked", "dtype": "number"},
+            [
+                "kimd: unknown key; did you mean 'kind'?",
+                "name: must not be empty",
+                "levels[1].name: '1' is the name of an earlier level too",
+                "dtype: expected one of str, int, float, bool; got 'number'",
+            ],
+        ),
+        ({"name": "x", "level": [1]}, ["level: unknown key; did you mean 'levels'?"]),
+        ({"levels": [1]}, ["'name' is missing"]),
+        ({"name": "x", "levels": [1, {"name": "x"}]}, ["levels[1]: 'value' is missing"]),
+    ],
+)
+def test_what_follows_from_a_mistake_is_not_reported_and_the_rest_is(data, says):
+    mistakes = []
+    build(Factor, data, (), mistakes)
+    assert [str(mistake) for mistake in mistakes] == says
+
+
+def test_keys_that_are_the_same_as_text_are_refused_and_none_is_lost():
+    with pytest.raises(
+        StudyError, match=r"metadata\.1: two keys are the same once written as text"
+    ):
+        Factor("x", levels=(1,), metadata={1: "a", "1": "b"})
+    assert Factor("x", levels=(1,), metadata={FactorKind.BLOCKED: 1}).metadata == {"blocked": 1}
 
 
 def test_legacy_outcome_roles_are_carried_over_where_they_agree():

@@ -258,6 +258,12 @@ def test_two_by_two_interaction_is_one_contrast():
     assert one_sided > interaction_power(0.8, [[8, 9], [10, 11]])
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1.0, 1e200])
+def test_slope_is_the_same_in_any_unit(unit):
+    expected = slope_power(0.9, {0.0: 5, 1.0: 7, 3.0: 4})
+    assert slope_power(0.9, {0.0: 5, unit: 7, 3 * unit: 4}) == pytest.approx(expected)
+
+
 def test_slope_over_two_points_is_the_t_test():
     assert slope_power(0.9, {0.0: 12, 5.0: 17}) == pytest.approx(t_test_power(0.9, 12, 17))
 

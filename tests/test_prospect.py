@@ -415,6 +415,44 @@ def test_blocks_make_the_figure_cautious():
     assert "cautious" in _power(_claim("model"), blocks=days).assumption
     assert "cautious" not in _power(_claim("model")).assumption
     assert "cautious" not in _power(_claim("day"), blocks=days).assumption
+    one_day = (Block("day", ("mon",)),)
+    assert "cautious" not in _power(_claim("model"), blocks=one_day).assumption
+
+
+def test_what_goes_with_a_block_or_a_problem_is_not_called_cautious():
+    days = (Block("day", ("mon", "tue")),)
+    rule = Constraint("c", expression='not (model == "b" and day == "tue")')
+    found = _power(_claim("model"), blocks=days, constraints=(rule,)).assumption
+    assert "cautious" not in found
+    assert "model and day don't meet evenly: a difference may be due to day" in found
+    problem = Factor("problem", levels=("p", "q"), tied_to="model")
+    found = _power(_claim("model"), factors=(MODEL, problem)).assumption
+    assert "cautious" not in found
+    assert "a difference may be due to problem_id" in found
+    # Every tone meets both problems, with both models.
+    found = _power(_claim("tone"), factors=(MODEL, problem, TONE)).assumption
+    assert "cautious" in found
+
+
+def test_a_contrast_is_cautious_where_its_two_levels_meet_the_same_blocks():
+    days = (Block("day", ("mon", "tue")),)
+    rule = Constraint("c", expression='not (tone == "z" and day == "tue")')
+    rest = {"blocks": days, "constraints": (rule,)}
+    contrast = Contrast(left="x", right="y")
+    assert "cautious" in _power(_claim("tone", contrast=contrast), **rest).assumption
+    assert "cautious" not in _power(_claim("tone"), **rest).assumption
+
+
+def test_an_interaction_whose_cells_are_all_empty_has_no_power():
+    tone = replace(TONE, when='model == "c"', default="none")
+    claim = _claim(
+        "tone",
+        kind="moderation",
+        moderators=(Moderator("model", ("a", "b")),),
+        contrast=Contrast(left="x", right="y"),
+    )
+    found = _power(claim, factors=(MODEL, tone), problem_ids=("p", "q"))
+    assert found.power is None
 
 
 def test_entries_are_plain_data():

@@ -1,6 +1,7 @@
 """The exported names are those that the documentation lists, and no more."""
 
 import ast
+import dataclasses
 import re
 import subprocess
 import sys
@@ -35,6 +36,16 @@ def test_type_checkers_see_the_same_names():
             for alias in node.names:
                 assert fairtrial._HOME_OF[alias.name] == node.module
     assert names == set(fairtrial.__all__)
+
+
+def test_type_checkers_see_the_fields_of_a_factor():
+    """Its constructor is written out for them, so that bare levels are no type errors."""
+    tree = ast.parse((ROOT / "src/fairtrial/model/factors.py").read_text("utf-8"))
+    (factor,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Factor")
+    (made,) = (n for n in ast.walk(factor) if getattr(n, "name", "") == "__init__")
+    fields = [field.name for field in dataclasses.fields(fairtrial.Factor)]
+    assert [argument.arg for argument in made.args.args] == ["self", *fields]
+    assert len(made.args.defaults) == len(fields) - 1
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -25,6 +25,7 @@ from fairtrial import (
     execution_order,
     plan_runs,
 )
+from fairtrial.cli.planned import Plan
 from fairtrial.design import schedule
 from fairtrial.model.identity import run_id
 
@@ -166,6 +167,13 @@ def test_two_runs_that_hash_to_one_id_are_an_error_that_says_which(monkeypatch):
     assert "by chance" in str(caught.value)
     assert "change study_id" in str(caught.value)
     assert str(caught.value).count("replicate") == 2
+    with pytest.raises(StudyError, match="by chance"):
+        Plan(study)  # what `fairtrial plan` shows
+
+
+def test_any_number_of_runs_can_be_counted():
+    study = study_of(run_budget=RunBudget(replicates=10**30))
+    assert count_runs(study, build_design(study)) == 12 * 10**30
 
 
 def test_a_million_runs_are_planned_lazily_in_little_memory():

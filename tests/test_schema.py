@@ -16,7 +16,8 @@ from fairtrial.design.build import make_design
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.loading import load_study, study_schema
 from fairtrial.model.factors import DESIGN_ALIASES, DesignKind, DesignSpec
-from fairtrial.model.record import build, field_docs, field_types
+from fairtrial.model.fields import field_docs, field_types
+from fairtrial.model.record import build
 from fairtrial.model.study import Study
 
 STUDIES = Path(__file__).parent / "data" / "studies"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairtrial import Study, StudyError, build_design, validate_study
+from fairtrial import Study, StudyError, build_design, count_runs, validate_study
+from fairtrial.tables.canonical import CONDITION_COLUMNS
 from fairtrial.validation import RESERVED_COLUMNS
 
 
@@ -95,6 +96,10 @@ WRONG = [
         },
         "run_budget.max_runs: the plan has 12 runs, max_runs allows 11",
     ),
+    (
+        {"factors": [x()], "run_budget": {"replicates": 10**9}},
+        "run_budget.replicates: the plan has 2,000,000,000 runs; a study can tell 10,000,000 apart",
+    ),
     ({"factors": [x(), x(name="y", tied_to="z")]}, "'z' is not a factor listed earlier"),
     ({"factors": [x(name="y", tied_to="x"), x()]}, "'x' is not a factor listed earlier"),
     ({"factors": [x(), x(1, 2, 3, name="y", tied_to="x")]}, "'y' has 3 levels, 'x' has 2"),
@@ -123,7 +128,11 @@ def test_a_study_that_does_not_hold_together_is_told_so(fields, says):
     assert any(says in text for text in found), found
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED_COLUMNS))
+def test_every_key_column_of_a_table_with_factors_is_reserved():
+    assert {*CONDITION_COLUMNS, "run_id"} == RESERVED_COLUMNS
+
+
+@pytest.mark.parametrize("name", ["run_id", "condition_id", "Study_ID", "assignment_meta_json"])
 def test_a_factor_may_not_take_the_name_of_a_key_column(name):
     assert any("key column" in text for text in validate_study(study(factors=[x(name=name)])))
 
@@ -145,6 +154,25 @@ def test_all_mistakes_are_reported_together():
     assert len(found) == 5
 
 
+def test_a_plan_that_does_not_fit_is_reported_with_what_else_is_wrong():
+    found = validate_study(
+        study(
+            factors=[x()],
+            hypotheses=[{**H, "dependent_vars": ["nada"]}],
+            run_budget={"max_runs": 1},
+        )
+    )
+    assert [text.partition(":")[0] for text in found] == [
+        "hypotheses[0].dependent_vars[0]",
+        "run_budget.max_runs",
+    ]
+
+
+def test_a_plan_is_not_judged_where_what_it_is_made_of_is_wrong():
+    found = validate_study(study(factors=[x(), x()], run_budget={"max_runs": 1}))
+    assert found == ["factors[1].name: duplicate: 'x' is used twice"]
+
+
 def test_a_study_that_holds_together_has_no_mistakes():
     good = study(
         factors=[x("low", "high"), x(1, 2, name="y", tied_to="x"), x(name="z", when='x == "low"')],
@@ -161,9 +189,19 @@ def test_a_study_that_holds_together_has_no_mistakes():
         ],
         analysis_plans=[{**PLAN, "outcomes": ["o"]}],
         constraints=[{"constraint_id": "c", "expression": 'x == "low" or site == 1'}],
-        run_budget={"max_runs": 100},
+        run_budget={"max_runs": 5},
     )
     assert validate_study(good) == []
+    assert count_runs(good, build_design(good)) == 5  # not one less than the budget holds
+
+
+def test_a_contrast_of_agents_or_problems_names_no_levels_of_the_study():
+    contrast = {"left": "small", "right": "large"}
+    claims = [
+        {**H, "hypothesis_id": name, "independent_vars": [name], "contrast": contrast}
+        for name in ("agent_id", "problem_id")
+    ]
+    assert validate_study(study(factors=[x()], hypotheses=claims)) == []
 
 
 def test_ten_to_the_ninth_conditions_are_refused_before_any_is_made():

@@ -11,9 +11,9 @@ General layout::
     ├ stats         power and, later, tests: pure functions
     ├ prospect      what a plan can be expected to find
     ├ validation    a study against itself
-    ├ loading       YAML and JSON files in and out, and their schema
     ├ tables        conditions and runs as CSV and JSON
     ├ recipes       ready-made studies
+    ├ loading       YAML and JSON files in and out, and their schema
     └ cli           the `fairtrial` command
 
 Names below are imported when they are first used: `import fairtrial` costs next to nothing.

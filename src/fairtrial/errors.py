@@ -11,9 +11,13 @@ A `StudyError` carries all the mistakes that were found, not only the first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+LONGEST_NAME, LONGEST_PLACE, LONGEST_MESSAGE = 100, 300, 2_000
+"""How many characters of each a report shows."""
+MOST_NAMES = 30
 Path = tuple[str | int, ...]
 """Where a value sits in a study: ``("factors", 0, "levels")``."""
 
@@ -34,12 +38,35 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     import difflib  # only needed once something is wrong, and not free
 
     names = list(dict.fromkeys(known))
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    # Comparing long texts takes long, and nobody mistypes a page by a letter.
+    short = [name for name in names if len(name) <= LONGEST_NAME]
+    close = difflib.get_close_matches(word[: LONGEST_NAME + 1], short, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
     if not names:
         return "there are none"
-    return "known: " + ", ".join(names)
+    more = len(names) - MOST_NAMES
+    shown = ", ".join(_shorten(name, LONGEST_NAME) for name in names[:MOST_NAMES])
+    return f"known: {shown}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def spell_count(number: int) -> str:
+    """A number as people read it; one that nobody would read by its size alone."""
+    if number < 10**15:
+        return f"{number:,}"
+    return f"some 10^{math.floor(math.log10(number))}"
+
+
+def _shorten(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _on_one_line(text: str, longest: int) -> str:
+    """What a terminal can be given: short enough, control characters as their codes."""
+    text = _shorten(text, longest)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +89,10 @@ class Mistake:
         return replace(self, path=prefix + self.path)
 
     def __str__(self) -> str:
-        parts = [spell_path(self.path), self.message]
-        text = ": ".join(part for part in parts if part)
-        return f"{text}; {self.hint}" if self.hint else text
+        place = _on_one_line(spell_path(self.path), LONGEST_PLACE)
+        message = _on_one_line(self.message, LONGEST_MESSAGE)
+        text = f"{place}: {message}" if place else message
+        return f"{text}; {_on_one_line(self.hint, LONGEST_MESSAGE)}" if self.hint else text
 
 
 class FairtrialError(Exception):

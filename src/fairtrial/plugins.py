@@ -23,8 +23,11 @@ from fairtrial.errors import Mistake, PluginError, did_you_mean
 
 
 @functools.cache
-def _registered(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=f"fairtrial.{group}")}
+def _registered(group: str) -> dict[str, list[EntryPoint]]:
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=f"fairtrial.{group}"):
+        found.setdefault(point.name, []).append(point)
+    return found
 
 
 def names(group: str) -> tuple[str, ...]:
@@ -34,25 +37,20 @@ def names(group: str) -> tuple[str, ...]:
 
 def load(group: str, name: str) -> type[Any]:
     """The plug-in class of that name; raises `PluginError` with the known names."""
-    registered = _registered(group)
-    if name not in registered:
-        raise PluginError(
-            Mistake(
-                (), f"there is no {group.rstrip('s')} '{name}'", did_you_mean(name, names(group))
-            )
-        )
+    what = f"{group.removesuffix('s')} '{name}'"
+    if name not in _registered(group):
+        raise PluginError(Mistake((), f"there is no {what}", did_you_mean(name, names(group))))
+    point, *others = _registered(group)[name]
+    values = sorted({point.value, *(other.value for other in others)})
+    if len(values) > 1:
+        message = f"{what} is claimed by several packages: {', '.join(values)}"
+        raise PluginError(Mistake((), message, "uninstall all but one of them"))
     try:
-        loaded = registered[name].load()
+        loaded = point.load()
     except (Exception, SystemExit) as error:
-        raise PluginError(
-            Mistake((), f"{group.rstrip('s')} '{name}' can't be loaded: {error!r}")
-        ) from error
+        raise PluginError(Mistake((), f"{what} can't be loaded: {error!r}")) from error
     if not (isinstance(loaded, type) and dataclasses.is_dataclass(loaded)):
-        raise PluginError(
-            Mistake(
-                (), f"{group.rstrip('s')} '{name}' is not a dataclass ({registered[name].value})"
-            )
-        )
+        raise PluginError(Mistake((), f"{what} is not a dataclass ({point.value})"))
     return loaded
 
 

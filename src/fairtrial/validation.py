@@ -12,11 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fairtrial import plugins
 from fairtrial.design.build import design_table, make_design
-from fairtrial.design.constraints import Expression, Judge
-from fairtrial.design.schedule import agents_of, problems_of, replicates_of
-from fairtrial.errors import Mistake, Path, StudyError, did_you_mean
+from fairtrial.design.constraints import Judge
+from fairtrial.design.dependence import dependence_mistakes, expression_mistakes
+from fairtrial.design.schedule import (
+    MOST_RUNS,
+    agents_of,
+    problems_of,
+    repeated_names,
+    replicates_of,
+)
+from fairtrial.errors import Mistake, Path, StudyError, did_you_mean, spell_count
 from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import DesignKind, Factor, scalar_text
+from fairtrial.model.factors import Factor, scalar_text
 from fairtrial.model.study import Study
 
 RESERVED_COLUMNS = frozenset(
@@ -32,19 +39,23 @@ RESERVED_COLUMNS = frozenset(
 IMPLICIT_VARIABLES = ("agent_id", "problem_id")
 """Columns of the table of runs that a hypothesis may name though they are no factors."""
 
-_FACTORIAL = (
-    DesignKind.FULL_FACTORIAL,
-    DesignKind.CONSTRAINED_FACTORIAL,
-    DesignKind.RANDOMIZED_BLOCK,
-    DesignKind.REPEATED_MEASURES,
-    DesignKind.D_OPTIMAL,
+_BESIDE_THE_PLAN = frozenset(
+    {
+        "study_id",
+        "title",
+        "description",
+        "authors",
+        "rationale",
+        "tags",
+        "hypotheses",
+        "outcomes",
+        "analysis_plans",
+        "output_dir",
+        "provenance_metadata",
+        "notes",
+    }
 )
-_BY_LEVEL = (
-    DesignKind.FRACTIONAL_FACTORIAL_2LEVEL,
-    DesignKind.PLACKETT_BURMAN,
-    DesignKind.LATIN_SQUARE,
-)
-"""Designs that set factors to levels, not to numbers: tied factors can follow."""
+"""Fields that conditions and the number of runs don't depend on."""
 
 
 def validate_study(study: Study) -> list[str]:
@@ -52,21 +63,28 @@ def validate_study(study: Study) -> list[str]:
     return [str(mistake) for mistake in study_mistakes(study)]
 
 
-def study_mistakes(study: Study, *, plan: bool = True) -> list[Mistake]:
+def study_mistakes(study: Study, known: Iterable[Mistake] = ()) -> list[Mistake]:
     """What is wrong with the study as a whole, with the place of each mistake.
 
-    Without `plan` the design is not tried out: that of a provisional study would be guesswork.
+    The design is tried out unless one of these mistakes, or of those `known` already, concerns it.
     """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
         _clashing_names,
         _dangling_claims,
-        _conditional_factors,
+        dependence_mistakes,
         _constraints,
-        _repeated_bindings,
+        repeated_names,
     ]
     found = list(itertools.chain.from_iterable(check(study) for check in checks))
     make_design(study.design_spec, found)
-    return found if found or not plan else list(_plan(study))
+    if not any(map(_concerns_plan, (*known, *found))):
+        found.extend(_plan(study))
+    return found
+
+
+def _concerns_plan(mistake: Mistake) -> bool:
+    # Without a path it is a field that is missing: the study's id or its title.
+    return bool(mistake.path) and mistake.path[0] not in _BESIDE_THE_PLAN
 
 
 def _clashing_names(study: Study) -> Iterator[Mistake]:
@@ -79,9 +97,11 @@ def _clashing_names(study: Study) -> Iterator[Mistake]:
         ("constraints", "constraint_id", [rule.constraint_id for rule in study.constraints]),
     ]
     for field, key, names in lists:
+        seen: set[str] = set()
         for index, name in enumerate(names):
-            if name and name in names[:index]:
+            if name and name in seen:
                 yield Mistake((field, index, key), f"duplicate: '{name}' is used twice")
+            seen.add(name)
     yield from _clashing_columns(study)
 
 
@@ -152,77 +172,17 @@ def _level_texts(factor: Factor) -> list[str]:
     return [text for level in factor.levels for text in (level.name, scalar_text(level.value))]
 
 
-def _conditional_factors(study: Study) -> Iterator[Mistake]:
-    """`tied_to` and `when`: what they may refer to, and which designs can follow them."""
-    kind = study.design_spec.kind
-    built_in = isinstance(kind, DesignKind)
-    earlier: dict[str, Factor] = {}
-    for i, factor in enumerate(study.factors):
-        at = ("factors", i)
-        conditions: list[tuple[Path, str | None]] = [((*at, "when"), factor.when)]
-        conditions += [((*at, "levels", j, "when"), lv.when) for j, lv in enumerate(factor.levels)]
-        for path, text in conditions:
-            if text is None:
-                continue
-            yield from _bad_expression(path, text, list(earlier), "a factor listed earlier")
-            if built_in and kind not in _FACTORIAL:
-                yield Mistake(
-                    path, f"a {kind} design can't follow `when`", "use a factorial design"
-                )
-        if factor.tied_to is not None:
-            yield from _bad_tie((*at, "tied_to"), factor, earlier)
-            if built_in and kind not in (*_FACTORIAL, *_BY_LEVEL):
-                yield Mistake((*at, "tied_to"), f"a {kind} design can't follow ties")
-        earlier[factor.name] = factor
-
-
-def _bad_tie(path: Path, factor: Factor, earlier: dict[str, Factor]) -> Iterator[Mistake]:
-    leader = earlier.get(factor.tied_to or "")
-    if leader is None:
-        yield Mistake(
-            path,
-            f"'{factor.tied_to}' is not a factor listed earlier",
-            did_you_mean(factor.tied_to or "", earlier),
-        )
-    elif leader.tied_to is not None:
-        yield Mistake(path, f"'{leader.name}' is tied itself", f"tie to '{leader.tied_to}'")
-    elif len(leader.levels) != len(factor.levels):
-        yield Mistake(
-            path,
-            f"'{factor.name}' has {len(factor.levels)} levels, '{leader.name}' has "
-            f"{len(leader.levels)}: tied factors move level by level",
-        )
-
-
 def _constraints(study: Study) -> Iterator[Mistake]:
     known = [factor.name for factor in study.factors] + [block.name for block in study.blocks]
     for i, rule in enumerate(study.constraints):
         if rule.expression is not None:
             path = ("constraints", i, "expression")
-            yield from _bad_expression(path, rule.expression, known, "a factor or block")
+            yield from expression_mistakes(path, rule.expression, known, "a factor or block")
         if rule.callable_ref is not None:
             try:
                 plugins.load_reference(rule.callable_ref, study.folder)
             except StudyError as error:
                 yield from (m.under(("constraints", i, "callable_ref")) for m in error.mistakes)
-
-
-def _bad_expression(path: Path, text: str, known: Sequence[str], what: str) -> Iterator[Mistake]:
-    try:
-        names = Expression(text).names
-    except StudyError as error:
-        yield from (mistake.under(path) for mistake in error.mistakes)
-        return
-    for name in sorted(names - set(known)):
-        yield Mistake(path, f"'{name}' is not {what}", did_you_mean(name, known))
-
-
-def _repeated_bindings(study: Study) -> Iterator[Mistake]:
-    for field in ("agent_specs", "problem_ids"):
-        names = getattr(study, field)
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                yield Mistake((field, index), f"'{name}' is listed twice: its runs would share ids")
 
 
 def _plan(study: Study) -> Iterator[Mistake]:
@@ -238,8 +198,6 @@ def _plan(study: Study) -> Iterator[Mistake]:
                 condition = Condition("", row.factors, row.blocks)
                 pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
                 runs += pairs * replicates
-                if limit is None:
-                    break
     except StudyError as error:
         yield from error.mistakes
         return
@@ -254,6 +212,13 @@ def _plan(study: Study) -> Iterator[Mistake]:
     elif limit is not None and runs > limit:
         yield Mistake(
             ("run_budget", "max_runs"),
-            f"the plan has {runs:,} runs, max_runs allows {limit:,}",
+            f"the plan has {spell_count(runs)} runs, max_runs allows {limit:,}",
             "raise max_runs, or ask for fewer replicates or conditions",
+        )
+    elif runs > MOST_RUNS:
+        yield Mistake(
+            ("run_budget", "replicates"),
+            f"the plan has {spell_count(runs)} runs; a study can tell {MOST_RUNS:,} apart by "
+            "their ids",
+            "ask for fewer replicates or conditions, or make several studies of it",
         )

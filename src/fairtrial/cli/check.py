@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import json_option, print_json, study_argument, warn
+from fairtrial.cli.output import count, json_option, print_json, study_argument, warn
 from fairtrial.design.build import build_design
 from fairtrial.design.schedule import count_runs
 from fairtrial.loading import read_study
@@ -39,4 +39,4 @@ def command(study: Path, as_json: bool) -> None:
         )
         return
     warn(loaded.warning_lines())
-    click.echo(f"{study}: no mistakes; {len(conditions):,} conditions, {runs:,} runs")
+    click.echo(f"{study}: no mistakes; {count(len(conditions), 'condition')}, {count(runs, 'run')}")

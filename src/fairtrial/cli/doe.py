@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fairtrial.cli.output import json_option, print_facts, print_json, print_table, warn
+from fairtrial.cli.output import json_option, print_facts, print_json, print_wrapped, warn
+from fairtrial.cli.table import print_table
+from fairtrial.cli.targets import refuse_overwriting
 from fairtrial.design.doe import generate_doe
-from fairtrial.errors import Mistake, StudyError
+from fairtrial.errors import Mistake, StudyError, spell_path
+from fairtrial.errors import Path as Place
+from fairtrial.loading.document import Document
+from fairtrial.loading.files import read_text
+from fairtrial.loading.json_nodes import compose_json
 from fairtrial.model.factors import DESIGN_ALIASES, DesignKind
-from fairtrial.tables.files import cell, check_format, write_table
+from fairtrial.model.record import describe
+from fairtrial.tables.files import check_format, write_table
 
 SHOWN_ROWS = 40
+LIKE = """write it like '{"x": [1, 2], "y": ["a", "b"]}'"""
 KINDS = ", ".join(kind.value for kind in DesignKind)
 ALIASES = ", ".join(f"{alias} = {kind.value}" for alias, kind in DESIGN_ALIASES.items())
+FLAGS = {
+    "kind": "--kind",
+    "factors": "--factors",
+    "n_samples": "--n",
+    "seed": "--seed",
+    "replicates": "--replicates",
+    "center_points": "--center-points",
+    "block_randomization_key": "--within",
+    "options": "--option",
+    "matrix_path": "--option matrix_path",
+}
+"""What the fields of a design are called here."""
 
 
 @click.command(
     name="doe",
     epilog="""Examples:
 
-    fairtrial doe --kind frac2 --factors '{"a": [0, 1], "b": [0, 1], "c": [0, 1], "d": [0, 1]}'
-
-    fairtrial doe --kind lhs --factors '{"rate": [0.1, 0.9]}' --n 8 --out design.csv""",
+\b
+fairtrial doe --kind full --factors '{"tone": ["plain", "warm"], "n": [1, 5]}'
+fairtrial doe --kind lhs --factors '{"rate": [0.1, 0.9]}' --n 8 --out d.csv
+fairtrial doe --kind frac2 --factors @factors.json --option resolution=V""",
     short_help="Make a design table without a study.",
 )
 @click.option("--kind", required=True, help=f"One of {KINDS}; or, for short, {ALIASES}.")
@@ -37,7 +58,7 @@ ALIASES = ", ".join(f"{alias} = {kind.value}" for alias, kind in DESIGN_ALIASES.
     "@FILE reads it from a file.",
 )
 @click.option("--n", "n_samples", type=int, metavar="N", help="Rows, for designs that ask for it.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Another one, other rows.")
 @click.option("--replicates", type=int, default=1, show_default=True, help="Repeat all rows.")
 @click.option("--center-points", type=int, default=0, show_default=True, help="Rows at the centre.")
 @click.option("--randomize/--no-randomize", default=True, help="Shuffle the rows.  [default: yes]")
@@ -69,17 +90,22 @@ def command(
     """Make a design table without a study, and say how balanced it is."""
     if out is not None:
         check_format(out)
-    made = generate_doe(
-        kind=kind,
-        factors=_read_factors(factors),
-        n_samples=n_samples,
-        seed=seed,
-        center_points=center_points,
-        replicates=replicates,
-        randomize=randomize,
-        block_randomization_key=within,
-        options=dict(_read_option(text) for text in options),
-    )
+        refuse_overwriting({"--out": out}, [Path(factors[1:]) if factors[:1] == "@" else None])
+    try:
+        made = generate_doe(
+            kind=kind,
+            factors=_read_factors(factors),
+            n_samples=n_samples,
+            seed=seed,
+            center_points=center_points,
+            replicates=replicates,
+            randomize=randomize,
+            block_randomization_key=within,
+            options=dict(_read_option(text) for text in options),
+        )
+    except StudyError as error:
+        found = [_by_flag(mistake) for mistake in error.mistakes]
+        raise StudyError(found, source=error.source) from None
     rows, columns = made["design"], made["summary"]["factors"]
     if out is not None:
         write_table(out, columns, rows)
@@ -87,52 +113,59 @@ def command(
         print_json({"ok": True, **made, **({"written": str(out)} if out else {})})
         return
     warn(made["warnings"])
-    click.echo(made["interpretation"])
+    print_wrapped(made["interpretation"])
+    if out is None:
+        click.echo()
+        shown = ([row[name] for name in columns] for row in rows[:SHOWN_ROWS])
+        print_table(columns, shown, total=len(rows))
+    print_facts(made["facts"])
     if out is not None:
         click.echo(f"wrote {out}")
-    else:
-        click.echo()
-        print_table(columns, ([cell(row[name]) for name in columns] for row in rows[:SHOWN_ROWS]))
-        if len(rows) > SHOWN_ROWS:
-            click.echo(f"... and {len(rows) - SHOWN_ROWS:,} more; --out FILE writes them all")
-    print_facts(made["facts"])
+
+
+def _by_flag(mistake: Mistake) -> Mistake:
+    """The same mistake by what a person typed: `--n`, where a study has `n_samples`."""
+    field, *rest = mistake.path or ("",)
+    flag = FLAGS.get(str(field))
+    if flag is None:
+        return mistake
+    name = f"{flag} {spell_path(tuple(rest))}" if rest else flag
+    return replace(mistake, path=(name,))
 
 
 def _read_factors(text: str) -> Any:
-    if text.startswith("@"):
-        try:
-            text = Path(text[1:]).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise StudyError(
-                Mistake(("--factors",), f"{text[1:]} can't be read: {error}")
-            ) from None
+    if not text.startswith("@"):
+        hint = f"@{text} reads a file" if text.endswith(".json") else LIKE
+        return _read_json(text, ("--factors",), hint)
     try:
-        return json.loads(text, object_pairs_hook=_refuse_repeated)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, StudyError):
-            raise
+        return _read_json(read_text(Path(text[1:])), (), LIKE)
+    except StudyError as error:
+        raise StudyError(error.mistakes, source=text[1:]) from None
+
+
+def _read_json(text: str, path: Place, hint: str = "") -> Any:
+    """A JSON text as it would be read in a study: no key twice, no NaN, nothing endless."""
+    try:
+        root = compose_json(text)
+    except StudyError as error:
         raise StudyError(
-            Mistake(
-                ("--factors",),
-                f"is not JSON: {error}",
-                """write it like '{"x": [1, 2], "y": ["a", "b"]}'""",
-            )
+            [replace(mistake, path=path, hint=hint or mistake.hint) for mistake in error.mistakes]
         ) from None
-
-
-def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise StudyError(Mistake(("--factors", name), "is given twice"))
-    return dict(pairs)
+    if root is None:
+        raise StudyError(Mistake(path, "is empty", hint))
+    document = Document(root)
+    if document.mistakes:
+        raise StudyError([mistake.under(path) for mistake in document.mistakes])
+    return document.data
 
 
 def _read_option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise StudyError(Mistake(("--option",), f"expected NAME=VALUE, got '{text}'"))
+    name = name.strip()
+    if not equals or not name:
+        raise StudyError(Mistake(("--option",), f"expected NAME=VALUE, got {describe(text)}"))
     try:
-        return name.strip(), json.loads(value)
-    except ValueError:
-        return name.strip(), value
+        compose_json(value)
+    except StudyError:
+        return name, value
+    return name, _read_json(value, ("options", name)) if value.strip() else value

@@ -40,12 +40,15 @@ def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
     """Write a commented starter study to FILE (study.yaml)."""
     if path.is_dir():
         raise StudyError(f"{path} is a directory; name a file in it: {path / 'study.yaml'}")
-    if path.suffix not in (".yaml", ".yml"):
+    if path.suffix == ".json" and recipe is None:
+        raise StudyError(f"{path}: the starter's comments need YAML; end the name in .yaml")
+    if path.suffix not in (".yaml", ".yml", ".json"):
         raise StudyError(f"{path}: the file's name must end in .yaml")
     if path.exists() and not force:
         raise StudyError(f"{path} exists already; --force replaces it")
     if recipe is not None:
-        write_study(getattr(recipes, RECIPES[recipe])(), path, "yaml")
+        format = "json" if path.suffix == ".json" else "yaml"
+        write_study(getattr(recipes, RECIPES[recipe])(), path, format)
     else:
         with replacing(path) as file:
             file.write(files("fairtrial.cli").joinpath("starter.yaml").read_text("utf-8"))

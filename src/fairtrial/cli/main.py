@@ -5,15 +5,17 @@ Exit codes: 0 done, 1 a bug of ours, 2 bad input, 130 interrupted.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from fairtrial import __version__
-from fairtrial.errors import FairtrialError
+from fairtrial.errors import FairtrialError, StudyError
 
 COMMANDS = {
     "check": ("fairtrial.cli.check", "Find every mistake in a study file."),
@@ -24,8 +26,18 @@ COMMANDS = {
 }
 
 
+class ReaderGoneError(Exception):
+    """The reader (head, less) has left: nothing is wrong, and there is nobody to tell."""
+
+
 class CommandTable(click.Group):
     """Lists its commands without importing them, so that --help stays quick."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGoneError from None  # click would make it exit code 1
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -64,6 +76,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; every way it can end becomes a message and an exit code here."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for what a terminal can't show
     sys.exit(_run(given))
 
 
@@ -86,13 +100,30 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) has gone: nothing is wrong, and there's nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ReaderGoneError, BrokenPipeError):
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.filename is not None:
+            reason = error.strerror or str(error)
+            _report(StudyError(reason, source=str(error.filename)), as_json)
+            return 2
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return _confess()
+        _drop_output()
+        click.echo(f"error: the output can't be written: {error.strerror}", err=True)
+        return 2
+    except MemoryError:
+        _report(StudyError("this takes more memory than there is; ask for fewer rows"), as_json)
+        return 2
     except Exception:
         return _confess()
     return result if isinstance(result, int) else 0
+
+
+def _drop_output() -> None:
+    """Let what is still to be printed go nowhere, so that leaving doesn't fail as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(error: FairtrialError, as_json: bool) -> None:
@@ -112,8 +143,10 @@ def _report(error: FairtrialError, as_json: bool) -> None:
         ]
         _print_json_error(str(error), found)
         return
+    from fairtrial.cli.output import style
+
     for line in str(error).splitlines():
-        click.echo(f"{click.style('error', fg='red', bold=True)}: {line}", err=True)
+        click.echo(f"{style('error', fg='red', bold=True)}: {line}", err=True)
     if len(mistakes) > 1:
         click.echo(f"{len(mistakes)} mistakes", err=True)
 

@@ -3,47 +3,57 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 MOST_FACTS = 30
+LABELS = {"runs": "rows", "kept_runs": "kept rows", "aliases": "can't be told apart"}
+"""Facts that have a clearer name in text; runs are something else there."""
+MEANINGS = {
+    ("resolution", "III"): ": main effects are mixed with two-factor interactions",
+    ("resolution", "IV"): ": main effects are clear of two-factor interactions, which are mixed "
+    "with each other",
+    ("resolution", "V"): ": main effects and two-factor interactions are clear of each other",
+    ("resolution", "full"): ": every combination is there, so nothing is mixed",
+}
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 study_argument = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY")
 
 
 def print_json(value: Any) -> None:
     """`value` as indented JSON on standard output."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    click.echo(json.dumps(value, indent=2, ensure_ascii=not is_unicode))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A plain table: as wide as a terminal allows, as wide as it needs to be elsewhere."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for index, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=index == 0)
-    for row in rows:
-        table.add_row(*(str(value) for value in row))
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = console.measure(table, options=console.options.update(width=9999)).maximum
-    with console.capture() as capture:
-        console.print(table)
-    for line in capture.get().splitlines():
-        click.echo(line.rstrip())
-
-
-def print_wrapped(text: str, indent: str, further: str | None = None) -> None:
+def print_wrapped(text: str, indent: str = "", further: str | None = None) -> None:
     """A sentence that may be long, folded to the terminal; `further` indents its later lines."""
-    width = shutil.get_terminal_size().columns
-    click.echo(click.wrap_text(text, width, indent, indent if further is None else further))
+    folded = textwrap.wrap(
+        text,
+        shutil.get_terminal_size().columns,
+        initial_indent=indent,
+        subsequent_indent=indent if further is None else further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    click.echo("\n".join(folded))
+
+
+def count(number: int, what: str) -> str:
+    """`1 run`, `2,000 runs`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def style(text: str, **how: Any) -> str:
+    """Colour and weight, unless NO_COLOR asks for neither; click drops them off a terminal."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
 def note(text: str) -> None:
@@ -54,7 +64,7 @@ def note(text: str) -> None:
 def warn(lines: Iterable[str]) -> None:
     """Warnings, one a line, on standard error."""
     for line in lines:
-        note(f"{click.style('warning', fg='yellow', bold=True)}: {line}")
+        note(f"{style('warning', fg='yellow', bold=True)}: {line}")
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -62,17 +72,17 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     if not facts:
         return
     click.echo()
-    width = max(len(name) for name in facts)
+    labels = {name: LABELS.get(name, name.replace("_", " ")) for name in facts}
+    width = max(map(len, labels.values()))
     for name, value in facts.items():
-        label = name.replace("_", " ").ljust(width)
-        if isinstance(value, (list, tuple)):
-            for index, item in enumerate(value[:MOST_FACTS]):
-                click.echo(f"{label if index == 0 else ' ' * width}  {_fact(item)}")
-            if len(value) > MOST_FACTS:
-                more = len(value) - MOST_FACTS
-                click.echo(f"{' ' * width}  ... and {more:,} more; --json prints them all")
-        else:
-            click.echo(f"{label}  {_fact(value)}")
+        entries = list(value) if isinstance(value, (list, tuple)) else [value]
+        shown = [_fact(entry) for entry in entries[:MOST_FACTS]] or ["none"]
+        shown[0] += MEANINGS.get((name, shown[0]), "")
+        if len(entries) > MOST_FACTS:
+            shown.append(f"... and {len(entries) - MOST_FACTS:,} more; --json prints them all")
+        for index, text in enumerate(shown):
+            label = labels[name] if index == 0 else ""
+            print_wrapped(f"{label.ljust(width)}  {text}", "", " " * (width + 2))
 
 
 def _fact(value: Any) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairtrial.design.table import is_number
-from fairtrial.model.factors import scalar_text
+from fairtrial.model.factors import is_scalar, scalar_text
 from fairtrial.model.identity import canonical_json
 
 MANY_VALUES = 10
@@ -23,10 +23,16 @@ class Column:
     `levels` are those that it is meant to have; they get the first codes, in order. Other values
     get the codes after, as they occur: they are points on a range that a design samples, or stand
     where a factor doesn't apply. Numbers that are equal are one level (2 and 2.0); true is not 1,
-    and "1" is not 1.
+    and "1" is not 1. `names` are what the levels are called, if not by their values.
     """
 
-    def __init__(self, name: str, values: Sequence[Any], levels: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        values: Sequence[Any],
+        levels: Sequence[Any] = (),
+        names: Sequence[str] = (),
+    ) -> None:
         self.name = name
         keys = [_key(value) for value in values]
         codes: dict[Any, int] = {}
@@ -42,7 +48,9 @@ class Column:
             [float(value) for value in values] if all(is_number(value) for value in values) else []
         )
         """The values, where all of them are numbers."""
-        self.labels = _label(known)
+        self.labels = label(
+            known, {codes[_key(at)]: n for at, n in zip(levels, names, strict=False)}
+        )
         """What people call the levels, by code."""
         meant = {codes[_key(level)] for level in levels}
         self._is_sampled = any(is_number(known[code]) for code in self.counts if code not in meant)
@@ -68,15 +76,20 @@ class Column:
 
 
 def read_columns(
-    rows: Sequence[Mapping[str, Any]], levels: Mapping[str, Sequence[Any]] | None = None
+    rows: Sequence[Mapping[str, Any]],
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    names: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Column]:
     """The columns of some rows, in the order in which they first occur; what is absent is None.
 
     levels: those that a column is meant to have, by its name
+    names: what these are called, where that is known
     """
-    names = dict.fromkeys(name for row in rows for name in row)
-    meant = levels or {}
-    return [Column(name, [row.get(name) for row in rows], meant.get(name, ())) for name in names]
+    meant, called = levels or {}, names or {}
+    return [
+        Column(name, [row.get(name) for row in rows], meant.get(name, ()), called.get(name, ()))
+        for name in dict.fromkeys(name for row in rows for name in row)
+    ]
 
 
 def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
@@ -141,19 +154,14 @@ def _deviations(numbers: Sequence[float]) -> list[float]:
 def _key(value: Any) -> Any:
     if isinstance(value, bool):
         return ("truth", value)
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    return ("json", canonical_json(value))
+    return value if is_scalar(value) else ("json", canonical_json(value))
 
 
-def _label(values: Sequence[Any]) -> list[str]:
-    """Each value as people write it; as JSON where two would look the same."""
-    plain = [
-        scalar_text(value) if value is None or isinstance(value, (str, int, float)) else None
-        for value in values
-    ]
-    times = Counter(plain)
+def label(values: Sequence[Any]) -> list[str]:
+    """Each value as people write it; as JSON where that is blank or two would look the same."""
+    texts = [scalar_text(value) if is_scalar(value) else "" for value in values]
+    times = Counter(texts)
     return [
-        text if text is not None and times[text] == 1 else canonical_json(value)
-        for text, value in zip(plain, values, strict=True)
+        text if text.strip() and times[text] == 1 else canonical_json(value)
+        for text, value in zip(texts, values, strict=True)
     ]

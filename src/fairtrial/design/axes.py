@@ -62,8 +62,6 @@ def read_axes(study: Study, least: int) -> list[Axis]:
 def _objection(factor: Factor) -> str:
     """Why a factor has no range, if it hasn't."""
     values = factor.iter_values()
-    if factor.tied_to is not None:
-        return "is tied, level by level; this design has other values than levels"
     if not all(is_number(value) for value in values) or len(set(values)) < 2:
         return "has no numeric range; give two numbers as levels, low and high"
     low, high = min(values), max(values)

@@ -81,11 +81,6 @@ class DesignBalance:
         levels_are = all(factor.is_even for factor in self.factors)
         return levels_are and all(pair.equal for pair in self.pairs) and not self.pairs_left_out
 
-    @property
-    def confounded(self) -> tuple[PairBalance, ...]:
-        """The pairs of factors whose effects can't be told apart."""
-        return tuple(pair for pair in self.pairs if pair.is_confounded)
-
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
         data: dict[str, Any] = dump(self)
@@ -139,13 +134,16 @@ class BalanceReport:
 
 
 def design_balance(
-    rows: Sequence[Mapping[str, Any]], levels: Mapping[str, Sequence[Any]] | None = None
+    rows: Sequence[Mapping[str, Any]],
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    names: Mapping[str, Sequence[str]] | None = None,
 ) -> DesignBalance:
     """Counts each factor's levels, and measures how each two factors go together.
 
     levels: those that each factor is meant to have, where that is known
+    names: what these are called, if not by their values
     """
-    return _balance(read_columns(rows, levels), len(rows))
+    return _balance(read_columns(rows, levels, names), len(rows))
 
 
 def _balance(columns: Sequence[Column], rows: int) -> DesignBalance:
@@ -195,14 +193,15 @@ def balance_report(study: Study, conditions: Sequence[Condition]) -> BalanceRepo
     kept = [row for row, each in zip(rows, conditions, strict=True) if each.admissible]
     levels: dict[str, Sequence[Any]] = {f.name: f.iter_values() for f in study.factors if f.levels}
     levels |= {f"block_{block.name}": block.levels for block in study.blocks}
-    columns = read_columns(rows, levels)
+    names = {factor.name: [level.name for level in factor.levels] for factor in study.factors}
+    columns = read_columns(rows, levels, names)
     exclusions = _Exclusions(study, conditions)
     cells = list(_lost_cells(columns, exclusions))
     before = _balance(columns, len(rows))
     excluded = len(rows) - len(kept)
     return BalanceReport(
         before=before,
-        after=design_balance(kept, levels) if excluded else before,
+        after=design_balance(kept, levels, names) if excluded else before,
         excluded=excluded,
         lost_levels=tuple(_lost_levels(columns, exclusions)),
         lost_cells=tuple(cells[:MAX_LISTED]),

@@ -15,13 +15,10 @@ from typing import Any
 
 from fairtrial.design.constraints import Judge
 from fairtrial.design.factorial import combinations, count_conditions
-from fairtrial.design.schedule import replicates_of
+from fairtrial.design.schedule import SUBJECT, replicates_of
 from fairtrial.design.table import Assignment, block_assignments
 from fairtrial.model.conditions import DesignRow, DesignTable
 from fairtrial.model.study import Study
-
-SUBJECT = "subject"
-"""The name of the block whose levels are the subjects of repeated measures."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 from fairtrial import plugins
 from fairtrial.design.constraints import Judge
+from fairtrial.design.dependence import dependence_mistakes
 from fairtrial.design.table import interleave
-from fairtrial.errors import Mistake, PluginError, StudyError
+from fairtrial.errors import Mistake, PluginError, StudyError, spell_count
 from fairtrial.model.conditions import Condition, DesignRow, DesignTable
 from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.model.identity import canonical_json, condition_id_of, fingerprint
@@ -43,7 +44,10 @@ def materialize_conditions(
     randomize: bool = False,
     counterbalance: bool = False,
 ) -> list[Condition]:
-    """The full factorial of some factors and blocks, without the rest of a study."""
+    """The full factorial of some factors and blocks, without the rest of a study.
+
+    Of a whole study its factors, blocks and constraints count, and its seed where none is given.
+    """
     if isinstance(factors, Study):
         study = factors
     else:
@@ -61,9 +65,8 @@ def materialize_conditions(
         randomize=randomize,
         counterbalance=counterbalance,
     )
-    return build_design(
-        replace(study, design_spec=spec, seed_policy=SeedPolicy(base_seed=seed or 0))
-    )
+    policy = study.seed_policy if seed is None else SeedPolicy(base_seed=seed)
+    return build_design(replace(study, design_spec=spec, seed_policy=policy))
 
 
 def make_design(spec: DesignSpec, mistakes: list[Mistake] | None = None) -> Design | None:
@@ -90,6 +93,9 @@ def design_table(study: Study) -> DesignTable:
     """The design's rows, not yet made; refuses more than `max_conditions`."""
     design = make_design(study.design_spec)
     assert design is not None
+    mistakes = list(dependence_mistakes(study))
+    if mistakes:
+        raise StudyError(mistakes)
     table = design.table(study)
     limit = study.design_spec.max_conditions
     if table.size > limit:
@@ -98,7 +104,7 @@ def design_table(study: Study) -> DesignTable:
         raise StudyError(
             Mistake(
                 ("design_spec",),
-                f"the design has {least}{table.size:,} conditions, "
+                f"the design has {least}{spell_count(table.size)} conditions, "
                 f"more than max_conditions ({limit:,})",
                 "use fewer levels, a fraction or a sample, or raise design_spec.max_conditions",
             )

@@ -14,12 +14,14 @@ below is refused there, before anything is evaluated::
 from __future__ import annotations
 
 import ast
-import operator
+import copy
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairtrial.design.operators import ARITHMETIC, COMPARE, FUNCTIONS
 from fairtrial.errors import Mistake, StudyError, did_you_mean
 from fairtrial.model.factors import Constraint, ConstraintSeverity
 from fairtrial.model.identity import canonical_json
@@ -27,36 +29,9 @@ from fairtrial.model.record import describe
 from fairtrial.plugins import load_reference
 
 MAX_LENGTH = 2_000
+SHOWN_LENGTH = 120
 Scope = Mapping[str, Any]
 Evaluate = Callable[[Scope], Any]
-
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda left, right: left in right,
-    ast.NotIn: lambda left, right: left not in right,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
-_ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-}
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "len": len,
-    "int": int,
-    "float": float,
-    "str": str,
-    "bool": bool,
-}
 
 
 class Expression:
@@ -74,8 +49,7 @@ class Expression:
                 tree = ast.parse(text.strip(), mode="eval")
             self._evaluate = self._read(tree.body)
         except SyntaxError as error:
-            at = f" (at character {error.offset})" if error.offset else ""
-            raise self._refusal(f"is not an expression: {error.msg}{at}") from None
+            raise self._refusal(f"is not an expression: {_syntax(text, error)}") from None
         except (RecursionError, MemoryError):
             raise self._refusal("is nested too deeply") from None
         except ValueError as error:
@@ -85,16 +59,17 @@ class Expression:
 
     def holds(self, factors: Scope, blocks: Scope) -> bool:
         """Whether it holds for one assignment; anything but true or false is an error."""
-        scope = {"factors": factors, "blocks": blocks, **factors, **blocks}
+        scope = {**factors, **blocks, "factors": factors, "blocks": blocks}
         try:
             result = self._evaluate(scope)
         except StudyError:
             raise
         except Exception as error:
-            raise self._refusal(f"fails for {canonical_json(factors)}: {error}") from error
+            reason = f"there is no {error}" if isinstance(error, KeyError) else error
+            raise self._refusal(f"fails for {_show(factors)}: {reason}") from error
         if not isinstance(result, bool):
             raise self._refusal(
-                f"must give true or false, gave {describe(result)} for {canonical_json(factors)}"
+                f"must give true or false, gave {describe(result)} for {_show(factors)}"
             )
         return result
 
@@ -105,11 +80,15 @@ class Expression:
     def _read(self, node: ast.expr) -> Evaluate:
         reader = getattr(self, f"_read_{type(node).__name__.lower()}", None)
         if reader is None:
-            code = ast.get_source_segment(self.text.strip(), node) or type(node).__name__
+            code = self._source(node) or type(node).__name__
             shown = code if len(code) <= 60 else code[:57] + "..."
             raise self._refusal(f"uses `{shown}`, which is not allowed in expressions")
         evaluate: Evaluate = reader(node)
         return evaluate
+
+    def _source(self, node: ast.expr) -> str:
+        """What stands there; Python's parser changes some letters of names, as in `µ`."""
+        return ast.get_source_segment(self.text.strip(), node) or ""
 
     def _read_constant(self, node: ast.Constant) -> Evaluate:
         value = node.value
@@ -118,7 +97,7 @@ class Expression:
         return lambda scope: value
 
     def _read_name(self, node: ast.Name) -> Evaluate:
-        name = node.id
+        name = self._source(node) or node.id
         if name not in ("factors", "blocks"):
             self.names.add(name)
 
@@ -132,7 +111,7 @@ class Expression:
     def _read_attribute(self, node: ast.Attribute) -> Evaluate:
         if node.attr.startswith("__"):
             raise self._refusal(f"uses `.{node.attr}`, which is not allowed in expressions")
-        return self._item(node.value, node.attr)
+        return self._item(node.value, self._source(node).rpartition(".")[2].strip() or node.attr)
 
     def _read_subscript(self, node: ast.Subscript) -> Evaluate:
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
@@ -182,10 +161,10 @@ class Expression:
         raise self._refusal("uses `~`, which is not allowed in expressions")
 
     def _read_binop(self, node: ast.BinOp) -> Evaluate:
-        if type(node.op) not in _ARITHMETIC:
+        if type(node.op) not in ARITHMETIC:
             sign = {"Pow": "**", "LShift": "<<", "RShift": ">>"}.get(type(node.op).__name__)
             raise self._refusal(f"uses `{sign or type(node.op).__name__}`, which is not allowed")
-        symbol, apply = _ARITHMETIC[type(node.op)]
+        symbol, apply = ARITHMETIC[type(node.op)]
         left, right = self._read(node.left), self._read(node.right)
 
         def compute(scope: Scope) -> Any:
@@ -207,7 +186,7 @@ class Expression:
         return value
 
     def _read_compare(self, node: ast.Compare) -> Evaluate:
-        operators = [_COMPARE[type(op)] for op in node.ops]
+        operators = [COMPARE[type(op)] for op in node.ops]
         values = [self._read(value) for value in (node.left, *node.comparators)]
         for op, right in zip(node.ops, node.comparators, strict=True):
             is_none = isinstance(right, ast.Constant) and right.value is None
@@ -226,13 +205,26 @@ class Expression:
         return compare
 
     def _read_call(self, node: ast.Call) -> Evaluate:
-        known = ", ".join(_FUNCTIONS)
-        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
+        known = ", ".join(FUNCTIONS)
+        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
             raise self._refusal(f"calls something else than {known}")
         if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
             raise self._refusal(f"must give {node.func.id}() exactly one value")
-        function, argument = _FUNCTIONS[node.func.id], self._read(node.args[0])
+        function, argument = FUNCTIONS[node.func.id], self._read(node.args[0])
         return lambda scope: function(argument(scope))
+
+
+def _show(factors: Scope) -> str:
+    text = canonical_json(factors)
+    return text if len(text) <= SHOWN_LENGTH else f"{text[: SHOWN_LENGTH - 3]}..."
+
+
+def _syntax(text: str, error: SyntaxError) -> str:
+    at = f" (at character {error.offset})" if error.offset else ""
+    for sign, word in (("&&", "and"), ("||", "or"), ("=", "==")):
+        if sign in re.sub("[=!<>]=", "", text):
+            return f"{error.msg}{at}; for `{sign}` write `{word}`"
+    return f"{error.msg}{at}"
 
 
 class Judge:
@@ -275,12 +267,18 @@ def _predicate(constraint: Constraint, folder: Path | None) -> Callable[[Scope, 
 
     def check(factors: Scope, blocks: Scope) -> bool:
         try:
-            return bool(function(dict(factors), dict(blocks)))
+            # Copies: what the function does to a list among the levels stays its own affair.
+            result = function(copy.deepcopy(dict(factors)), copy.deepcopy(dict(blocks)))
         except (Exception, SystemExit) as error:
             kind = type(error).__name__
             raise StudyError(
-                Mistake((), f"{reference} raised {kind} for {canonical_json(factors)}: {error}")
+                Mistake((), f"{reference} raised {kind} for {_show(factors)}: {error}")
             ) from error
+        if not isinstance(result, bool) and type(result).__module__ != "numpy":
+            raise StudyError(
+                Mistake((), f"{reference} must return true or false, gave {describe(result)}")
+            )
+        return bool(result)
 
     return check
 

@@ -14,9 +14,10 @@ from fairtrial.design.schedule import REPLICATED_BY_RUNS
 from fairtrial.design.table import Assignment, add_center_points, is_number, shuffle_rows
 from fairtrial.errors import Mistake, Path, PluginError, StudyError, did_you_mean
 from fairtrial.model.conditions import DesignTable
-from fairtrial.model.factors import DesignKind, DesignSpec, Factor, Level, scalar_text
+from fairtrial.model.factors import Block, DesignKind, DesignSpec, Factor, Level, scalar_text
+from fairtrial.model.fields import field_types
 from fairtrial.model.identity import canonical_json, plain, same_text
-from fairtrial.model.record import describe, field_types
+from fairtrial.model.record import describe
 from fairtrial.model.study import SeedPolicy, Study
 
 CODED = (
@@ -26,6 +27,8 @@ CODED = (
     DesignKind.BOX_BEHNKEN,
 )
 """Designs whose factors may come without levels: they are then coded as -1 and +1."""
+ORDERED = (DesignKind.RANDOMIZED_BLOCK, DesignKind.REPEATED_MEASURES)
+"""Designs that put each replicate in an order of its own."""
 SURFACES = (DesignKind.CENTRAL_COMPOSITE, DesignKind.BOX_BEHNKEN)
 """Designs that are uneven on purpose: more runs in the middle."""
 UNEVEN_RATIO = 2.0
@@ -64,7 +67,8 @@ def generate_doe(
 
     Returns `design` (the rows), `summary`, `interpretation`, `warnings` and `facts` (what the
     design says of itself: aliases, efficiency, ...). The rows are those of a study with the same
-    factors and seed; a design that leaves replicates to the runs has them as rows here.
+    factors and seed; a design that leaves replicates to the runs has them as rows here, those of a
+    randomised block and of repeated measures each in an order of its own.
     """
     settings: dict[str, Any] = {
         "kind": kind,
@@ -114,9 +118,13 @@ def _study(factors: Any, seed: int, backend: str, settings: Mapping[str, Any]) -
         )
     if mistakes:
         raise StudyError([_relocate(mistake, names) for mistake in mistakes])
-    return Study(
+    study = Study(
         study_id="doe", title="doe", factors=tuple(made), design_spec=spec, seed_policy=policy
     )
+    if spec.kind in ORDERED and 1 < spec.replicates <= spec.max_conditions:
+        replicates = Block("replicate", tuple(range(1, spec.replicates + 1)))
+        study = replace(study, blocks=(replicates,), design_spec=replace(spec, replicates=1))
+    return study
 
 
 def _with_backend(spec: DesignSpec, backend: str, mistakes: list[Mistake]) -> DesignSpec:
@@ -167,17 +175,7 @@ def _factor(name: str, given: Any, kind: DesignKind | str) -> Factor:
 def _levels(values: Sequence[Any]) -> tuple[Level, ...]:
     for _, second in same_text(values):
         raise StudyError(Mistake((), f"lists {describe(values[second])} twice"))
-    texts = [
-        scalar_text(value) if value is None or isinstance(value, (str, int, float)) else None
-        for value in values
-    ]
-    times = Counter(texts)
-    # 1 and "1" look the same: such levels are named by their JSON.
-    names = [
-        text if text and times[text] == 1 else canonical_json(value)
-        for text, value in zip(texts, values, strict=True)
-    ]
-    return tuple(Level(name, value) for name, value in zip(names, values, strict=True))
+    return tuple(Level(name, value) for name, value in zip(label(values), values, strict=True))
 
 
 def _relocate(mistake: Mistake, names: Sequence[str]) -> Mistake:
@@ -268,7 +266,7 @@ def _warnings(balance: DesignBalance, kind: DesignKind | str) -> list[str]:
         f"{factor.name}: its commonest level occurs {factor.max_to_min_ratio:.2g} times as often "
         "as its rarest"
         for factor in balance.factors
-        if factor.counts and factor.max_to_min_ratio > UNEVEN_RATIO and kind not in SURFACES
+        if factor.max_to_min_ratio > UNEVEN_RATIO and kind not in SURFACES
     ]
     for pair in balance.pairs:
         both = f"{pair.first} and {pair.second}"

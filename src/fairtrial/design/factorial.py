@@ -55,7 +55,7 @@ def combinations(factors: Sequence[Factor]) -> Iterator[Assignment]:
         for values in itertools.product(*(factor.iter_values() for factor in factors)):
             yield dict(zip(names, values, strict=True))
     elif count_combinations(factors, MOST_STATES):  # else all of very many ways lead nowhere
-        yield from _extend({}, {}, factors, _expressions(factors))
+        yield from _walk(factors, _expressions(factors))
 
 
 def count_combinations(factors: Sequence[Factor], limit: int) -> int:
@@ -111,20 +111,26 @@ def _expressions(factors: Sequence[Factor]) -> dict[str, Expression]:
     return {text: Expression(text) for text in texts if text is not None}
 
 
-def _extend(
-    chosen: Assignment,
-    positions: dict[str, int],
-    factors: Sequence[Factor],
-    expressions: Mapping[str, Expression],
-) -> Iterator[Assignment]:
-    if not factors:
-        yield dict(chosen)
-        return
-    factor, rest = factors[0], factors[1:]
-    for position, value in _choices(factor, chosen, positions, expressions):
-        yield from _extend(
-            {**chosen, factor.name: value}, {**positions, factor.name: position}, rest, expressions
-        )
+def _walk(factors: Sequence[Factor], expressions: Mapping[str, Expression]) -> Iterator[Assignment]:
+    """Choose a level for one factor after the other, and go back for the next; not recursive, for
+    there may be thousands of factors."""
+    chosen: Assignment = {}
+    positions: dict[str, int] = {}
+    open_choices = [iter(list(_choices(factors[0], chosen, positions, expressions)))]
+    while open_choices:
+        factor = factors[len(open_choices) - 1]
+        step = next(open_choices[-1], None)
+        if step is None:
+            open_choices.pop()
+            chosen.pop(factor.name, None)
+            positions.pop(factor.name, None)
+            continue
+        positions[factor.name], chosen[factor.name] = step
+        if len(open_choices) == len(factors):
+            yield dict(chosen)
+        else:
+            following = _choices(factors[len(open_choices)], chosen, positions, expressions)
+            open_choices.append(iter(list(following)))
 
 
 def _choices(

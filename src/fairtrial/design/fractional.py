@@ -57,7 +57,7 @@ PUBLISHED: dict[str, tuple[tuple[int, int, int, str], ...]] = {
         (8, 12, 15, "ABCD ABEF ACEG BDFG BCEH ABDFH ABDEGH"),
     ),
 }
-"""The smallest regular fractions of at least each resolution, for up to 15 factors.
+"""The smallest regular fractions of at least each resolution, for 4 to 15 factors.
 
 Up to 11 factors, and all of resolution III and IV: Box, Hunter & Hunter, *Statistics for
 Experimenters* (1978), table 12.15, and Montgomery, *Design and Analysis of Experiments*, table
@@ -76,7 +76,8 @@ class FractionalFactorial(Record):
     each other, in V main effects and two-factor interactions are all clear of each other. The
     design's facts list what is aliased with what.
 
-    resolution: the least that will do; the smallest published fraction that has it is taken
+    resolution: the least that will do; the smallest published fraction that has it is taken, of 4
+        factors or more: of 2 or 3 it is all combinations
     generators: your own instead, for up to 16 factors: `D = ABC` or `E = -AC`, where letters stand
         for the factors in order (A to H, J to Q), or with names, `depth = model * prompt`
     foldover: whether the mirror image of every row is added, after the original rows: it clears
@@ -121,7 +122,7 @@ class FractionalFactorial(Record):
     def _facts(
         self, runs: int, base: int, columns: Sequence[Product], names: Sequence[str]
     ) -> dict[str, Any]:
-        facts = {"runs": runs, "generators": _spell_generators(columns)}
+        facts = {"rows": runs, "generators": _spell_generators(columns)}
         if self.foldover:
             # One more base column, + in the original rows and - in their mirror images: there
             # every factor is what it was, times this column.

@@ -9,7 +9,7 @@ from typing import Any
 from fairtrial.design.schedule import AGENT_FACTORS, PROBLEM_FACTORS, agents_of, problems_of
 from fairtrial.design.table import is_number
 from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import scalar_text
+from fairtrial.model.factors import is_scalar, scalar_text
 from fairtrial.model.identity import canonical_json
 from fairtrial.model.study import Study
 
@@ -47,11 +47,10 @@ class Variable:
         if key not in holder:
             return None
         value = holder[key]
-        is_scalar = value is None or isinstance(value, (str, int, float))
         # The type keeps 1, 1.0 and true apart.
-        known = (type(value), value if is_scalar else canonical_json(value))
+        known = (type(value), value if is_scalar(value) else canonical_json(value))
         if known not in self._met:
-            self._met[known] = self._name(value, is_scalar)
+            self._met[known] = self._name(value)
         return self._met[known]
 
     def level(self, assigned: str | None, agent: str | None, problem: str | None) -> str | None:
@@ -61,12 +60,12 @@ class Variable:
         met = agent if self.source == "agent" else problem
         return None if met is None else self._remember(met, met)
 
-    def _name(self, value: Any, is_scalar: bool) -> str | None:
+    def _name(self, value: Any) -> str | None:
         text = canonical_json(value)
         name = self._names.get(text)
         if name is None and self._only_declared and self._names:
             return None
-        return self._remember(name or (scalar_text(value) if is_scalar else text), value)
+        return self._remember(name or (scalar_text(value) if is_scalar(value) else text), value)
 
     def _remember(self, name: str, value: Any) -> str:
         self.values.setdefault(name, value)

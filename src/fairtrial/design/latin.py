@@ -86,10 +86,6 @@ def _name_mistakes(given: Sequence[str], by_name: dict[str, Factor]) -> Iterator
 def _level_mistakes(study: Study, chosen: Sequence[Factor]) -> Iterator[Mistake]:
     for factor in chosen:
         path = ("factors", study.factors.index(factor))
-        if factor.when is not None or any(level.when is not None for level in factor.levels):
-            yield Mistake(
-                (*path, "when"), f"a Latin square uses every level of '{factor.name}' everywhere"
-            )
         if len(factor.levels) < 2:
             yield Mistake((*path, "levels"), f"'{factor.name}' needs two levels or more")
     if len({len(factor.levels) for factor in chosen}) > 1:

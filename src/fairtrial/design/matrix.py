@@ -88,7 +88,9 @@ def _find(study: Study) -> Path:
         places = f"{study.folder} or in {places}"
     raise StudyError(
         Mistake(
-            HERE, f"there is no file '{given}' in {places}", did_you_mean(Path(given).name, files)
+            HERE,
+            f"there is no file '{given}' in {places}",
+            did_you_mean(Path(given).name, files) if files else "",
         )
     )
 
@@ -202,8 +204,9 @@ def _absences(columns: Sequence[Column], sheet: Sheet) -> Iterator[str]:
         if column.name in sheet.columns:
             continue
         hint = did_you_mean(column.name, others) if others else "add it"
-        if len(sheet.columns) == 1 and ";" in sheet.columns[0]:
-            hint = "separate the columns by commas, not by semicolons"
+        for mark, called in ((";", "semicolons"), ("\t", "tabs")):
+            if len(sheet.columns) == 1 and mark in sheet.columns[0]:
+                hint = f"separate the columns by commas, not by {called}"
         yield f"there is no column for the {column.role} '{column.name}'; {hint}"
 
 

@@ -52,8 +52,9 @@ class DOptimal(Record):
         `quadratic`, which adds squares of numeric factors with three levels or more
     restarts: how many random starts are improved; the best end counts
     start_from: a CSV file with rows that exist already, relative to the study file, such as the
-        conditions.csv of an earlier run; they come first, keep their ids if rows aren't
-        randomised, and count towards n_samples
+        conditions.csv of an earlier run; they come first, keep their ids if the file has them in
+        the order of their numbers (`counterbalance` doesn't) and rows aren't randomised now, and
+        count towards n_samples
     max_candidates: more combinations than this are refused
     """
 
@@ -148,8 +149,8 @@ class DOptimal(Record):
         facts: dict[str, Any] = {
             "model": self.model,
             "parameters": model.parameters,
-            "runs": runs,
-            "kept_runs": len(existing),
+            "rows": runs,
+            "kept_rows": len(existing),
             "candidates": len(points),
             "d_efficiency": round(math.exp(found.log_determinant / model.parameters) / runs, 6),
             "d_efficiency_of_possible": round(min(share, 1.0), 6),

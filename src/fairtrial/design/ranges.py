@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from fairtrial.design.table import Assignment, bounds
+from fairtrial.design.table import Assignment, is_number
 from fairtrial.errors import Mistake, StudyError, did_you_mean
-from fairtrial.model.factors import Factor
 from fairtrial.model.study import Study
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -51,7 +50,6 @@ def plan_samples(study: Study, explicit: Bounds | None, integers: bool) -> tuple
         )
     if not study.factors:
         mistakes.append(Mistake(("factors",), f"{spec.kind} needs at least one factor"))
-    mistakes.extend(_conditional_factors(study))
     ranges = _ranges(study, explicit, mistakes)
     whole = {factor.name for factor in study.factors if integers and factor.dtype == "int"}
     if integers:
@@ -61,23 +59,6 @@ def plan_samples(study: Study, explicit: Bounds | None, integers: bool) -> tuple
     assert spec.n_samples is not None
     found = [Range(name, low, high, name in whole) for name, (low, high) in ranges.items()]
     return spec.n_samples, found
-
-
-def _conditional_factors(study: Study) -> Iterator[Mistake]:
-    def word(factor: Factor) -> str | None:
-        if factor.tied_to is not None:
-            return "tied_to"
-        is_conditional = factor.when or any(level.when for level in factor.levels)
-        return "when" if is_conditional else None
-
-    for index, factor in enumerate(study.factors):
-        if found := word(factor):
-            yield Mistake(
-                ("factors", index),
-                f"'{factor.name}' uses `{found}`, which goes by levels; {study.design_spec.kind} "
-                "samples ranges",
-                f"leave out `{found}`, or use d_optimal or a factorial",
-            )
 
 
 def _ranges(
@@ -96,31 +77,35 @@ def _ranges(
             for name in names
             if name not in explicit
         )
-        return bounds(study, explicit)
-    try:
-        found = bounds(study, None)
-    except StudyError as error:
-        mistakes.extend(
-            replace(mistake, hint=f"{mistake.hint}; for named levels use d_optimal or a factorial")
-            for mistake in error.mistakes
-        )
-        return {}
-    mistakes.extend(
-        mistake.under(("factors", index))
-        for index, name in enumerate(names)
-        for mistake in empty_ranges({name: found[name]}, "levels")
-    )
+        return dict(explicit)
+    found: dict[str, tuple[float, float]] = {}
+    for index, factor in enumerate(study.factors):
+        values = factor.iter_values()
+        if len(values) < 2 or not all(is_number(value) for value in values):
+            mistakes.append(
+                Mistake(
+                    ("factors", index, "levels"),
+                    f"{study.design_spec.kind} needs a numeric range; '{factor.name}' has none",
+                    "give two numbers as levels, or set design_spec.options.bounds; for named "
+                    "levels use d_optimal or a factorial",
+                )
+            )
+            continue
+        found[factor.name] = (float(min(values)), float(max(values)))
+        empty = empty_ranges({factor.name: found[factor.name]}, "levels")
+        mistakes.extend(mistake.under(("factors", index)) for mistake in empty)
     return found
 
 
 def empty_ranges(ranges: Bounds | None, field: str = "bounds") -> Iterator[Mistake]:
-    """A mistake for each range that does not go up."""
+    """A mistake for each range that does not go up, or goes beyond what can be reckoned with."""
     for name, (low, high) in (ranges or {}).items():
-        if not high > low:
-            path = (field, name) if field == "bounds" else (field,)
-            yield Mistake(
-                path, f"the range of '{name}' must go up, got {low:g} to {high:g}", "[low, high]"
-            )
+        path = (field, name) if field == "bounds" else (field,)
+        got = f"got {low:g} to {high:g}"
+        if not (is_number(low) and is_number(high)):
+            yield Mistake(path, f"the range of '{name}' is too wide, {got}")
+        elif not high > low:
+            yield Mistake(path, f"the range of '{name}' must go up, {got}", "[low, high]")
 
 
 def _fractions(study: Study, ranges: Bounds, whole: set[str]) -> Iterator[Mistake]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from array import array
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,11 @@ from fairtrial.model.study import Study
 
 AGENT_FACTORS = ("agent_id", "agent", "agent_spec")
 PROBLEM_FACTORS = ("problem_id", "problem")
-# Designs whose rows carry no number of their own: their replicates are replicates of runs.
+SUBJECT = "subject"
+"""The name of the block whose levels are the subjects of repeated measures."""
+MOST_RUNS = 10_000_000
+"""Of many more runs than this two would surely share an id."""
+# Designs that don't repeat their own rows (`number_rows`): their replicates are those of runs.
 REPLICATED_BY_RUNS = (
     DesignKind.FULL_FACTORIAL,
     DesignKind.CONSTRAINED_FACTORIAL,
@@ -58,7 +63,8 @@ def _assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
 
 def count_runs(study: Study, conditions: Sequence[Condition]) -> int:
     """How many runs the plan has, without making them."""
-    return sum(len(places) for _, places in _places(study, conditions))
+    # Not by len(), which stops at what a list could hold.
+    return sum(places.stop - places.start for _, places in _places(study, conditions))
 
 
 def plan_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
@@ -110,12 +116,9 @@ def _runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
 
 def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:
     """Refuse a plan in which two runs are the same by what they are made of."""
-    for field, names in (("agent_specs", study.agent_specs), ("problem_ids", study.problem_ids)):
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                raise StudyError(
-                    Mistake((field, index), f"'{name}' is listed twice: its runs would share ids")
-                )
+    repeated = list(repeated_names(study))
+    if repeated:
+        raise StudyError(repeated)
     seen: set[str] = set()
     for condition in conditions:
         if condition.condition_id in seen:
@@ -130,22 +133,34 @@ def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:
         seen.add(condition.condition_id)
 
 
+def repeated_names(study: Study) -> Iterator[Mistake]:
+    """A mistake for each agent and problem that is listed a second time."""
+    for field, names in (("agent_specs", study.agent_specs), ("problem_ids", study.problem_ids)):
+        seen: set[str] = set()
+        for index, name in enumerate(names):
+            if name in seen:
+                message = f"'{name}' is listed twice: its runs would share ids"
+                yield Mistake((field, index), message)
+            seen.add(name)
+
+
 def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
     """Refuse a plan in which two different runs happen to hash to one id.
 
-    Ids have 48 bits: among a million runs the odds are about 1 in 560. Costs 8 bytes a run.
+    Ids have 48 bits: among a million runs the odds are about 1 in 560, among `MOST_RUNS` 1 in 6.
+    Costs 8 bytes a run.
     """
     import numpy as np
 
-    ids = np.fromiter(
-        (int(spec.run_id[4:], 16) for spec in plan_runs(study, conditions)), dtype=np.uint64
-    )
-    order = np.argsort(ids, kind="stable")
-    repeated = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    _refuse_twins(study, conditions)
+    numbers = _run_numbers(study, conditions)
+    ids = np.fromiter(numbers, dtype=np.uint64, count=count_runs(study, conditions))
+    ids.sort()
+    repeated = ids[1:][ids[1:] == ids[:-1]]
     if not repeated.size:
         return
-    pair = {int(order[repeated[0]]), int(order[repeated[0] + 1])}
-    specs = [spec for index, spec in enumerate(plan_runs(study, conditions)) if index in pair]
+    pair = (run for run in plan_runs(study, conditions) if int(run.run_id[4:], 16) == repeated[0])
+    specs = list(itertools.islice(pair, 2))
     shown = " and ".join(
         f"({run.condition_id}, replicate {run.replicate}, {run.agent_spec_ref}, {run.problem_id})"
         for run in specs
@@ -157,6 +172,22 @@ def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
             "change study_id in any way and plan again",
         )
     )
+
+
+def _run_numbers(study: Study, conditions: Sequence[Condition]) -> Iterator[int]:
+    """The runs' ids as numbers, in plan order, without the rest of what makes a run."""
+    replicates = range(1, replicates_of(study) + 1)
+    for condition in conditions:
+        if not condition.admissible:
+            continue
+        makers = [
+            run_id_maker(study.study_id, condition.condition_id, agent, problem)
+            for agent in agents_of(study, condition)
+            for problem in problems_of(study, condition)
+        ]
+        for replicate in replicates:
+            for make in makers:
+                yield int(make(replicate)[4:], 16)
 
 
 def execution_order(study: Study, conditions: Sequence[Condition]) -> array[int]:
@@ -183,22 +214,30 @@ def execution_order(study: Study, conditions: Sequence[Condition]) -> array[int]
 def _order_by_subject(
     study: Study, conditions: Sequence[Condition], rng: random.Random
 ) -> array[int]:
-    """One subject after the other, in shuffled order; each meets its treatments in sequence.
+    """One session after the other, shuffled; in each a subject meets its treatments in sequence.
 
-    A subject is a block named so, or else a replicate, with one agent on one problem.
+    A subject is a block named so, or else a replicate. One with several replicates, agents or
+    problems has a session for each. The sessions of one combination of other blocks are finished
+    before those of the next are begun.
     """
-    subjects: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+    groups: dict[str, dict[tuple[str, int, int], list[tuple[int, int]]]] = {}
     for condition, places in _places(study, conditions):
-        block = canonical_json(condition.block_assignments)
+        blocks = condition.block_assignments
+        others = {name: level for name, level in blocks.items() if name != SUBJECT}
+        sessions = groups.setdefault(canonical_json(others), {})
+        subject = canonical_json(blocks.get(SUBJECT))
         turns = condition.metadata["within_subject_positions"]
         pairs = len(places) // replicates_of(study)
         for offset, place in enumerate(places):
             replicate, pair = divmod(offset, pairs)
             turn = turns[replicate % len(turns)]
-            subjects.setdefault((block, replicate, pair), []).append((turn, place))
-    names = list(subjects)
-    rng.shuffle(names)
-    return array("Q", (place for name in names for _, place in sorted(subjects[name])))
+            sessions.setdefault((subject, replicate, pair), []).append((turn, place))
+    order: array[int] = array("Q")
+    for sessions in groups.values():
+        names = list(sessions)
+        rng.shuffle(names)
+        order.extend(place for name in names for _, place in sorted(sessions[name]))
+    return order
 
 
 def _places(study: Study, conditions: Sequence[Condition]) -> Iterator[tuple[Condition, range]]:

@@ -120,10 +120,11 @@ def _shift(row: Signs, places: int) -> Signs:
 
 def _facts(rows: Sequence[Sequence[int]]) -> dict[str, Any]:
     share = alias_share(rows)
+    is_full = len(set(map(tuple, rows))) == 2 ** len(rows[0])
     resolution = "III" if share else "IV"
     facts: dict[str, Any] = {
-        "runs": len(rows),
-        "resolution": "full" if len(rows[0]) == 2 else resolution,
+        "rows": len(rows),
+        "resolution": "full" if is_full else resolution,
         "largest_alias_correlation": share,
     }
     if share == 1:

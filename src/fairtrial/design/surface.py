@@ -93,7 +93,7 @@ class CentralComposite(Record):
 
         runs = 2**base + 2 * count + self.center
         facts = {
-            "runs": runs,
+            "rows": runs,
             "alpha": alpha,
             "cube": 2**base,
             "axial": 2 * count,
@@ -171,7 +171,7 @@ class BoxBehnken(Record):
 
         edges = sum(2 ** min(len(group), 4) for group in groups.split())
         facts = {
-            "runs": edges + center,
+            "rows": edges + center,
             "edges": edges,
             "center": center,
             "rank": count_terms(count),

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.conditions import DesignRow, DesignTable
 from fairtrial.model.factors import Factor
+from fairtrial.model.identity import canonical_json
 from fairtrial.model.study import Study
 
 Assignment = dict[str, Any]
@@ -98,7 +99,8 @@ def add_center_points(rows: list[Assignment], count: int) -> list[Assignment]:
         if all(is_number(value) for value in values):
             centre[name] = (float(min(values)) + float(max(values))) / 2.0
         else:
-            centre[name] = Counter(values).most_common(1)[0][0]
+            times = Counter(map(canonical_json, values))
+            centre[name] = max(values, key=lambda value: times[canonical_json(value)])
     return [*rows, *(dict(centre) for _ in range(count))]
 
 
@@ -116,9 +118,9 @@ def shuffle_rows(rows: list[Assignment], seed: int, within: str | None) -> list[
                 f"'{within}' is not a factor of the design",
             )
         )
-    groups: dict[Any, list[Assignment]] = {}
+    groups: dict[str, list[Assignment]] = {}
     for row in rows:
-        groups.setdefault(row[within], []).append(row)
+        groups.setdefault(canonical_json(row[within]), []).append(row)
     for group in groups.values():
         rng.shuffle(group)
     return list(itertools.chain.from_iterable(groups.values()))
@@ -145,7 +147,9 @@ def follow_ties(study: Study, row: Mapping[str, Any]) -> Assignment:
             result[factor.name] = row[factor.name]
         else:
             leader = by_name[factor.tied_to]
-            position = leader.iter_values().index(row[leader.name])
+            # By their text: as levels 1 and true are two, though Python takes them for equal.
+            texts = [canonical_json(value) for value in leader.iter_values()]
+            position = texts.index(canonical_json(row[leader.name]))
             result[factor.name] = factor.iter_values()[position]
     return result
 
@@ -182,28 +186,3 @@ def decode(
         }
         rows.append(follow_ties(study, values))
     return rows
-
-
-def bounds(
-    study: Study, explicit: Mapping[str, tuple[float, float]] | None
-) -> dict[str, tuple[float, float]]:
-    """Low and high of each factor: as given, else its smallest and largest level."""
-    if explicit is not None:
-        return {name: (float(low), float(high)) for name, (low, high) in explicit.items()}
-    found: dict[str, tuple[float, float]] = {}
-    wrong = []
-    for index, factor in enumerate(study.factors):
-        values = factor.iter_values()
-        if len(values) < 2 or not all(is_number(value) for value in values):
-            wrong.append(
-                Mistake(
-                    ("factors", index, "levels"),
-                    f"{study.design_spec.kind} needs a numeric range; '{factor.name}' has none",
-                    "give two numbers as levels, or set design_spec.options.bounds",
-                )
-            )
-        else:
-            found[factor.name] = (float(min(values)), float(max(values)))
-    if wrong:
-        raise StudyError(wrong)
-    return found

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairtrial.design.table import is_number
-from fairtrial.model.factors import Factor
+from fairtrial.model.factors import Factor, is_scalar
 from fairtrial.model.identity import canonical_json
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ class Coding:
 
 def _token(value: Any) -> Any:
     """A value as a key: 1, 1.0, True and "1" are four values, and a list is one too."""
-    if value is None or isinstance(value, (str, int, float)):
-        return type(value), value
-    return canonical_json(value)
+    return (type(value), value) if is_scalar(value) else canonical_json(value)
 
 
 def _scale(values: Sequence[Any]) -> list[tuple[float, ...]]:

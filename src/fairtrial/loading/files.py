@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairtrial.design.doubts import expression_doubts
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.loading.document import parse
 from fairtrial.loading.nodes import SIZE_LIMIT_BYTES
@@ -27,7 +28,8 @@ class LoadedStudy:
     """A study without mistakes, and what to know about its file.
 
     study: the study
-    warnings: values that are read as something else than they look
+    warnings: values that are read as something else than they look, and comparisons with what a
+        factor never is
     source: the file, as its path was given
     """
 
@@ -44,8 +46,9 @@ def load_study(path: str | os.PathLike[str], format: str | None = None) -> Study
     """Read a study from a YAML or JSON file; `format` overrules the file's ending.
 
     Raises one `StudyError` with all mistakes, or returns the study and issues a `StudyWarning` for
-    each value that is read as something else than it looks. Whether the study makes sense as a
-    whole is left to `validate_study`, and told here only if the file has other mistakes.
+    each value that is read as something else than it looks, and for each comparison that is never
+    met. Whether the study makes sense as a whole is left to `validate_study`, and told here only if
+    the file has other mistakes.
     """
     loaded = _load(path, format, validate=False)
     for line in loaded.warning_lines():
@@ -61,23 +64,24 @@ def read_study(path: str | os.PathLike[str], format: str | None = None) -> Loade
 def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -> LoadedStudy:
     source = os.fspath(path)
     try:
-        document = parse(_read_text(Path(path)), format or _format_of(Path(path)))
+        document = parse(read_text(Path(path)), format or _format_of(Path(path)))
     except StudyError as error:
         raise StudyError(error.mistakes, source=source) from None
     mistakes: list[Mistake] = []
     study = build(Study, document.data, (), mistakes)
     # The study is nobody else's yet; a provisional one could not be made anew with its folder.
     object.__setattr__(study, "folder", Path(path).absolute().parent)
-    is_sound = not mistakes and not document.mistakes
-    if isinstance(document.data, dict) and (validate or not is_sound):
+    unreadable = [*mistakes, *document.mistakes]
+    if isinstance(document.data, dict) and (validate or unreadable):
         # What could not be read may look wrong for a second reason, which helps nobody.
-        told = {mistake.path for mistake in (*mistakes, *document.mistakes)} - {()}
-        across = study_mistakes(study, plan=is_sound)
+        told = {mistake.path for mistake in unreadable} - {()}
+        across = study_mistakes(study, unreadable)
         mistakes.extend(mistake for mistake in across if mistake.path not in told)
     found = document.place(mistakes)
     if found:
         raise StudyError(found, source=source)
-    return LoadedStudy(study, tuple(document.warnings), source)
+    doubts = document.place(expression_doubts(study))
+    return LoadedStudy(study, (*document.warnings, *doubts), source)
 
 
 def _format_of(path: Path) -> str:
@@ -89,7 +93,8 @@ def _format_of(path: Path) -> str:
     return format
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """What a file holds; raises `StudyError` if it can't be read, or isn't text."""
     try:
         with path.open("rb") as file:
             content = file.read(SIZE_LIMIT_BYTES + 1)

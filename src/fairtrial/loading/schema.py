@@ -34,7 +34,7 @@ from fairtrial.model.factors import (
     Factor,
     Level,
 )
-from fairtrial.model.record import field_docs, field_types, required_fields
+from fairtrial.model.fields import field_docs, field_types, required_fields
 from fairtrial.model.study import (
     SEED_STRATEGIES,
     AgentBinding,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ from fairtrial.errors import Path as Place
 from fairtrial.loading.nodes import DEPTH_LIMIT, SIZE_LIMIT_BYTES, TOO_DEEP, VALUE_LIMIT, printable
 from fairtrial.loading.surprises import looks_like_number
 from fairtrial.model.study import Study
+from fairtrial.tables.files import replacing
 
 if TYPE_CHECKING:
     import yaml
@@ -31,16 +30,13 @@ def write_study(study: Study, path: str | os.PathLike[str], format: str) -> Path
     """
     target = Path(path)
     try:
-        content = _spell(study, format).encode("utf-8")
-        if len(content) > SIZE_LIMIT_BYTES:
+        text = _spell(study, format)
+        if len(text.encode("utf-8")) > SIZE_LIMIT_BYTES:
             raise StudyError(f"would be larger than {SIZE_LIMIT_BYTES // 1024**2} MB")
     except StudyError as error:
         raise StudyError(error.mistakes, source=str(target)) from None
-    try:
-        _replace(target, content)
-    except OSError as error:
-        message = f"can't be written: {error.strerror or error}"
-        raise StudyError(message, source=str(target)) from error
+    with replacing(target) as file:
+        file.write(text)
     return target
 
 
@@ -92,21 +88,6 @@ def _walk(data: Any, path: Place) -> Iterator[tuple[Place, Any]]:
         if isinstance(key, str):
             yield (*path, name), key
         yield from _walk(item, (*path, name))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    path = Path(os.path.realpath(path))  # so that a link stays a link
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
 
 
 @functools.cache

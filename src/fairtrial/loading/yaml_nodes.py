@@ -25,6 +25,9 @@ _CAUSES = (
     ("expected '-' indicator", "check the indentation"),
     ("<block end>", "check the indentation"),
     ("end of stream", "a quote or bracket is not closed"),
+    ("parsing a flow", "a bracket is not closed, or a text with , [ ] { } in it needs quotes"),
+    ("scanning an alias", "a text that begins with * needs quotes"),
+    ("scanning an anchor", "a text that begins with & needs quotes"),
 )
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from fairtrial.errors import Mistake, Path
-from fairtrial.model.record import Record
+from fairtrial.model.record import Record, blank
 
 
 class HypothesisKind(StrEnum):
@@ -29,13 +29,6 @@ class HypothesisDirection(StrEnum):
     LESS = "less"
     DIFFERENT = "different"
     EQUIVALENT = "equivalent"
-
-
-def blank(**texts: str) -> Iterator[Mistake]:
-    """A mistake for each named text that is empty or only white space."""
-    for name, text in texts.items():
-        if not text.strip():
-            yield Mistake((name,), "must not be empty")
 
 
 @dataclass(frozen=True, slots=True)

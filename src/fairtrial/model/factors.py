@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import Mistake, Path
-from fairtrial.model.claims import blank
 from fairtrial.model.identity import same_text
-from fairtrial.model.record import Record, describe
+from fairtrial.model.record import Record, blank, describe
 
 
 class FactorKind(StrEnum):
@@ -61,6 +60,11 @@ MOVED_OPTIONS = ("n_samples", "matrix_path", "block_randomization_key", "center_
 """What older files keep among a design's options, and is a field of `DesignSpec` now."""
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether a value is a single one: text, a number, true, false or null."""
+    return value is None or isinstance(value, (str, int, float))
+
+
 def scalar_text(value: Any) -> str:
     """A scalar as YAML spells it; the name of a level that is written as its value alone."""
     if value is None:
@@ -89,9 +93,7 @@ class Level(Record):
 
     @classmethod
     def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
-        if value is None or isinstance(value, (str, int, float)):
-            return {"name": scalar_text(value), "value": value}
-        return None
+        return {"name": scalar_text(value), "value": value} if is_scalar(value) else None
 
     @classmethod
     def _older_form(
@@ -133,6 +135,21 @@ class Factor(Record):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tied_to: str | None = None
     when: str | None = None
+
+    if TYPE_CHECKING:  # what `Record` takes: bare values become levels, text a kind
+
+        def __init__(
+            self,
+            name: str,
+            description: str = "",
+            kind: FactorKind | str = FactorKind.MANIPULATED,
+            levels: Sequence[Level | str | float | None] = (),
+            dtype: str | None = None,
+            default: Any = None,
+            metadata: Mapping[str, Any] = ...,
+            tied_to: str | None = None,
+            when: str | None = None,
+        ) -> None: ...
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank(name=self.name)

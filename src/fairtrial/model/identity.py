@@ -19,6 +19,7 @@ from fairtrial.errors import Mistake, Path, StudyError
 
 ID_DIGITS = 12
 SEED_MODULUS = 2**31 - 1
+SAME_KEY = "two keys are the same once written as text"
 
 
 def plain(value: Any, path: Path = ()) -> Any:
@@ -60,12 +61,17 @@ def plain(value: Any, path: Path = ()) -> Any:
     )
 
 
+def key_text(key: Any) -> str:
+    """A mapping's key as the text that files have in its place."""
+    return str(key.value) if isinstance(key, Enum) else str(key)
+
+
 def _plain_mapping(value: Mapping[Any, Any], path: Path) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, item in value.items():
-        text = str(key.value) if isinstance(key, Enum) else str(key)
+        text = key_text(key)
         if text in result:
-            raise StudyError(Mistake((*path, text), "two keys are the same once written as text"))
+            raise StudyError(Mistake((*path, text), SAME_KEY))
         result[text] = plain(item, (*path, text))
     return result
 

@@ -3,14 +3,12 @@
 A record is a frozen dataclass. Its annotations are the only description of its fields: they
 convert and check what Python code passes, what a file holds (`fairtrial.loading`) and what the
 JSON Schema says. `build` turns plain data into a record and gathers *all* mistakes on the way.
-
-Lines of the form ``name: text`` in a record's docstring document its fields; the schema shows
-them in editors.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -19,11 +17,10 @@ from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from fairtrial.errors import Mistake, Path, StudyError, did_you_mean
-from fairtrial.model.identity import plain
+from fairtrial.model.fields import field_types, required_fields
+from fairtrial.model.identity import SAME_KEY, key_text, plain
 
 T = TypeVar("T")
-NOT_IN_FILES = {"in_files": False}
-"""Metadata of a field that is neither read from files nor written to them."""
 
 
 class Record:
@@ -67,47 +64,11 @@ class Record:
         return data
 
 
-_FIELD_TYPES: dict[type[Any], dict[str, Any]] = {}
-
-
-def field_types(cls: type[Any]) -> dict[str, Any]:
-    """The resolved annotation of each field that files hold, in order."""
-    if cls not in _FIELD_TYPES:
-        hints = typing.get_type_hints(cls)
-        _FIELD_TYPES[cls] = {
-            field.name: hints[field.name]
-            for field in dataclasses.fields(cls)
-            if field.init and field.metadata.get("in_files", True)
-        }
-    return _FIELD_TYPES[cls]
-
-
-def required_fields(cls: type[Any]) -> tuple[str, ...]:
-    """The fields that have no default."""
-    return tuple(
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.init
-        and field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
-    )
-
-
-def field_docs(cls: type[Any]) -> dict[str, str]:
-    """What the docstring says of each field."""
-    known = {field.name for field in dataclasses.fields(cls)}
-    docs: dict[str, str] = {}
-    current = ""
-    for line in (cls.__doc__ or "").splitlines():
-        name, colon, text = line.strip().partition(": ")
-        if colon and name in known:
-            current = name
-            docs[name] = text.strip()
-        elif not line.strip():
-            current = ""
-        elif current:
-            docs[current] += " " + line.strip()
-    return {name: docs[name] for name in field_types(cls) if name in docs}
+def blank(**texts: str) -> Iterator[Mistake]:
+    """A mistake for each named text that is empty or only white space."""
+    for name, text in texts.items():
+        if not text.strip():
+            yield Mistake((name,), "must not be empty")
 
 
 def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
@@ -139,18 +100,27 @@ def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
         Mistake(path, f"'{key}' is missing") for key in required_fields(cls) if key not in data
     )
     fields: dict[str, Any] = {}
+    sound: set[str] = set()
     for key, hint in hints.items():
         if key in data:
             seen = len(mistakes)
             value = convert(data[key], hint, (*path, key), mistakes)
-            if len(mistakes) == seen or isinstance(value, (tuple, Record)):
+            if len(mistakes) == seen:
+                sound.add(key)
+            if key in sound or isinstance(value, (tuple, Record)):
                 fields[key] = value
     if len(mistakes) == before:
         try:
             return cls(**fields)
         except StudyError as error:
             mistakes.extend(mistake.under(path) for mistake in error.mistakes)
-    return _provisional(cls, fields)
+            return _provisional(cls, fields)
+    made = _provisional(cls, fields)
+    if isinstance(made, Record):
+        # Only what is wrong with fields that could be read: the rest may follow from the mistakes.
+        further = (mistake for mistake in made._mistakes() if sound & set(mistake.path[:1]))
+        mistakes.extend(mistake.under(path) for mistake in further)
+    return made
 
 
 def _provisional(cls: type[T], fields: Mapping[str, Any]) -> T:
@@ -225,7 +195,9 @@ def _convert_union(value: Any, args: tuple[Any, ...], path: Path, mistakes: list
 
 def _convert_tuple(value: Any, args: tuple[Any, ...], path: Path, mistakes: list[Mistake]) -> Any:
     if not isinstance(value, (list, tuple)):
-        return _refuse(mistakes, path, "a list", value)
+        is_one = isinstance(value, (str, int, float))
+        advice = "put it in [ ]" if is_one else "each item of a list begins with '- '"
+        return _refuse(mistakes, path, "a list", value, advice)
     if len(args) == 2 and args[1] is ...:
         args = (args[0],) * len(value)
     if len(value) != len(args):
@@ -243,9 +215,13 @@ def _convert_tuple(value: Any, args: tuple[Any, ...], path: Path, mistakes: list
 def _convert_mapping(value: Any, args: tuple[Any, ...], path: Path, mistakes: list[Mistake]) -> Any:
     if not isinstance(value, Mapping):
         return _refuse(mistakes, path, "a mapping", value)
-    return {
-        str(key): convert(item, args[1], (*path, str(key)), mistakes) for key, item in value.items()
-    }
+    made: dict[str, Any] = {}
+    for key, item in value.items():
+        name = key_text(key)
+        if name in made:
+            mistakes.append(Mistake((*path, name), SAME_KEY))
+        made[name] = convert(item, args[1], (*path, name), mistakes)
+    return made
 
 
 def _convert_enum(value: Any, hint: type[Enum], path: Path, mistakes: list[Mistake]) -> Any:
@@ -254,10 +230,9 @@ def _convert_enum(value: Any, hint: type[Enum], path: Path, mistakes: list[Mista
     known = [str(member.value) for member in hint]
     if isinstance(value, str) and value in known:
         return hint(value)
-    hint_text = did_you_mean(value, known) if isinstance(value, str) else ""
-    mistakes.append(
-        Mistake(path, f"expected one of {', '.join(known)}; got {describe(value)}", hint_text)
-    )
+    message = f"expected one of {', '.join(known)}; got {describe(value)}"
+    advice = did_you_mean(value, known) if isinstance(value, str) else ""
+    mistakes.append(Mistake(path, message, advice if advice.startswith("did") else ""))
     return None
 
 
@@ -277,7 +252,8 @@ def _convert_scalar(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) 
     if hint is str and is_number:
         advice = "put it in quotes"
     elif hint in (int, float) and isinstance(value, str):
-        advice = "a number stands without quotes"
+        alone = "without quotes" if re.fullmatch(r"[-+.\deE]+", value) else "without a unit"
+        advice = f"a number stands {alone}" if re.search(r"\d", value) else ""
     return _refuse(mistakes, path, names.get(hint, str(hint)), value, advice)
 
 

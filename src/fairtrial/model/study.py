@@ -9,11 +9,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from fairtrial.errors import Mistake, Path, StudyError
-from fairtrial.model.claims import AnalysisPlan, Hypothesis, OutcomeSpec, blank
+from fairtrial.model.claims import AnalysisPlan, Hypothesis, OutcomeSpec
 from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.model.fields import NOT_IN_FILES
 from fairtrial.model.identity import seed_maker
 from fairtrial.model.legacy import modernise
-from fairtrial.model.record import NOT_IN_FILES, Record, build, dump
+from fairtrial.model.record import Record, blank, build, dump
 
 SCHEMA_VERSION = "0.2.0"
 SEED_STRATEGIES = ("condition_replicate",)

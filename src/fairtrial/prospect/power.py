@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fairtrial.design.groups import Cell, Variable, count_cells
 from fairtrial.design.schedule import PROBLEM_FACTORS, problems_of, replicates_of
 from fairtrial.model.claims import Hypothesis
 from fairtrial.model.conditions import Condition
@@ -64,16 +65,17 @@ def hypothesis_power(study: Study, conditions: Sequence[Condition]) -> list[Hypo
     if not stated:
         return []
     problems = _count_problems(study, conditions)
-    return [
-        _judge(study, hypothesis, outcome, comparison, problems)
-        for hypothesis in stated
-        for comparison in comparisons_of(study, conditions, hypothesis)
-        for outcome in hypothesis.dependent_vars or study.primary_outcomes or ("",)
-    ]
+    found = []
+    for hypothesis in stated:
+        outcomes = hypothesis.dependent_vars or study.primary_outcomes or ("",)
+        for comparison in comparisons_of(study, conditions, hypothesis):
+            caution = _caution(study, conditions, comparison, problems)
+            found += [_judge(study, hypothesis, name, comparison, caution) for name in outcomes]
+    return found
 
 
 def _judge(
-    study: Study, hypothesis: Hypothesis, outcome: str, comparison: Comparison, problems: int
+    study: Study, hypothesis: Hypothesis, outcome: str, comparison: Comparison, caution: str
 ) -> HypothesisPower:
     effect, effect_text = _effect(study, hypothesis, outcome)
     alpha, alpha_text = _alpha(study, hypothesis)
@@ -84,10 +86,7 @@ def _judge(
         needed = smallest_n(lambda replicates: power_at(effect, alpha, replicates))
         reason = _too_small(comparison.groups) if power is None else ""
         side = f", {comparison.side}" if comparison.side else ""
-        assumption = (
-            f"{_difference(comparison, effect_text)}; {alpha_text}{side}; "
-            f"{_caution(study, comparison, problems)}."
-        )
+        assumption = f"{_difference(comparison, effect_text)}; {alpha_text}{side}; {caution}."
     return HypothesisPower(
         hypothesis_id=hypothesis.hypothesis_id,
         outcome=outcome,
@@ -140,19 +139,48 @@ def _count_problems(study: Study, conditions: Sequence[Condition]) -> int:
     return len({name for each in admissible for name in problems_of(study, each) if name})
 
 
-def _caution(study: Study, comparison: Comparison, problems: int) -> str:
+def _caution(
+    study: Study, conditions: Sequence[Condition], comparison: Comparison, problems: int
+) -> str:
     """What it means for this plan that runs are taken as independent."""
     text = "runs are taken as independent given the level"
-    shared = (
-        *PROBLEM_FACTORS,
-        *(name for block in study.blocks for name in (block.name, f"block_{block.name}")),
-    )
-    if (study.blocks or problems > 1) and not set(shared) & set(comparison.variables):
-        text += ", which is cautious: comparisons within a block or a problem are sharper"
+    circumstances = [block.name for block in study.blocks if len(block.levels) > 1]
+    circumstances += ["problem_id"] if problems > 1 else []
+    asked = {*comparison.variables, *(name.removeprefix("block_") for name in comparison.variables)}
+    if circumstances and comparison.power_at and not asked & {*circumstances, *PROBLEM_FACTORS}:
+        apart = [c for c in circumstances if not _meet_alike(study, conditions, comparison, c)]
+        if apart:
+            one, other = " × ".join(comparison.variables), " and ".join(apart)
+            text += f"; but {one} and {other} don't meet evenly: a difference may be due to {other}"
+        else:
+            text += ", which is cautious: comparisons within a block or a problem are sharper"
     if 0 < problems < FEW_PROBLEMS:
         which = "the one problem" if problems == 1 else f"the {problems} problems"
         text += f"; replicates speak for {which} of the plan, not for others"
     return text
+
+
+def _meet_alike(
+    study: Study, conditions: Sequence[Condition], comparison: Comparison, circumstance: str
+) -> bool:
+    """Whether each group has the same share of its runs under each level of a circumstance."""
+    names = (*comparison.variables, circumstance)
+    cells = count_cells(study, conditions, [Variable(study, name) for name in names])
+    shares: dict[Cell, dict[str, int]] = {}
+    for (*group, level), runs in cells.items():
+        shares.setdefault(tuple(group), {})[level] = runs
+    # The levels of a contrast are groups by their names; others count where it asks for none.
+    named = [share for group, share in shares.items() if group[0] in comparison.groups]
+    compared = named or list(shares.values())
+    first = compared[0] if compared else {}
+    return all(
+        share.keys() == first.keys()
+        and all(
+            share[level] * sum(first.values()) == first[level] * sum(share.values())
+            for level in first
+        )
+        for share in compared
+    )
 
 
 def _too_small(groups: Mapping[str, int]) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.errors import Mistake
-from fairtrial.model.claims import blank
-from fairtrial.model.record import Record
+from fairtrial.model.record import Record, blank
 
 
 @dataclass(frozen=True, slots=True)

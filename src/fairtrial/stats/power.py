@@ -85,9 +85,9 @@ def equivalence_power(
 def anova_power(d: float, sizes: Sequence[int], *, alpha: float = 0.05) -> float | None:
     """The power of a one-way analysis of variance when the outermost means are `d` apart.
 
-    The other means lie half-way between, which is the spread that is hardest to find; with equal
-    groups Cohen's f is then d·sqrt(1/2k) (Cohen 1988, ch. 8, pattern 1). With unequal groups the
-    two smallest hold the outermost means.
+    The other means lie half-way between. With equal groups no spread is harder to find, and Cohen's
+    f is d·sqrt(1/2k) (Cohen 1988, ch. 8, pattern 1). With unequal groups the two smallest hold the
+    outermost means.
     """
     _check(d, alpha)
     if _too_few(sizes):

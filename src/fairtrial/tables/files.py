@@ -1,6 +1,7 @@
 """Writing tables: CSV, JSON and JSON Lines, complete or not at all.
 
 A file appears under its name only when all of it is on disk, so a reader never sees half a table.
+Study files are written the same way (`replacing`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -78,28 +80,29 @@ def cell(value: Any) -> Any:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes the place of `path` when the block ends well, and else is gone."""
+    """A text file that takes the place of `path` when the block ends well, and else is gone.
+
+    A link stays a link, a file keeps its mode, and what is no file (/dev/null, a pipe) is written
+    to as it is.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name[:20]}.{secrets.token_hex(8)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise StudyError(Mistake((), f"{path} can't be written: {error.strerror}")) from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        if path.exists() and not path.is_file():
+            with path.open("w", encoding="utf-8", newline="") as file:
+                yield file
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("x", encoding="utf-8", newline="") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
     except OSError as error:
-        raise StudyError(Mistake((), f"{path} can't be written: {error.strerror}")) from error
+        message = f"can't be written: {error.strerror or error}"
+        raise StudyError(message, source=str(path)) from error
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             temporary.unlink()
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

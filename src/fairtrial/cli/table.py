@@ -1,0 +1,119 @@
+"""Tables on a terminal: whole lines always; what doesn't fit is cut short or left out, and said."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from fairtrial.cli.output import count, print_wrapped, style
+from fairtrial.tables.files import cell
+
+LONGEST_CELL = 40
+SHORT_CELL = 24
+"""Cells become as short as this to keep the key column, and then still shorter without it."""
+SHORTEST_CELL = 12
+GAP = "  "
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    total: int,
+    has_key: bool = False,
+    has_remark: bool = False,
+) -> None:
+    """The first of `total` rows, in as much room as there is; elsewhere cells of some length.
+
+    A terminal that is too narrow gets shorter cells, then no key column (the first, if `has_key`),
+    then fewer columns, though always the last if `has_remark`. What is left out is said at the end.
+    """
+    texts = [[_text(value) for value in row] for row in rows]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    shown, longest = _fit([list(columns), *texts], width, has_key, has_remark)
+    widths = [
+        max(_width(_cut(row[column], longest)) for row in [columns, *texts]) for column in shown
+    ]
+    header, *lines = (
+        GAP.join(
+            _pad(_cut(row[column], longest), room)
+            for column, room in zip(shown, widths, strict=True)
+        ).rstrip()
+        for row in [columns, *texts]
+    )
+    click.echo(style(header, bold=True))
+    click.echo(_rule() * (sum(widths) + len(GAP) * (len(widths) - 1)))
+    for line in lines:
+        click.echo(line)
+    _print_left_out([name for i, name in enumerate(columns) if i not in shown], total - len(texts))
+
+
+def _fit(
+    rows: Sequence[Sequence[str]], width: int | None, has_key: bool, has_remark: bool
+) -> tuple[list[int], int]:
+    """Which columns to show, and how long their cells may be."""
+    everything = list(range(len(rows[0])))
+    sizes = [max(_width(row[column]) for row in rows) for column in everything]
+
+    def fits(columns: Sequence[int], longest: int) -> bool:
+        room = sum(min(sizes[column], longest) for column in columns)
+        return width is None or room + len(GAP) * (len(columns) - 1) <= width
+
+    for longest in range(LONGEST_CELL, SHORT_CELL - 1, -1):
+        if fits(everything, longest):
+            return everything, longest
+    shown = everything[1:] if has_key else everything
+    for longest in range(LONGEST_CELL, SHORTEST_CELL - 1, -1):
+        if fits(shown, longest):
+            return shown, longest
+    while len(shown) > 1 + has_remark and not fits(shown, longest):
+        del shown[-2 if has_remark else -1]
+    return shown, longest
+
+
+def _print_left_out(columns: Sequence[str], rows: int) -> None:
+    more = [f"{rows:,} more"] if rows else []
+    if columns:
+        names = ", ".join(columns[:3]) + (", ..." if len(columns) > 3 else "")
+        more.append(f"{count(len(columns), 'column')} that there is no room for ({names})")
+    if more:
+        print_wrapped(f"... and {', and '.join(more)}; --out FILE writes them all", "", "    ")
+
+
+def _text(value: Any) -> str:
+    """A value as people read it, on one line; long fractions to six digits."""
+    if isinstance(value, float) and len(repr(value)) > 8:
+        return f"{value:.6g}"
+    return " ".join(str(cell(value)).split())
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len  # Chinese and Japanese characters are two columns wide
+
+    return cell_len(text)
+
+
+def _cut(text: str, longest: int) -> str:
+    """Short enough, with its last letters: names often differ only there."""
+    if _width(text) <= longest:
+        return text
+    end = text[-(longest // 4) :]
+    while _width(text) + _width(end) >= longest:
+        text = text[:-1]
+    return f"{text}…{end}"
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def _rule() -> str:
+    try:
+        "─…".encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return "-"
+    return "─"
