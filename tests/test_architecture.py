@@ -122,5 +122,12 @@ def test_every_room_is_in_a_layer_and_in_the_document():
         assert re.search(rf"`{room}[`/.]", document), f"ARCHITECTURE.md doesn't mention {room}"
 
 
+def test_the_layers_are_those_of_the_document():
+    document = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.*?) \|", document, re.MULTILINE)
+    told = {int(number): set(re.findall(r"`(\w+)`", rooms)) for number, rooms in rows}
+    assert [told[number] for number in sorted(told)] == LAYERS
+
+
 def test_protocols_stay_small_enough_to_read_at_a_glance():
     assert len((PACKAGE / "protocols.py").read_text("utf-8").splitlines()) < 150

@@ -5,15 +5,17 @@ import itertools
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from fairtrial import Study, build_design, load_study, plan_runs
+from fairtrial import Constraint, Factor, RunBudget, Study, build_design, load_study, plan_runs
 from fairtrial.cli import check, init
 from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import COMMANDS, main
+from fairtrial.cli.planned import Plan
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples/prompt-style.yaml"
@@ -407,3 +409,34 @@ def test_the_starter_study_shows_ties_constraints_and_hypotheses(run, tmp_path):
     assert study.factors[3].tied_to == "model"
     assert study.constraints
     assert study.hypotheses[0].minimum_effect_of_interest
+
+
+def test_runs_that_stay_are_counted_as_their_ids_would_tell():
+    def plan(**change):
+        fields = {
+            "factors": (Factor("x", levels=(1, 2, 3)), Factor("agent", levels=("a", "b"))),
+            "constraints": (Constraint("c", "", expression="x != 3"),),
+            "problem_ids": ("p", "q"),
+            "run_budget": RunBudget(replicates=3),
+        }
+        return Plan(Study("s", "t", **{**fields, **change}))
+
+    def ids(plan):
+        return {run.run_id for run in plan_runs(plan.study, plan.conditions)}
+
+    plans = [
+        plan(),
+        plan(run_budget=RunBudget(replicates=2)),
+        plan(problem_ids=("q", "r")),
+        plan(constraints=()),
+        plan(factors=(Factor("x", levels=(2, 1)), Factor("agent", levels=("b", "c")))),
+        plan(factors=(Factor("x", levels=(1, 2)),), agent_specs=("a",)),
+        plan(condition_runner="m:f"),
+        Plan(replace(plan().study, study_id="other")),
+    ]
+    for new, old in itertools.product(plans, repeat=2):
+        assert new.changes_from(old)["runs"] == {
+            "kept": len(ids(new) & ids(old)),
+            "new": len(ids(new) - ids(old)),
+            "dropped": len(ids(old) - ids(new)),
+        }

@@ -355,3 +355,12 @@ def test_a_matrix_from_a_spreadsheet_is_told_what_separates_columns(run, write, 
     write(f"\ufeffx{mark}y\n1{mark}1\n", "m.csv")
     _, _, err = run("check", path)
     assert f"separate the columns by commas, not by {called}" in err
+
+
+def test_a_constraints_whole_id_is_in_the_remark(run, write):
+    rules = [
+        {"constraint_id": "v2:big: no", "description": "a: b", "expression": "model != 'tiny'"},
+        {"constraint_id": "rule", "expression": "model != 'tiny'"},
+    ]
+    _, out, _ = run("plan", write({**PROMPTS, "constraints": rules}))
+    assert "never runs: v2:big: no, rule" in out

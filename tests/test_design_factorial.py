@@ -393,3 +393,12 @@ def test_conditions_without_a_study_are_ordered_by_the_seed_that_is_given() -> N
         c.factor_assignments["x"] for c in materialize_conditions(factors, counterbalance=True)
     ]
     assert spread == [0, 2, 4, 6, 8, 7, 5, 3, 1]
+
+
+def test_thousands_of_conditional_factors_are_no_more_than_a_long_list():
+    first = Factor("f0", levels=(0, 1))
+    others = [
+        Factor(f"f{index}", levels=(1,), default=0, when="f0 == 1") for index in range(1, 1_500)
+    ]
+    study = Study("s", "t", factors=(first, *others))
+    assert [set(c.factor_assignments.values()) for c in build_design(study)] == [{0}, {1}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -422,3 +423,29 @@ def test_a_path_among_the_options_works_as_in_older_files(tmp_path: Path) -> Non
     write(tmp_path, "dose,mode\n1,fast\n")
     spec = DesignSpec(kind="custom_matrix", matrix_path="m.csv", options={"matrix_path": "m.csv"})
     assert len(build_design(make_study(tmp_path, design_spec=spec))) == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 5_000 + ".csv", "nul\0.csv", "folder.csv", "pipe.csv"])
+def test_a_name_that_is_no_file_is_refused_and_not_suggested(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(StudyError, match="there is no file") as caught:
+        build_design(make_study(tmp_path, name))
+    assert caught.value.mistakes[0].hint == ""
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ('"\\ud800"', "half of a surrogate pair"),
+        ("[" * 900 + "]" * 900, "nested too deep"),
+        ("9" * 5_000, "this is not JSON"),
+        ("1e999", "not a finite number"),
+    ],
+)
+def test_a_json_cell_that_could_not_be_written_down_is_refused(
+    tmp_path: Path, cell: str, says: str
+) -> None:
+    write(tmp_path, f'[{{"x": {cell}}}]', "m.json")
+    study = make_study(tmp_path, "m.json", factors=(Factor("x", default="d"),))
+    assert any(says in message for message in messages(study))

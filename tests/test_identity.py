@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial import SeedPolicy, StudyError, canonical_json
+from fairtrial import Factor, Level, SeedPolicy, StudyError, canonical_json
 from fairtrial.model.identity import condition_id, hash_id, run_id, run_id_maker, seed_maker
 
 scalars = (
@@ -108,3 +108,20 @@ def test_seeds_are_the_hash_of_the_policy_and_the_run(base, offset, study, cond,
     assert policy.derive_seed(study, cond, replicate, salt) == expected
     fields = {"base_seed": base, "strategy": "condition_replicate", "per_run_offset": offset}
     assert seed_maker(fields, study, cond, salt)(replicate) == expected
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [10**5_000, {"a": [-(10**5_000)]}, nested(5_000)], ids=["long", "inside", "deep"]
+)
+def test_what_python_itself_gives_up_on_is_refused_like_any_other_value(value):
+    with pytest.raises(StudyError):
+        canonical_json(value)
+    with pytest.raises(StudyError):
+        Factor("x", levels=(Level("l", value),))

@@ -351,3 +351,9 @@ def test_a_run_that_we_broke_is_told_from_one_that_failed():
         "skipped",
         "broken",
     }
+
+
+def test_max_conditions_may_be_raised_to_what_a_machine_can_hold():
+    assert DesignSpec(max_conditions=10_000_000).max_conditions == 10_000_000
+    with pytest.raises(StudyError, match="must be 10,000,000 or less"):
+        DesignSpec(max_conditions=10_000_001)

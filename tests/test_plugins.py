@@ -116,6 +116,15 @@ def test_a_design_that_gives_a_row_twice_without_numbering_it_is_refused(install
     assert str(caught.value).count('{"x":1,"y":"a"}') == 2
 
 
+def test_replicates_that_a_design_would_ignore_are_refused(install):
+    install("ladder_replicates", LADDER, ladder="Ladder")
+    with pytest.raises(StudyError, match=r"use run_budget\.replicates"):
+        build_design(study(kind="ladder", replicates=2))
+    settled = LADDER.replace("facts=", "settled=True, facts=")
+    install("ladder_settled", settled, steps="Ladder")
+    assert len(build_design(study(kind="steps", replicates=2))) == 2  # as it likes
+
+
 def test_listing_the_names_imports_no_plug_in():
     code = (
         "import sys; from fairtrial import plugins; plugins.names('designs'); "

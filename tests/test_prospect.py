@@ -468,3 +468,11 @@ def test_groups_hold_all_runs_of_the_plan():
     (found,) = hypothesis_power(study, conditions)
     assert sum(found.groups.values()) == count_runs(study, conditions)
     assert hypothesis_power(replace(study, hypotheses=()), conditions) == []
+
+
+@pytest.mark.parametrize(("effect", "sd", "power"), [(1e300, 1e-300, 1), (1e-300, 1e300, 0.05)])
+def test_an_effect_beyond_all_numbers_still_has_a_power(effect, sd, power):
+    claim = _claim("model", effect=effect, dependent_vars=("score",))
+    found = _power(claim, outcomes=(OutcomeSpec("score", sd=sd),))
+    assert found.power == pytest.approx(power)
+    assert json.dumps(found.to_dict(), allow_nan=False)

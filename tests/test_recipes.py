@@ -12,13 +12,13 @@ import pytest
 
 from fairtrial import recipes
 from fairtrial.design.build import build_design
-from fairtrial.design.schedule import AGENT_FACTORS, PROBLEM_FACTORS, plan_runs
+from fairtrial.design.schedule import plan_runs
 from fairtrial.errors import StudyError
 from fairtrial.model.claims import AnalysisPlan, Hypothesis, OutcomeSpec
 from fairtrial.model.factors import Block, Constraint, DesignKind, Factor, Level
 from fairtrial.model.study import RunBudget, SeedPolicy, Study
 from fairtrial.recipes import ComparisonStudyConfig, RecipeStudyConfig
-from fairtrial.recipes.comparison import BINDS_AGENT, BINDS_PROBLEM, make_axis
+from fairtrial.recipes.comparison import make_axis
 from fairtrial.validation import validate_study
 
 COMPARISONS = ("univariate_comparison", "bivariate_comparison", "strategy_comparison")
@@ -355,11 +355,6 @@ def test_a_factor_that_names_agents_or_problems_takes_the_place_of_the_list() ->
     crossed = make("univariate_comparison", secondary_factor=factor("problem", "p", "q"))
     assert crossed.problem_ids == ()
     assert crossed.agent_specs == ("baseline-agent",)
-
-
-def test_recipes_and_planning_agree_on_which_factors_name_agents_and_problems() -> None:
-    assert frozenset(AGENT_FACTORS) == BINDS_AGENT
-    assert frozenset(PROBLEM_FACTORS) == BINDS_PROBLEM
 
 
 def test_a_config_is_checked_when_it_is_made_and_takes_lists() -> None:

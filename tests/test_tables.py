@@ -152,3 +152,23 @@ def test_long_names_leave_room_for_the_temporary_one(tmp_path):
     path = tmp_path / f"{'表' * 83}.csv"
     write_table(path, ["a"], ROWS)
     assert path.is_file()
+
+
+NASTY = ["\r", "a\rb", "\r\n", "\n", '"', ",", "=1+1", " x ", "\u2028", "\x00", "é", "", "'"]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_whatever_a_name_or_a_value_holds_csv_reads_back(tmp_path, text):
+    path = tmp_path / "t.csv"
+    write_table(path, ["a", f"name{text}"], [{"a": text, f"name{text}": 1}, {"a": 2}])
+    with path.open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [["a", f"name{text}"], [text, "1"], ["2", ""]]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.json", "t.jsonl"])
+def test_half_a_character_is_refused_and_the_old_file_stays(tmp_path, name):
+    (tmp_path / name).write_text("old")
+    with pytest.raises(StudyError, match="half of a surrogate pair"):
+        write_table(tmp_path / name, ["a"], [{"a": "\ud800"}])
+    assert (tmp_path / name).read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == [name]

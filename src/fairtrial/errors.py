@@ -61,7 +61,7 @@ def _shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def _on_one_line(text: str, longest: int) -> str:
+def on_one_line(text: str, longest: int) -> str:
     """What a terminal can be given: short enough, control characters as their codes."""
     text = _shorten(text, longest)
     if text.isprintable():
@@ -89,10 +89,10 @@ class Mistake:
         return replace(self, path=prefix + self.path)
 
     def __str__(self) -> str:
-        place = _on_one_line(spell_path(self.path), LONGEST_PLACE)
-        message = _on_one_line(self.message, LONGEST_MESSAGE)
+        place = on_one_line(spell_path(self.path), LONGEST_PLACE)
+        message = on_one_line(self.message, LONGEST_MESSAGE)
         text = f"{place}: {message}" if place else message
-        return f"{text}; {_on_one_line(self.hint, LONGEST_MESSAGE)}" if self.hint else text
+        return f"{text}; {on_one_line(self.hint, LONGEST_MESSAGE)}" if self.hint else text
 
 
 class FairtrialError(Exception):

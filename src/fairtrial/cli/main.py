@@ -26,6 +26,10 @@ COMMANDS = {
 }
 
 
+MOST_MISTAKES = 100
+"""How many are printed; `--json` prints them all."""
+
+
 class ReaderGoneError(Exception):
     """The reader (head, less) has left: nothing is wrong, and there is nobody to tell."""
 
@@ -76,9 +80,20 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; every way it can end becomes a message and an exit code here."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _prepare_output()
+    try:
+        code = _run(given)
+    except OSError:
+        code = 2  # not even the report could be written
+    sys.exit(code)
+
+
+def _prepare_output() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever called
+            setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for what a terminal can't show
-    sys.exit(_run(given))
 
 
 def _run(arguments: list[str]) -> int:
@@ -114,11 +129,13 @@ def _run(arguments: list[str]) -> int:
         click.echo(f"error: the output can't be written: {error.strerror}", err=True)
         return 2
     except MemoryError:
-        _report(StudyError("this takes more memory than there is; ask for fewer rows"), as_json)
-        return 2
+        pass  # what filled it goes with the exception, and then there is room for a report
     except Exception:
         return _confess()
-    return result if isinstance(result, int) else 0
+    else:
+        return result if isinstance(result, int) else 0
+    _report(StudyError("this takes more memory than there is; ask for fewer rows"), as_json)
+    return 2
 
 
 def _drop_output() -> None:
@@ -145,10 +162,11 @@ def _report(error: FairtrialError, as_json: bool) -> None:
         return
     from fairtrial.cli.output import style
 
-    for line in str(error).splitlines():
+    for line in str(error).splitlines()[:MOST_MISTAKES]:
         click.echo(f"{style('error', fg='red', bold=True)}: {line}", err=True)
     if len(mistakes) > 1:
-        click.echo(f"{len(mistakes)} mistakes", err=True)
+        shown = f"; the first {MOST_MISTAKES} are shown" if len(mistakes) > MOST_MISTAKES else ""
+        click.echo(f"{len(mistakes):,} mistakes{shown}", err=True)
 
 
 def _print_json_error(message: str, mistakes: list[dict[str, object]]) -> None:

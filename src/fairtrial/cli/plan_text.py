@@ -11,15 +11,18 @@ from fairtrial.cli.output import count, print_facts, print_wrapped, style
 from fairtrial.cli.planned import Plan
 from fairtrial.cli.table import print_table
 from fairtrial.design.balance import BalanceReport, DesignBalance, balance_report
+from fairtrial.design.constraints import message_of
 from fairtrial.design.schedule import agents_of, problems_of, replicates_of
+from fairtrial.errors import on_one_line
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Factor
 from fairtrial.model.identity import canonical_json
 from fairtrial.prospect import HypothesisPower, hypothesis_power
+from fairtrial.stats.power import TARGET_POWER
 
 SHOWN_CONDITIONS = 16
 MOST_LOSSES = 5
-ENOUGH_POWER = 0.8
+LONGEST_TITLE = 500
 WEAK_ASSOCIATION = 0.1
 """Associations of two factors below this are not worth a line."""
 INDENT = " " * 9
@@ -28,7 +31,8 @@ INDENT = " " * 9
 def print_plan(plan: Plan) -> None:
     """All of it, for a person who may be no statistician."""
     study = plan.study
-    click.echo(style(f"{study.study_id}: {study.title}", bold=True))
+    title = on_one_line(f"{study.study_id}: {study.title}", LONGEST_TITLE)
+    click.echo(style(title, bold=True))
     excluded = len(plan.conditions) - len(plan.admissible)
     left_out = f", {excluded:,} of them excluded by constraints" if excluded else ""
     made = f"{study.design_spec.kind}: {count(len(plan.conditions), 'condition')}{left_out}"
@@ -73,6 +77,7 @@ def _print_conditions(plan: Plan) -> None:
     blocks = [block.name for block in plan.study.blocks]
     shown = plan.conditions[:SHOWN_CONDITIONS]
     remarks = any(condition.constraint_messages for condition in shown)
+    rules = {message_of(rule): rule.constraint_id for rule in plan.study.constraints}
     print_table(
         [
             "condition",
@@ -85,7 +90,7 @@ def _print_conditions(plan: Plan) -> None:
                 condition.condition_id,
                 *(condition.block_assignments.get(name) for name in blocks),
                 *(_level(condition.factor_assignments.get(name), names) for name, names in factors),
-                *([_remark(condition)] if remarks else []),
+                *([_remark(condition, rules)] if remarks else []),
             ]
             for condition in shown
         ),
@@ -104,12 +109,11 @@ def _level(value: Any, names: Mapping[str, str]) -> Any:
     return names.get(canonical_json(value), value)
 
 
-def _remark(condition: Condition) -> str:
+def _remark(condition: Condition, rules: Mapping[str, str]) -> str:
     if not condition.constraint_messages:
         return ""
     verb = "warning" if condition.admissible else "never runs"
-    names = [message.partition(":")[0] for message in condition.constraint_messages]
-    return f"{verb}: {', '.join(names)}"
+    return f"{verb}: {', '.join(rules[message] for message in condition.constraint_messages)}"
 
 
 def balance_lines(report: BalanceReport, tied: Mapping[str, str] | None = None) -> list[str]:
@@ -171,7 +175,7 @@ def _print_power(power: HypothesisPower, replicates: int) -> None:
     print_wrapped(f"{head}: {power.power:.2f} by {power.test}", "", INDENT)
     print_wrapped(_in_plain_words(power), INDENT)
     print_wrapped(f"runs: {groups}", INDENT)
-    if power.power < ENOUGH_POWER:
+    if power.power < TARGET_POWER:
         _print_needed(power, replicates)
     print_wrapped(power.assumption, INDENT)
 
@@ -184,7 +188,7 @@ def _in_plain_words(power: HypothesisPower) -> str:
 
 def _print_needed(power: HypothesisPower, replicates: int) -> None:
     if power.needed_replicates is not None:
-        needed = f"a power of {ENOUGH_POWER} needs {power.needed_replicates:,} replicates"
+        needed = f"a power of {TARGET_POWER} needs {power.needed_replicates:,} replicates"
         print_wrapped(f"{needed} (the plan has {replicates:,})", INDENT)
 
 

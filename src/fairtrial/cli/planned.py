@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from fairtrial.design.build import conditions_of, design_table
-from fairtrial.design.schedule import count_runs, plan_runs, refuse_collisions
+from fairtrial.design.schedule import (
+    agents_of,
+    count_runs,
+    problems_of,
+    refuse_collisions,
+    replicates_of,
+)
 from fairtrial.model.conditions import Condition
 from fairtrial.model.study import Study
 
@@ -26,16 +32,32 @@ class Plan:
     def condition_ids(self) -> set[str]:
         return {condition.condition_id for condition in self.conditions}
 
-    def run_ids(self) -> set[str]:
-        return {run.run_id for run in plan_runs(self.study, self.conditions)}
-
     def changes_from(self, old: Plan) -> dict[str, dict[str, int]]:
         """How many conditions and runs of `old` stay, go, and are added."""
-        pairs = {
-            "conditions": (self.condition_ids(), old.condition_ids()),
-            "runs": (self.run_ids(), old.run_ids()),
+        counts = {
+            "conditions": (
+                len(self.condition_ids() & old.condition_ids()),
+                len(self.conditions),
+                len(old.conditions),
+            ),
+            "runs": (self._shared_runs(old), self.runs, old.runs),
         }
         return {
-            what: {"kept": len(now & then), "new": len(now - then), "dropped": len(then - now)}
-            for what, (now, then) in pairs.items()
+            what: {"kept": kept, "new": now - kept, "dropped": then - kept}
+            for what, (kept, now, then) in counts.items()
         }
+
+    def _shared_runs(self, old: Plan) -> int:
+        """How many runs are in both, by what ids are made of: there may be millions."""
+        if self.study.study_id != old.study.study_id:
+            return 0
+        replicates = min(replicates_of(self.study), replicates_of(old.study))
+        theirs = {condition.condition_id: condition for condition in old.admissible}
+        shared = 0
+        for condition in self.admissible:
+            other = theirs.get(condition.condition_id)
+            if other is not None:
+                agents = {*agents_of(self.study, condition)} & {*agents_of(old.study, other)}
+                problems = {*problems_of(self.study, condition)} & {*problems_of(old.study, other)}
+                shared += len(agents) * len(problems) * replicates
+        return shared

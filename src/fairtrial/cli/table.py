@@ -10,9 +10,12 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import count, print_wrapped, style
+from fairtrial.errors import on_one_line
 from fairtrial.tables.files import cell
 
 LONGEST_CELL = 40
+LONGEST_TEXT = 200
+"""Of a longer text nothing beyond this is looked at."""
 SHORT_CELL = 24
 """Cells become as short as this to keep the key column, and then still shorter without it."""
 SHORTEST_CELL = 12
@@ -32,6 +35,7 @@ def print_table(
     A terminal that is too narrow gets shorter cells, then no key column (the first, if `has_key`),
     then fewer columns, though always the last if `has_remark`. What is left out is said at the end.
     """
+    columns = [_text(name) for name in columns]
     texts = [[_text(value) for value in row] for row in rows]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     shown, longest = _fit([list(columns), *texts], width, has_key, has_remark)
@@ -88,7 +92,7 @@ def _text(value: Any) -> str:
     """A value as people read it, on one line; long fractions to six digits."""
     if isinstance(value, float) and len(repr(value)) > 8:
         return f"{value:.6g}"
-    return " ".join(str(cell(value)).split())
+    return on_one_line(" ".join(str(cell(value))[:LONGEST_TEXT].split()), LONGEST_TEXT)
 
 
 def _width(text: str) -> int:

@@ -48,7 +48,7 @@ class Column:
             [float(value) for value in values] if all(is_number(value) for value in values) else []
         )
         """The values, where all of them are numbers."""
-        self.labels = label(
+        self.labels = _label(
             known, {codes[_key(at)]: n for at, n in zip(levels, names, strict=False)}
         )
         """What people call the levels, by code."""
@@ -165,3 +165,10 @@ def label(values: Sequence[Any]) -> list[str]:
         text if text.strip() and times[text] == 1 else canonical_json(value)
         for text, value in zip(texts, values, strict=True)
     ]
+
+
+def _label(values: Sequence[Any], names: Mapping[int, str]) -> list[str]:
+    """Each value by its name, or else by its label."""
+    labels = label(values)
+    named = [names.get(code, text) for code, text in enumerate(labels)]
+    return named if len(set(named)) == len(named) else labels

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.design.association import CONFOUNDED, Column, associate, read_columns
+from fairtrial.design.constraints import message_of
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import ConstraintSeverity
 from fairtrial.model.record import dump
@@ -214,7 +215,7 @@ class _Exclusions:
 
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
         errors = {
-            f"{constraint.constraint_id}: {constraint.description}": constraint.constraint_id
+            message_of(constraint): constraint.constraint_id
             for constraint in study.constraints
             if constraint.severity is ConstraintSeverity.ERROR
         }

@@ -180,7 +180,7 @@ def _balance(groups: Sequence[SubjectGroup], cycles: int, unit: str) -> Mapping[
             used[(group.first_sequence + cycle) % group.square.count] += 1
     counts = {admissible: Williams(len(admissible)).count for admissible in uses if admissible}
     balanced = all(
-        len({uses[admissible][number] for number in range(count)}) == 1
+        len(set(map(uses[admissible].__getitem__, range(count)))) == 1
         for admissible, count in counts.items()
     )
     facts: dict[str, Any] = {

@@ -13,7 +13,7 @@ from fairtrial.design.dependence import dependence_mistakes
 from fairtrial.design.table import interleave
 from fairtrial.errors import Mistake, PluginError, StudyError, spell_count
 from fairtrial.model.conditions import Condition, DesignRow, DesignTable
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
 from fairtrial.model.identity import canonical_json, condition_id_of, fingerprint
 from fairtrial.model.record import build
 from fairtrial.model.study import SeedPolicy, Study
@@ -114,11 +114,19 @@ def design_table(study: Study) -> DesignTable:
 
 def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
     """The rows of a table as conditions: judged, with ids, in their final order."""
+    spec = study.design_spec
+    if spec.replicates > 1 and not table.settled and not isinstance(spec.kind, DesignKind):
+        raise StudyError(
+            Mistake(
+                ("design_spec", "replicates"),
+                f"{spec.kind} does not repeat its rows",
+                "use run_budget.replicates",
+            )
+        )
     judge = Judge(study.constraints, study.folder)
     marks = _marks(study.factors)
     conditions = [_condition(row, judge, marks) for row in table.rows]
     _refuse_twins(conditions)
-    spec = study.design_spec
     if table.settled:
         return conditions
     if spec.counterbalance:

@@ -227,6 +227,11 @@ def _syntax(text: str, error: SyntaxError) -> str:
     return f"{error.msg}{at}"
 
 
+def message_of(constraint: Constraint) -> str:
+    """What a condition that breaks a constraint says of it."""
+    return f"{constraint.constraint_id}: {constraint.description}"
+
+
 class Judge:
     """Applies a study's constraints to one assignment after the other."""
 
@@ -254,7 +259,7 @@ class Judge:
                 raise _at(index, constraint, error) from None
             if kept:
                 continue
-            messages.append(f"{constraint.constraint_id}: {constraint.description}")
+            messages.append(message_of(constraint))
             if constraint.severity is ConstraintSeverity.ERROR:
                 admissible = False
         return admissible, tuple(messages)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fairtrial import plugins
+from fairtrial.design.association import label
 from fairtrial.design.balance import DesignBalance, design_balance, design_balance_report
 from fairtrial.design.build import design_table, make_design
 from fairtrial.design.schedule import REPLICATED_BY_RUNS
 from fairtrial.design.table import Assignment, add_center_points, is_number, shuffle_rows
-from fairtrial.errors import Mistake, Path, PluginError, StudyError, did_you_mean
+from fairtrial.errors import Mistake, Path, PluginError, StudyError, did_you_mean, spell_count
 from fairtrial.model.conditions import DesignTable
-from fairtrial.model.factors import Block, DesignKind, DesignSpec, Factor, Level, scalar_text
+from fairtrial.model.factors import Block, DesignKind, DesignSpec, Factor, Level
 from fairtrial.model.fields import field_types
-from fairtrial.model.identity import canonical_json, plain, same_text
+from fairtrial.model.identity import plain, same_text
 from fairtrial.model.record import describe
 from fairtrial.model.study import SeedPolicy, Study
 
@@ -198,7 +198,8 @@ def _rows(study: Study, table: DesignTable) -> list[Assignment]:
         raise StudyError(
             Mistake(
                 ("replicates",),
-                f"the table has {count:,} rows, more than max_conditions ({spec.max_conditions:,})",
+                f"the table has {spell_count(count)} rows, "
+                f"more than max_conditions ({spec.max_conditions:,})",
                 "repeat it less often, or raise max_conditions",
             )
         )

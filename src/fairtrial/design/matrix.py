@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,11 +80,13 @@ def _find(study: Study) -> Path:
     if Path(given).suffix.lower() not in (".csv", ".json"):
         raise StudyError(Mistake(HERE, f"'{given}' is neither a .csv nor a .json file"))
     folders = [Path() if study.folder is None else study.folder, Path()]
-    for folder in folders:
-        if (folder / given).is_file():
-            return folder / given
-    near = (folders[0] / given).parent
-    files = sorted(p.name for p in near.glob("*") if p.suffix.lower() in (".csv", ".json"))
+    files: list[str] = []
+    with contextlib.suppress(OSError, ValueError):  # what can't be a file's name
+        for folder in folders:
+            if (folder / given).is_file():
+                return folder / given
+        near = [path for path in (folders[0] / given).parent.glob("*") if path.is_file()]
+        files = sorted(path.name for path in near if path.suffix.lower() in (".csv", ".json"))
     places = "the working directory"
     if study.folder is not None:
         places = f"{study.folder} or in {places}"
@@ -148,13 +152,17 @@ def _read_json(text: str, limit: int, mistakes: list[str]) -> Sheet:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated = {name for name in names if names.count(name) > 1}
-            mistakes.extend(f"the key '{name}' stands twice in a row" for name in sorted(repeated))
+            times = Counter(name for name, _ in pairs)
+            repeated = sorted(name for name, count in times.items() if count > 1)
+            mistakes.extend(f"the key '{name}' stands twice in a row" for name in repeated)
         return found
 
     try:
         payload = json.loads(text, object_pairs_hook=unique)
+        json.dumps(payload, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        mistakes.append("a text holds half of a surrogate pair, which is no character")
+        payload = []
     except (ValueError, RecursionError) as error:
         mistakes.append(f"this is not JSON: {error}")
         payload = []

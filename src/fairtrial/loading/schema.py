@@ -26,6 +26,7 @@ from fairtrial.model.claims import (
 )
 from fairtrial.model.factors import (
     DESIGN_ALIASES,
+    MOST_CONDITIONS,
     MOVED_OPTIONS,
     Block,
     Constraint,
@@ -70,7 +71,7 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "replicates": _FROM_ONE,
         "n_samples": _FROM_ONE,
         "center_points": _FROM_ZERO,
-        "max_conditions": _FROM_ONE,
+        "max_conditions": {**_FROM_ONE, "maximum": MOST_CONDITIONS},
     },
     Hypothesis: {
         "hypothesis_id": _NOT_BLANK,

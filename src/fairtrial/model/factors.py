@@ -56,6 +56,8 @@ DESIGN_ALIASES = {
     "bbd": DesignKind.BOX_BEHNKEN,
 }
 
+MOST_CONDITIONS = 10_000_000
+"""What `max_conditions` may be raised to: no machine holds many more."""
 MOVED_OPTIONS = ("n_samples", "matrix_path", "block_randomization_key", "center_points")
 """What older files keep among a design's options, and is a field of `DesignSpec` now."""
 
@@ -279,6 +281,8 @@ class DesignSpec(Record):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < least):
                 yield Mistake((name,), f"must be {least} or more, got {value}")
+        if self.max_conditions > MOST_CONDITIONS:
+            yield Mistake(("max_conditions",), f"must be {MOST_CONDITIONS:,} or less")
         for name in ("matrix_path", "block_randomization_key"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):

@@ -18,6 +18,7 @@ from typing import Any
 from fairtrial.errors import Mistake, Path, StudyError
 
 ID_DIGITS = 12
+TOO_DEEP = "lists and mappings are nested too deep"
 SEED_MODULUS = 2**31 - 1
 SAME_KEY = "two keys are the same once written as text"
 
@@ -78,7 +79,14 @@ def _plain_mapping(value: Mapping[Any, Any], path: Path) -> dict[str, Any]:
 
 def canonical_json(value: Any) -> str:
     """The one text that a value is hashed as."""
-    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+    try:
+        return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+    except StudyError:
+        raise
+    except ValueError:
+        raise StudyError("a number has too many digits to be written down") from None
+    except RecursionError:
+        raise StudyError(TOO_DEEP) from None
 
 
 def hash_id(prefix: str, payload: Any) -> str:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from fairtrial.errors import Mistake, Path, StudyError, did_you_mean
 from fairtrial.model.fields import field_types, required_fields
-from fairtrial.model.identity import SAME_KEY, key_text, plain
+from fairtrial.model.identity import SAME_KEY, TOO_DEEP, key_text, plain
 
 T = TypeVar("T")
 
@@ -99,16 +99,7 @@ def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
     mistakes.extend(
         Mistake(path, f"'{key}' is missing") for key in required_fields(cls) if key not in data
     )
-    fields: dict[str, Any] = {}
-    sound: set[str] = set()
-    for key, hint in hints.items():
-        if key in data:
-            seen = len(mistakes)
-            value = convert(data[key], hint, (*path, key), mistakes)
-            if len(mistakes) == seen:
-                sound.add(key)
-            if key in sound or isinstance(value, (tuple, Record)):
-                fields[key] = value
+    fields, sound = _read_fields(hints, data, path, mistakes)
     if len(mistakes) == before:
         try:
             return cls(**fields)
@@ -121,6 +112,22 @@ def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
         further = (mistake for mistake in made._mistakes() if sound & set(mistake.path[:1]))
         mistakes.extend(mistake.under(path) for mistake in further)
     return made
+
+
+def _read_fields(
+    hints: Mapping[str, Any], data: Mapping[str, Any], path: Path, mistakes: list[Mistake]
+) -> tuple[dict[str, Any], set[str]]:
+    """The fields that could be read, and the names of those with nothing wrong in them."""
+    fields: dict[str, Any] = {}
+    sound: set[str] = set()
+    for key in (key for key in hints if key in data):
+        seen = len(mistakes)
+        value = convert(data[key], hints[key], (*path, key), mistakes)
+        if len(mistakes) == seen:
+            sound.add(key)
+        if key in sound or isinstance(value, (tuple, Record)):
+            fields[key] = value
+    return fields, sound
 
 
 def _provisional(cls: type[T], fields: Mapping[str, Any]) -> T:
@@ -178,7 +185,9 @@ def _convert_plain(value: Any, path: Path, mistakes: list[Mistake]) -> Any:
         return plain(value, path)
     except StudyError as error:
         mistakes.extend(error.mistakes)
-        return None
+    except RecursionError:
+        mistakes.append(Mistake(path, TOO_DEEP))
+    return None
 
 
 def _convert_union(value: Any, args: tuple[Any, ...], path: Path, mistakes: list[Mistake]) -> Any:

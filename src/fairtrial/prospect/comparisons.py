@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairtrial.design.groups import Cell, Variable, count_cells
 from fairtrial.design.schedule import replicates_of
 from fairtrial.errors import did_you_mean
 from fairtrial.model.claims import Contrast, Hypothesis, HypothesisDirection, HypothesisKind
 from fairtrial.model.conditions import Condition
 from fairtrial.model.study import Study
+from fairtrial.prospect.groups import Cell, Variable, count_cells
 from fairtrial.stats.power import (
     Test,
     anova_power,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.design.groups import Cell, Variable, count_cells
 from fairtrial.design.schedule import PROBLEM_FACTORS, problems_of, replicates_of
 from fairtrial.model.claims import Hypothesis
 from fairtrial.model.conditions import Condition
 from fairtrial.model.record import dump
 from fairtrial.model.study import Study
 from fairtrial.prospect.comparisons import EQUIVALENCE, Comparison, comparisons_of
+from fairtrial.prospect.groups import Cell, Variable, count_cells
 from fairtrial.stats.power import LEAST_RUNS, smallest_n
 
 ALPHA = 0.05
@@ -108,7 +109,8 @@ def _effect(study: Study, hypothesis: Hypothesis, outcome: str) -> tuple[float, 
     assert effect is not None
     for spec in study.outcomes:
         if spec.name == outcome and spec.sd is not None:
-            d = effect / spec.sd
+            # The quotient of two numbers may be none: 1e300 in units of 1e-300.
+            d = min(max(effect / spec.sd, sys.float_info.min), sys.float_info.max)
             return d, f"{effect:g} in {outcome} (d = {d:.3g}, as its sd is {spec.sd:g})"
     return effect, f"d = {effect:g} (standardised, as no sd is stated)"
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fairtrial.design.schedule import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.claims import Hypothesis, HypothesisKind
 from fairtrial.model.factors import DesignKind, DesignSpec, Factor, Level
@@ -19,9 +20,6 @@ from fairtrial.recipes.config import (
 )
 from fairtrial.recipes.recipe import PLAN, Recipe
 
-# Factors that say who runs, and on what; planning gives them precedence over the study's lists.
-BINDS_AGENT = frozenset({"agent_id", "agent", "agent_spec"})
-BINDS_PROBLEM = frozenset({"problem_id", "problem"})
 DESIGN = DesignSpec(kind=DesignKind.CONSTRAINED_FACTORIAL, randomize=True)
 
 
@@ -174,8 +172,8 @@ def _compare(
     filled = replace(
         config,
         factors=factors,
-        problem_ids=() if names & BINDS_PROBLEM else problem_ids,
-        agent_specs=() if names & BINDS_AGENT else agent_specs,
+        problem_ids=() if names & set(PROBLEM_FACTORS) else problem_ids,
+        agent_specs=() if names & set(AGENT_FACTORS) else agent_specs,
     )
     return recipe.study(filled)
 

@@ -29,7 +29,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
     written = 0
     with replacing(path) as file:
         if path.suffix == ".csv":
-            csv.writer(file, lineterminator="\n").writerow(columns)
+            _write_cells(file, columns)
         elif path.suffix == ".json":
             file.write("[")
         for row in rows:
@@ -44,13 +44,21 @@ def _write_row(
     file: TextIO, suffix: str, columns: Sequence[str], row: Mapping[str, Any], *, is_first: bool
 ) -> None:
     if suffix == ".csv":
-        csv.writer(file, lineterminator="\n").writerow([cell(row.get(name)) for name in columns])
+        _write_cells(file, [cell(row.get(name)) for name in columns])
         return
     text = json.dumps({name: row.get(name) for name in columns}, ensure_ascii=False)
     if suffix == ".jsonl":
         file.write(text + "\n")
     else:
         file.write(f"\n {text}" if is_first else f",\n {text}")
+
+
+def _write_cells(file: TextIO, cells: Sequence[Any]) -> None:
+    # Before 3.13 the writer leaves a lone \r without quotes, and readers take it for a line's end.
+    has_return = any(isinstance(text, str) and "\r" in text for text in cells)
+    plain = csv.writer(file, lineterminator="\n")
+    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    (quoted if has_return else plain).writerow(cells)
 
 
 def check_format(path: Path) -> None:
@@ -86,7 +94,7 @@ def replacing(path: Path) -> Iterator[TextIO]:
     to as it is.
     """
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:20]}.{secrets.token_hex(8)}.part")
+    temporary = target.parent / f".{target.name[:20]}.{secrets.token_hex(8)}.part"
     try:
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8", newline="") as file:
@@ -101,7 +109,13 @@ def replacing(path: Path) -> Iterator[TextIO]:
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)
     except OSError as error:
-        message = f"can't be written: {error.strerror or error}"
+        reason = error.strerror or str(error)
+        if isinstance(error, FileExistsError):
+            reason = f"'{error.filename}' is not a folder"
+        raise StudyError(f"can't be written: {reason}", source=str(path)) from error
+    except UnicodeEncodeError as error:
+        wrong = error.object[error.start : error.start + 1]
+        message = f"can't be written: {wrong!r} is half of a surrogate pair, which is no character"
         raise StudyError(message, source=str(path)) from error
     finally:
         with suppress(OSError):
