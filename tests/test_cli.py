@@ -280,6 +280,23 @@ def test_plan_says_what_a_change_of_the_study_keeps(run, write):
     assert "200 kept, 160 new, 0 dropped" in out
 
 
+def test_plan_says_when_no_run_can_stay_because_the_study_has_another_name(run, write):
+    old = write(GOOD, "old.yaml")
+    new = write(GOOD.replace("study_id: s", "study_id: z"), "new.yaml")
+    code, out, _ = run("plan", new, "--against", old)
+    assert code == 0
+    assert "2 kept, 0 new" in out
+    assert "'s' became 'z', so no run stays" in out
+
+
+def test_plan_says_which_agent_and_problem_stand_in_for_none(run, write):
+    _, out, _ = run("plan", write(GOOD))
+    assert "the study names none, so default-agent stands in" in out
+    assert "the study names none, so default-problem stands in" in out
+    _, out, _ = run("plan", EXAMPLE)
+    assert "stands in" not in out
+
+
 def test_doe_prints_or_writes_a_table(run, tmp_path):
     factors = '{"rate": [0.1, 0.9], "depth": [1, 5]}'
     code, out, _ = run("doe", "--kind", "lhs", "--factors", factors, "--n", 6)
@@ -362,6 +379,7 @@ def test_init_can_start_from_every_recipe(run):
     assert len(init.RECIPES) == 9
     for name in init.RECIPES:
         assert run("init", f"{name}.yaml", "--recipe", name)[0] == 0
+        assert "null" not in Path(f"{name}.yaml").read_text("utf-8")
         assert run("check", f"{name}.yaml")[0] == 0
 
 

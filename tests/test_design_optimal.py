@@ -467,3 +467,13 @@ def test_options_are_checked() -> None:
 
 def test_every_option_is_documented() -> None:
     assert field_docs(DOptimal).keys() == field_types(DOptimal).keys()
+
+
+def test_a_search_of_very_many_rows_is_refused_though_there_are_few_combinations() -> None:
+    (mistake,) = mistakes(optimal(two_level(2), 100_000))
+    assert mistake.startswith("design_spec.options.restarts: rows x restarts is 2,000,000")
+
+
+def test_more_combinations_than_can_be_written_down_are_refused_all_the_same() -> None:
+    (mistake,) = mistakes(optimal(two_level(20_000), 8))
+    assert "some 10^6020 or more" in mistake

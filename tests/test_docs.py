@@ -117,3 +117,9 @@ def test_no_link_between_documents_is_broken():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/README.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_guide_lists_the_words_that_analysis_knows():
+    guide = (ROOT / "docs/studies.md").read_text("utf-8")
+    for words in (claims.SOURCE_TABLES, claims.AGGREGATIONS, claims.COMPARISON_POLICIES):
+        assert ", ".join(words) in guide

@@ -683,3 +683,20 @@ def test_json_has_no_surprises(tmp_path: Path) -> None:
     loaded = read_study(save(tmp_path, text, "s.json"))
     assert isinstance(loaded, LoadedStudy)
     assert loaded.warnings == ()
+
+
+def test_words_that_analysis_does_not_know_get_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "study_id: s\ntitle: t\nfactors:\n- {name: x, levels: [1, 2]}\n"
+        "outcomes:\n- {name: o, source_table: run, aggregation: Mean}\n"
+        "hypotheses:\n- {hypothesis_id: h, label: l, statement: s}\n"
+        "analysis_plans:\n- analysis_plan_id: p\n  hypothesis_ids: [h]\n  tests: [t]\n"
+        "  multiple_comparison_policy: bonferoni\n"
+    )
+    assert read_study(path).warning_lines() == [
+        f"{path}:6: outcomes[0].source_table: 'run' is not a word that fairtrial knows; "
+        "did you mean 'runs'?",
+        f"{path}:13: analysis_plans[0].multiple_comparison_policy: 'bonferoni' is not a word that "
+        "fairtrial knows; did you mean 'bonferroni'?",
+    ]

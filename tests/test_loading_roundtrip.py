@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.loading import load_study, read_study, write_study
+from fairtrial.loading.brief import dump_brief
 from fairtrial.loading.nodes import DEPTH_LIMIT
 from fairtrial.model.claims import (
     AnalysisPlan,
@@ -227,6 +228,34 @@ def test_tricky_texts_survive_as_keys_and_values_with_either_parser(
         back = load_study(write_study(study, tmp_path / f"s.{format}", format))
         assert back.provenance_metadata == metadata
         assert back.notes == study.notes
+
+
+@settings(max_examples=30, deadline=None)
+@given(study=STUDY)
+def test_a_brief_study_is_the_same_study(study: Study) -> None:
+    assert Study.from_dict(dump_brief(study)) == study
+
+
+def test_a_brief_file_holds_no_defaults_and_short_forms(tmp_path: Path) -> None:
+    study = Study(
+        "s",
+        "t",
+        factors=(Factor("x", levels=(1, 2)), Factor("y", levels=(Level("low", 0.1),))),
+        agents={"a": AgentBinding("m:f")},
+        outcomes=(OutcomeSpec("o", primary=True),),
+    )
+    path = write_study(study, tmp_path / "s.yaml", "yaml", brief=True)
+    assert yaml.safe_load(path.read_text("utf-8")) == {
+        "study_id": "s",
+        "title": "t",
+        "factors": [
+            {"name": "x", "levels": [1, 2]},
+            {"name": "y", "levels": [{"name": "low", "value": 0.1}]},
+        ],
+        "outcomes": [{"name": "o", "primary": True}],
+        "agents": {"a": "m:f"},
+    }
+    assert load_study(path) == study
 
 
 def test_written_yaml_is_readable(tmp_path: Path) -> None:

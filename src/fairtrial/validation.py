@@ -22,6 +22,7 @@ from fairtrial.design.schedule import (
     replicates_of,
 )
 from fairtrial.errors import Mistake, Path, StudyError, did_you_mean, spell_count
+from fairtrial.model.claims import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TABLES
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Factor, scalar_text
 from fairtrial.model.study import Study
@@ -221,4 +222,22 @@ def _plan(study: Study) -> Iterator[Mistake]:
             f"the plan has {spell_count(runs)} runs; a study can tell {MOST_RUNS:,} apart by "
             "their ids",
             "ask for fewer replicates or conditions, or make several studies of it",
+        )
+
+
+def word_doubts(study: Study) -> Iterator[Mistake]:
+    """A remark for each word that an analysis will read and fairtrial doesn't know."""
+    for i, outcome in enumerate(study.outcomes):
+        at = ("outcomes", i)
+        yield from _unheard_of((*at, "source_table"), outcome.source_table, SOURCE_TABLES)
+        yield from _unheard_of((*at, "aggregation"), outcome.aggregation, AGGREGATIONS)
+    for i, plan in enumerate(study.analysis_plans):
+        path: Path = ("analysis_plans", i, "multiple_comparison_policy")
+        yield from _unheard_of(path, plan.multiple_comparison_policy, COMPARISON_POLICIES)
+
+
+def _unheard_of(path: Path, word: str, known: Sequence[str]) -> Iterator[Mistake]:
+    if word.strip().lower() not in known:
+        yield Mistake(
+            path, f"'{word}' is not a word that fairtrial knows", did_you_mean(word, known)
         )

@@ -48,7 +48,7 @@ def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
         raise StudyError(f"{path} exists already; --force replaces it")
     if recipe is not None:
         format = "json" if path.suffix == ".json" else "yaml"
-        write_study(getattr(recipes, RECIPES[recipe])(), path, format)
+        write_study(getattr(recipes, RECIPES[recipe])(), path, format, brief=True)
     else:
         with replacing(path) as file:
             file.write(files("fairtrial.cli").joinpath("starter.yaml").read_text("utf-8"))

@@ -68,7 +68,7 @@ def command(
     warn(loaded.warning_lines())
     print_plan(plan)
     if older is not None:
-        print_changes(plan.changes_from(older))
+        print_changes(plan, older)
     for path in written:
         click.echo(f"wrote {path}")
 

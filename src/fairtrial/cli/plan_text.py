@@ -12,7 +12,13 @@ from fairtrial.cli.planned import Plan
 from fairtrial.cli.table import print_table
 from fairtrial.design.balance import BalanceReport, DesignBalance, balance_report
 from fairtrial.design.constraints import message_of
-from fairtrial.design.schedule import agents_of, problems_of, replicates_of
+from fairtrial.design.schedule import (
+    DEFAULT_AGENT,
+    DEFAULT_PROBLEM,
+    agents_of,
+    problems_of,
+    replicates_of,
+)
 from fairtrial.errors import on_one_line
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Factor
@@ -38,6 +44,8 @@ def print_plan(plan: Plan) -> None:
     made = f"{study.design_spec.kind}: {count(len(plan.conditions), 'condition')}{left_out}"
     print_wrapped(f"design  {made}", "", " " * 8)
     print_wrapped(f"runs    {_run_sum(plan)}", "", " " * 8)
+    for name in _stand_ins(plan):
+        print_wrapped(f"the study names none, so {name} stands in", " " * 8)
     click.echo()
     _print_conditions(plan)
     print_facts(plan.facts)
@@ -70,6 +78,16 @@ def _run_sum(plan: Plan) -> str:
         count(problems.pop(), "problem"),
     ]
     return f"{plan.runs:,} = {' × '.join(terms)}"
+
+
+def _stand_ins(plan: Plan) -> list[str]:
+    """The names that are used where the study names no agent or no problem."""
+    met = {
+        name
+        for condition in plan.admissible
+        for name in (*agents_of(plan.study, condition), *problems_of(plan.study, condition))
+    }
+    return [name for name in (DEFAULT_AGENT, DEFAULT_PROBLEM) if name in met]
 
 
 def _print_conditions(plan: Plan) -> None:
@@ -192,11 +210,14 @@ def _print_needed(power: HypothesisPower, replicates: int) -> None:
         print_wrapped(f"{needed} (the plan has {replicates:,})", INDENT)
 
 
-def print_changes(changes: Mapping[str, Mapping[str, int]]) -> None:
+def print_changes(new: Plan, old: Plan) -> None:
     """What a change of the study keeps."""
     click.echo()
-    for what, counts in changes.items():
+    for what, counts in new.changes_from(old).items():
         click.echo(
             f"{what:10}  {counts['kept']:,} kept, {counts['new']:,} new, "
             f"{counts['dropped']:,} dropped"
         )
+    if new.study.study_id != old.study.study_id:
+        names = f"'{old.study.study_id}' became '{new.study.study_id}'"
+        print_wrapped(f"study_id is part of every run's id: {names}, so no run stays")

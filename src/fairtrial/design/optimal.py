@@ -14,7 +14,7 @@ from fairtrial.design.exchange import Found, bound_log_determinant, search
 from fairtrial.design.factorial import combinations, count_combinations
 from fairtrial.design.table import Assignment, block_assignments, free_factors, number_rows
 from fairtrial.design.terms import Coding, Model, ModelName, confounded, rank
-from fairtrial.errors import Mistake, StudyError
+from fairtrial.errors import Mistake, StudyError, spell_count
 from fairtrial.model.conditions import DesignTable
 from fairtrial.model.identity import hash_id
 from fairtrial.model.record import Record
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_WORK = 5 * 10**9
 """The most that rows × candidates × parameters × restarts may be: ten seconds or so."""
+MAX_STEPS = 300_000
+"""The most that rows × restarts may be, which takes as long where there are few candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class DOptimal(Record):
         if self.start_from is not None:
             kept = read_earlier(study, self.start_from, model)
         candidates = _admissible(study)
-        self._refuse_long_search(runs * len(candidates) * model.parameters)
+        self._refuse_long_search(runs, len(candidates) * model.parameters)
         points, terms = model.matrix(candidates)
         existing, _ = model.matrix(kept)
         _refuse_confounded(points, existing, terms)
@@ -118,7 +120,7 @@ class DOptimal(Record):
                 Mistake(
                     ("factors",),
                     f"d_optimal looks at every combination of levels: {self.max_candidates:,} at "
-                    f"most, and there are {count:,} or more",
+                    f"most, and there are {spell_count(count)} or more",
                     "use fewer levels, or raise design_spec.options.max_candidates",
                 )
             )
@@ -127,16 +129,21 @@ class DOptimal(Record):
         assert runs is not None
         return runs, Model(tuple(Coding.of(factor) for factor in varied), self.model)
 
-    def _refuse_long_search(self, work: int) -> None:
-        if work * self.restarts > MAX_WORK:
-            raise StudyError(
-                Mistake(
-                    ("design_spec", "options", "restarts"),
-                    f"rows x combinations x parameters x restarts is {work * self.restarts:,}; "
-                    f"{MAX_WORK:,} is the most that is searched",
-                    "use fewer restarts or levels, or a smaller model",
+    def _refuse_long_search(self, runs: int, width: int) -> None:
+        steps = runs * self.restarts
+        measures = (
+            ("rows x combinations x parameters x restarts", steps * width, MAX_WORK),
+            ("rows x restarts", steps, MAX_STEPS),
+        )
+        for what, size, most in measures:
+            if size > most:
+                raise StudyError(
+                    Mistake(
+                        ("design_spec", "options", "restarts"),
+                        f"{what} is {spell_count(size)}; {most:,} is the most that is searched",
+                        "use fewer rows, restarts or levels, or a smaller model",
+                    )
                 )
-            )
 
     def _facts(
         self, model: Model, points: Floats, existing: Floats, runs: int, found: Found

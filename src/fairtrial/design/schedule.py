@@ -17,6 +17,8 @@ from fairtrial.model.study import Study
 
 AGENT_FACTORS = ("agent_id", "agent", "agent_spec")
 PROBLEM_FACTORS = ("problem_id", "problem")
+DEFAULT_AGENT = "default-agent"
+DEFAULT_PROBLEM = "default-problem"
 SUBJECT = "subject"
 """The name of the block whose levels are the subjects of repeated measures."""
 MOST_RUNS = 10_000_000
@@ -43,7 +45,7 @@ def agents_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
     if study.condition_runner is not None:
         return (None,)
     named = _assigned(condition, AGENT_FACTORS)
-    return named or study.agent_specs or tuple(study.agents) or ("default-agent",)
+    return named or study.agent_specs or tuple(study.agents) or (DEFAULT_AGENT,)
 
 
 def problems_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
@@ -51,7 +53,7 @@ def problems_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
     if study.condition_runner is not None:
         return (None,)
     named = _assigned(condition, PROBLEM_FACTORS)
-    return named or study.problem_ids or tuple(study.problems) or ("default-problem",)
+    return named or study.problem_ids or tuple(study.problems) or (DEFAULT_PROBLEM,)
 
 
 def _assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:

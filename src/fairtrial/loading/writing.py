@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.errors import Path as Place
+from fairtrial.loading.brief import dump_brief
 from fairtrial.loading.nodes import DEPTH_LIMIT, SIZE_LIMIT_BYTES, TOO_DEEP, VALUE_LIMIT, printable
 from fairtrial.loading.surprises import looks_like_number
 from fairtrial.model.study import Study
@@ -22,15 +23,20 @@ if TYPE_CHECKING:
 LINE_WIDTH = 100
 
 
-def write_study(study: Study, path: str | os.PathLike[str], format: str) -> Path:
+def write_study(
+    study: Study, path: str | os.PathLike[str], format: str, *, brief: bool = False
+) -> Path:
     """Write a study as ``yaml`` or ``json``; returns the path.
+
+    All fields are written, for readers that expect them; with `brief` only those that say
+    something, for people.
 
     The file takes its place in one step: a reader sees the old one or the new one. What couldn't be
     read back, such as half of a surrogate pair, is refused, and nothing is written.
     """
     target = Path(path)
     try:
-        text = _spell(study, format)
+        text = _spell(study, format, brief=brief)
         if len(text.encode("utf-8")) > SIZE_LIMIT_BYTES:
             raise StudyError(f"would be larger than {SIZE_LIMIT_BYTES // 1024**2} MB")
     except StudyError as error:
@@ -40,11 +46,11 @@ def write_study(study: Study, path: str | os.PathLike[str], format: str) -> Path
     return target
 
 
-def _spell(study: Study, format: str) -> str:
+def _spell(study: Study, format: str, *, brief: bool) -> str:
     if format not in ("yaml", "json"):
         raise StudyError(f"expected yaml or json as the format, got {format!r}")
     try:
-        data = study.to_dict()
+        data = dump_brief(study) if brief else study.to_dict()
     except RecursionError:
         raise StudyError(TOO_DEEP) from None
     mistakes = list(_unwritable(data))

@@ -31,6 +31,12 @@ class HypothesisDirection(StrEnum):
     EQUIVALENT = "equivalent"
 
 
+# Words that the analysis knows. Others are kept, since readers of the tables may know more.
+SOURCE_TABLES = ("runs", "evaluations", "events", "conditions")
+AGGREGATIONS = ("mean", "median", "sum", "min", "max", "first", "last", "count")
+COMPARISON_POLICIES = ("none", "holm", "bonferroni", "bh")
+
+
 @dataclass(frozen=True, slots=True)
 class Contrast(Record):
     """Two levels to compare.
