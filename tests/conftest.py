@@ -1,8 +1,12 @@
-"""Settings for all tests."""
+"""Settings for all tests, and fixtures for those of the command."""
 
 import os
 
+import pytest
+import yaml
 from hypothesis import HealthCheck, settings
+
+from fairtrial.cli.main import main
 
 # No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time.
 settings.register_profile(
@@ -12,3 +16,31 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fairtrial")
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Run a command in an empty folder; gives (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err or stop.value.code == 1
+        return stop.value.code, shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file, given as text or as data, and give its path."""
+
+    def write(content, name="study.yaml"):
+        path = tmp_path / name
+        text = content if isinstance(content, str) else yaml.safe_dump(content, allow_unicode=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    return write

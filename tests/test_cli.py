@@ -14,37 +14,12 @@ import yaml
 from fairtrial import Constraint, Factor, RunBudget, Study, build_design, load_study, plan_runs
 from fairtrial.cli import check, init
 from fairtrial.cli import main as cli_main
-from fairtrial.cli.main import COMMANDS, main
+from fairtrial.cli.main import COMMANDS
 from fairtrial.cli.planned import Plan
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples/prompt-style.yaml"
 HEAVY = ("msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy")
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty folder; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        assert "Traceback" not in shown.err or stop.value.code == 1
-        return stop.value.code, shown.out, shown.err
-
-    return run
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="study.yaml"):
-        path = tmp_path / name
-        path.write_text(text, "utf-8")
-        return path
-
-    return write
 
 
 def test_help_lists_every_command_without_importing_it():

@@ -12,7 +12,6 @@ import yaml
 
 from fairtrial import load_study
 from fairtrial.cli import table
-from fairtrial.cli.main import main
 from fairtrial.cli.output import print_facts
 from fairtrial.loading import read_study
 
@@ -36,31 +35,6 @@ PROMPTS = {
     "constraints": [{"constraint_id": "rule", "expression": "prompt[0] != 'Y' or model != 'tiny'"}],
     "blocks": [{"name": "language", "levels": ["en", "de"]}],
 }
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty folder; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return stop.value.code, shown.out, shown.err
-
-    return run
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(study, name="study.yaml"):
-        path = tmp_path / name
-        text = study if isinstance(study, str) else yaml.safe_dump(study, allow_unicode=True)
-        path.write_text(text, "utf-8")
-        return path
-
-    return write
 
 
 @pytest.fixture

@@ -142,6 +142,11 @@ def test_older_options_of_a_design_become_its_fields():
     assert (both.n_samples, both.options) == (5, {})  # the field itself counts
 
 
+def test_an_older_option_that_says_nothing_leaves_the_field_as_it_is():
+    options = {"center_points": None, "n_samples": None, "matrix_path": None}
+    assert DesignSpec(kind="lhs", options=options) == DesignSpec(kind="lhs")
+
+
 def test_outcomes_carry_the_studys_primary_and_secondary_ones():
     outcomes = (OutcomeSpec("a", primary=True), OutcomeSpec("b"), OutcomeSpec("c", column="z"))
     study = Study("s", "t", outcomes=outcomes)
@@ -357,3 +362,10 @@ def test_max_conditions_may_be_raised_to_what_a_machine_can_hold():
     assert DesignSpec(max_conditions=10_000_000).max_conditions == 10_000_000
     with pytest.raises(StudyError, match="must be 10,000,000 or less"):
         DesignSpec(max_conditions=10_000_001)
+
+
+def test_a_number_of_too_many_digits_is_refused_as_any_wrong_value():
+    for make in (lambda n: RunBudget(replicates=n), lambda n: SeedPolicy(base_seed=n)):
+        with pytest.raises(StudyError, match="expected a whole number, got a huge number"):
+            make(-(10**5_000))
+    assert SeedPolicy(base_seed=10**4_000).derive_seed("s", "c", 1) >= 0

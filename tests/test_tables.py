@@ -154,6 +154,11 @@ def test_long_names_leave_room_for_the_temporary_one(tmp_path):
     assert path.is_file()
 
 
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(StudyError, match="is no file name"):
+        write_table(tmp_path / "nul\0.csv", ["a"], [])
+
+
 NASTY = ["\r", "a\rb", "\r\n", "\n", '"', ",", "=1+1", " x ", "\u2028", "\x00", "é", "", "'"]
 
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 LONGEST_NAME, LONGEST_PLACE, LONGEST_MESSAGE = 100, 300, 2_000
 """How many characters of each a report shows."""
 MOST_NAMES = 30
-Path = tuple[str | int, ...]
+Place = tuple[str | int, ...]
 """Where a value sits in a study: ``("factors", 0, "levels")``."""
 
 
-def spell_path(path: Path) -> str:
+def spell_path(path: Place) -> str:
     """``("factors", 0, "levels")`` as a person writes it: ``factors[0].levels``."""
     text = ""
     for step in path:
@@ -79,12 +79,12 @@ class Mistake:
     line: the line in the file, counted from 1, where the study came from a file
     """
 
-    path: Path
+    path: Place
     message: str
     hint: str = ""
     line: int | None = None
 
-    def under(self, prefix: Path) -> Mistake:
+    def under(self, prefix: Place) -> Mistake:
         """The same mistake seen from the record that holds this one."""
         return replace(self, path=prefix + self.path)
 

@@ -21,7 +21,7 @@ from fairtrial.design.schedule import (
     repeated_names,
     replicates_of,
 )
-from fairtrial.errors import Mistake, Path, StudyError, did_you_mean, spell_count
+from fairtrial.errors import Mistake, Place, StudyError, did_you_mean, spell_count
 from fairtrial.model.claims import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TABLES
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Factor, scalar_text
@@ -158,7 +158,7 @@ def _dangling_claims(study: Study) -> Iterator[Mistake]:
 
 
 def _unknown(
-    path: Path, names: Sequence[str], known: Sequence[str], who: str, what: str
+    path: Place, names: Sequence[str], known: Sequence[str], who: str, what: str
 ) -> Iterator[Mistake]:
     for index, name in enumerate(names):
         if name not in known:
@@ -232,11 +232,11 @@ def word_doubts(study: Study) -> Iterator[Mistake]:
         yield from _unheard_of((*at, "source_table"), outcome.source_table, SOURCE_TABLES)
         yield from _unheard_of((*at, "aggregation"), outcome.aggregation, AGGREGATIONS)
     for i, plan in enumerate(study.analysis_plans):
-        path: Path = ("analysis_plans", i, "multiple_comparison_policy")
+        path: Place = ("analysis_plans", i, "multiple_comparison_policy")
         yield from _unheard_of(path, plan.multiple_comparison_policy, COMPARISON_POLICIES)
 
 
-def _unheard_of(path: Path, word: str, known: Sequence[str]) -> Iterator[Mistake]:
+def _unheard_of(path: Place, word: str, known: Sequence[str]) -> Iterator[Mistake]:
     if word.strip().lower() not in known:
         yield Mistake(
             path, f"'{word}' is not a word that fairtrial knows", did_you_mean(word, known)

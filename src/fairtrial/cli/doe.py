@@ -12,8 +12,7 @@ from fairtrial.cli.output import json_option, print_facts, print_json, print_wra
 from fairtrial.cli.table import print_table
 from fairtrial.cli.targets import refuse_overwriting
 from fairtrial.design.doe import generate_doe
-from fairtrial.errors import Mistake, StudyError, spell_path
-from fairtrial.errors import Path as Place
+from fairtrial.errors import Mistake, Place, StudyError, spell_path
 from fairtrial.loading.document import Document
 from fairtrial.loading.files import read_text
 from fairtrial.loading.json_nodes import compose_json

@@ -12,7 +12,7 @@ from fairtrial.design.balance import DesignBalance, design_balance, design_balan
 from fairtrial.design.build import design_table, make_design
 from fairtrial.design.schedule import REPLICATED_BY_RUNS
 from fairtrial.design.table import Assignment, add_center_points, is_number, shuffle_rows
-from fairtrial.errors import Mistake, Path, PluginError, StudyError, did_you_mean, spell_count
+from fairtrial.errors import Mistake, Place, PluginError, StudyError, did_you_mean, spell_count
 from fairtrial.model.conditions import DesignTable
 from fairtrial.model.factors import Block, DesignKind, DesignSpec, Factor, Level
 from fairtrial.model.fields import field_types
@@ -153,7 +153,7 @@ def _factors(given: Any, kind: DesignKind | str, mistakes: list[Mistake]) -> lis
         try:
             made.append(_factor(str(name), levels, kind))
         except StudyError as error:
-            path: Path = ("factors", str(name))
+            path: Place = ("factors", str(name))
             mistakes.extend(replace(mistake, path=path) for mistake in error.mistakes)
     return made
 

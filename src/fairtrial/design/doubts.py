@@ -12,7 +12,7 @@ from typing import Any
 
 from fairtrial.design.constraints import Expression
 from fairtrial.design.dependence import BY_COMBINATION, BY_LEVEL, iter_conditions
-from fairtrial.errors import Mistake, Path, StudyError, did_you_mean
+from fairtrial.errors import Mistake, Place, StudyError, did_you_mean
 from fairtrial.model.factors import DesignKind, Factor, is_scalar, scalar_text
 from fairtrial.model.record import describe
 from fairtrial.model.study import Study
@@ -40,7 +40,7 @@ def _has_only_levels(study: Study, factor: Factor) -> bool:
     return bool(factor.levels) and spec.kind in _OF_LEVELS and not spec.center_points
 
 
-def _expressions(study: Study) -> Iterator[tuple[Path, str]]:
+def _expressions(study: Study) -> Iterator[tuple[Place, str]]:
     for index, rule in enumerate(study.constraints):
         if rule.expression is not None:
             yield ("constraints", index, "expression"), rule.expression
@@ -84,7 +84,7 @@ def _name(node: ast.expr) -> str | None:
     return None
 
 
-def _doubts(path: Path, factor: Factor, value: Any) -> Iterator[Mistake]:
+def _doubts(path: Place, factor: Factor, value: Any) -> Iterator[Mistake]:
     if value == factor.default or any(value == level.value for level in factor.levels):
         return
     named = [level.value for level in factor.levels if level.name == value]
@@ -96,7 +96,7 @@ def _doubts(path: Path, factor: Factor, value: Any) -> Iterator[Mistake]:
         yield _never(path, factor.name, value, factor.iter_values())
 
 
-def _never(path: Path, name: str, value: Any, values: Sequence[Any]) -> Mistake:
+def _never(path: Place, name: str, value: Any, values: Sequence[Any]) -> Mistake:
     text = scalar_text(value)
     plain = [one for one in values if is_scalar(one)]
     twin = next((one for one in plain if scalar_text(one) == text), None)

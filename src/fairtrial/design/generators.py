@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fairtrial.design.aliases import LETTERS, Product
-from fairtrial.errors import Mistake, Path, StudyError, did_you_mean
+from fairtrial.errors import Mistake, Place, StudyError, did_you_mean
 
-PATH: Path = ("design_spec", "options", "generators")
+PATH: Place = ("design_spec", "options", "generators")
 Symbols = Mapping[str, set[int]]
 
 

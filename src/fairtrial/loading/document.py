@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.errors import Mistake, Path, StudyError
+from fairtrial.errors import Mistake, Place, StudyError
 from fairtrial.loading.json_nodes import compose_json
 from fairtrial.loading.nodes import (
     MERGE,
@@ -50,7 +50,7 @@ class Document:
         self.mistakes: list[Mistake] = []
         self.warnings: list[Mistake] = []
         self._root = root
-        self._unreadable: set[Path] = set()
+        self._unreadable: set[Place] = set()
         self._keys: dict[int, dict[str, tuple[Node, int]]] = {}
         self.data = self._read(root, ())
 
@@ -59,7 +59,7 @@ class Document:
 
         What was made of an unreadable value is not held against it a second time.
         """
-        placed: dict[tuple[Path, str], Mistake] = {}
+        placed: dict[tuple[Place, str], Mistake] = {}
         for mistake in (*self.mistakes, *map(self._place, self._new(mistakes))):
             placed.setdefault((mistake.path, mistake.message), mistake)
         return sorted(placed.values(), key=lambda mistake: mistake.line or 0)
@@ -78,7 +78,7 @@ class Document:
             hint = f"{surprise.message}: write {surprise.change}"
         return replace(mistake, line=line, hint=hint)
 
-    def _find(self, path: Path) -> tuple[Node, int]:
+    def _find(self, path: Place) -> tuple[Node, int]:
         """The node at a path, or the nearest above it, and the line where it is named."""
         node, line = self._root, self._root.line
         for step in path:
@@ -92,7 +92,7 @@ class Document:
             node, line = found
         return node, line
 
-    def _read(self, node: Node, path: Path) -> Any:
+    def _read(self, node: Node, path: Place) -> Any:
         if node.problem:
             self._refuse(path, node.problem, node.hint, node.line)
         if isinstance(node, Scalar):
@@ -101,7 +101,7 @@ class Document:
             return [self._read(item, (*path, index)) for index, item in enumerate(node.children)]
         return self._read_mapping(node, path)
 
-    def _read_mapping(self, node: Collection, path: Path) -> dict[str, Any]:
+    def _read_mapping(self, node: Collection, path: Place) -> dict[str, Any]:
         data: dict[str, Any] = {}
         lines: dict[str, int] = {}
         for key, value, is_merged in entries(node):
@@ -121,7 +121,7 @@ class Document:
                 self.mistakes.append(Mistake((*path, "<<"), message, "", key.line))
         return data
 
-    def _read_key(self, key: Node, path: Path) -> str | None:
+    def _read_key(self, key: Node, path: Place) -> str | None:
         if isinstance(key, Collection):
             kind = "a mapping" if key.is_mapping else "a list"
             hint = "put it in quotes if it starts with { or ["
@@ -139,7 +139,7 @@ class Document:
             self.mistakes.append(Mistake((*path, name), problem, hint, key.line))
         return name
 
-    def _read_scalar(self, node: Scalar, path: Path) -> Any:
+    def _read_scalar(self, node: Scalar, path: Place) -> Any:
         value = node.text if node.value is MERGE else node.value
         if isinstance(value, float) and not math.isfinite(value):
             problem = f"`{node.text}` is not a finite number"
@@ -153,7 +153,7 @@ class Document:
             self.warnings.append(Mistake(path, surprise.message, surprise.hint, node.line))
         return value
 
-    def _refuse(self, path: Path, problem: str, hint: str, line: int) -> None:
+    def _refuse(self, path: Place, problem: str, hint: str, line: int) -> None:
         self.mistakes.append(Mistake(path, problem, hint, line))
         self._unreadable.add(path)
 

@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from fairtrial.errors import Path
+from fairtrial.errors import Place
 from fairtrial.loading.nodes import Scalar
 from fairtrial.model.factors import scalar_text
 
@@ -95,7 +95,7 @@ def _spell_number(text: str) -> str | None:
     return spelled if "." in spelled else spelled.replace("e", ".0e")
 
 
-def is_worth_a_warning(surprise: Surprise, text: str, path: Path) -> bool:
+def is_worth_a_warning(surprise: Surprise, text: str, path: Place) -> bool:
     """Whether a surprise matters where it stands.
 
     Levels matter most: any of them may be meant as text. Elsewhere types are checked, and only a

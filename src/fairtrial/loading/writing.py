@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.errors import Path as Place
+from fairtrial.errors import Mistake, Place, StudyError
 from fairtrial.loading.brief import dump_brief
 from fairtrial.loading.nodes import DEPTH_LIMIT, SIZE_LIMIT_BYTES, TOO_DEEP, VALUE_LIMIT, printable
 from fairtrial.loading.surprises import looks_like_number

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from fairtrial.errors import Mistake, Path
+from fairtrial.errors import Mistake, Place
 from fairtrial.model.record import Record, blank
 
 
@@ -128,7 +128,7 @@ class Hypothesis(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Path, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         # Checked against the plans by Study._older_form; the plan is what counts.
         return {key: value for key, value in data.items() if key != "linked_analysis_plan_id"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.errors import Mistake, Path
+from fairtrial.errors import Mistake, Place
 from fairtrial.model.identity import same_text
 from fairtrial.model.record import Record, blank, describe
 
@@ -99,7 +99,7 @@ class Level(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Path, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         if isinstance(data.get("name"), (bool, int, float)):
             data["name"] = scalar_text(data["name"])
@@ -270,7 +270,7 @@ class DesignSpec(Record):
         for name in MOVED_OPTIONS:
             if name in options:
                 value = options.pop(name)
-                if not getattr(self, name):
+                if value is not None and not getattr(self, name):
                     self._set(name, value)
         self._set("options", options)
 

@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
-from fairtrial.errors import Mistake, Path, StudyError
+from fairtrial.errors import Mistake, Place, StudyError
 
 ID_DIGITS = 12
 TOO_DEEP = "lists and mappings are nested too deep"
@@ -23,7 +23,7 @@ SEED_MODULUS = 2**31 - 1
 SAME_KEY = "two keys are the same once written as text"
 
 
-def plain(value: Any, path: Path = ()) -> Any:
+def plain(value: Any, path: Place = ()) -> Any:
     """`value` in the types that JSON has; anything else is refused, never turned into its text.
 
     Enums become their value, paths their text, tuples lists, sets sorted lists, keys text.
@@ -67,7 +67,7 @@ def key_text(key: Any) -> str:
     return str(key.value) if isinstance(key, Enum) else str(key)
 
 
-def _plain_mapping(value: Mapping[Any, Any], path: Path) -> dict[str, Any]:
+def _plain_mapping(value: Mapping[Any, Any], path: Place) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, item in value.items():
         text = key_text(key)

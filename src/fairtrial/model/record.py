@@ -13,14 +13,16 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any, TypeVar
 
-from fairtrial.errors import Mistake, Path, StudyError, did_you_mean
+from fairtrial.errors import Mistake, Place, StudyError, did_you_mean
 from fairtrial.model.fields import field_types, required_fields
 from fairtrial.model.identity import SAME_KEY, TOO_DEEP, key_text, plain
 
 T = TypeVar("T")
+MOST_BITS = 14_000
+"""How large a whole number may be: Python writes down no more than 4,300 digits."""
 
 
 class Record:
@@ -58,7 +60,7 @@ class Record:
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Path, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         """`data` with the keys of older files taken out or moved to where they live now."""
         return data
@@ -71,7 +73,7 @@ def blank(**texts: str) -> Iterator[Mistake]:
             yield Mistake((name,), "must not be empty")
 
 
-def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
+def build(cls: type[T], data: Any, path: Place, mistakes: list[Mistake]) -> T:
     """Make a `cls` (a dataclass) from plain data, appending what is wrong to `mistakes`.
 
     With mistakes the result is provisional: fields that could not be read hold their defaults, so
@@ -115,7 +117,7 @@ def build(cls: type[T], data: Any, path: Path, mistakes: list[Mistake]) -> T:
 
 
 def _read_fields(
-    hints: Mapping[str, Any], data: Mapping[str, Any], path: Path, mistakes: list[Mistake]
+    hints: Mapping[str, Any], data: Mapping[str, Any], path: Place, mistakes: list[Mistake]
 ) -> tuple[dict[str, Any], set[str]]:
     """The fields that could be read, and the names of those with nothing wrong in them."""
     fields: dict[str, Any] = {}
@@ -152,7 +154,7 @@ def _empty(hint: Any) -> Any:
     return origin() if origin in (str, tuple, int, float, bool) else None
 
 
-def convert(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) -> Any:
+def convert(value: Any, hint: Any, path: Place, mistakes: list[Mistake]) -> Any:
     """`value` as the annotated type has it; what doesn't fit is appended to `mistakes`."""
     if hint is Any:
         return _convert_plain(value, path, mistakes)
@@ -169,10 +171,10 @@ def convert(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) -> Any:
         return _convert_mapping(value, args, path, mistakes)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _convert_enum(value, hint, path, mistakes)
-    if hint is FilePath:
+    if hint is Path:
         return (
-            FilePath(value)
-            if isinstance(value, (str, FilePath))
+            Path(value)
+            if isinstance(value, (str, Path))
             else _refuse(mistakes, path, "a path", value)
         )
     if dataclasses.is_dataclass(hint):
@@ -180,7 +182,7 @@ def convert(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) -> Any:
     return _convert_scalar(value, hint, path, mistakes)
 
 
-def _convert_plain(value: Any, path: Path, mistakes: list[Mistake]) -> Any:
+def _convert_plain(value: Any, path: Place, mistakes: list[Mistake]) -> Any:
     try:
         return plain(value, path)
     except StudyError as error:
@@ -190,7 +192,7 @@ def _convert_plain(value: Any, path: Path, mistakes: list[Mistake]) -> Any:
     return None
 
 
-def _convert_union(value: Any, args: tuple[Any, ...], path: Path, mistakes: list[Mistake]) -> Any:
+def _convert_union(value: Any, args: tuple[Any, ...], path: Place, mistakes: list[Mistake]) -> Any:
     if value is None and types.NoneType in args:
         return None
     options = [arg for arg in args if arg is not types.NoneType]
@@ -202,7 +204,7 @@ def _convert_union(value: Any, args: tuple[Any, ...], path: Path, mistakes: list
     return convert(value, options[-1], path, mistakes)
 
 
-def _convert_tuple(value: Any, args: tuple[Any, ...], path: Path, mistakes: list[Mistake]) -> Any:
+def _convert_tuple(value: Any, args: tuple[Any, ...], path: Place, mistakes: list[Mistake]) -> Any:
     if not isinstance(value, (list, tuple)):
         is_one = isinstance(value, (str, int, float))
         advice = "put it in [ ]" if is_one else "each item of a list begins with '- '"
@@ -221,7 +223,9 @@ def _convert_tuple(value: Any, args: tuple[Any, ...], path: Path, mistakes: list
     return tuple(items)
 
 
-def _convert_mapping(value: Any, args: tuple[Any, ...], path: Path, mistakes: list[Mistake]) -> Any:
+def _convert_mapping(
+    value: Any, args: tuple[Any, ...], path: Place, mistakes: list[Mistake]
+) -> Any:
     if not isinstance(value, Mapping):
         return _refuse(mistakes, path, "a mapping", value)
     made: dict[str, Any] = {}
@@ -233,7 +237,7 @@ def _convert_mapping(value: Any, args: tuple[Any, ...], path: Path, mistakes: li
     return made
 
 
-def _convert_enum(value: Any, hint: type[Enum], path: Path, mistakes: list[Mistake]) -> Any:
+def _convert_enum(value: Any, hint: type[Enum], path: Place, mistakes: list[Mistake]) -> Any:
     if isinstance(value, hint):
         return value
     known = [str(member.value) for member in hint]
@@ -245,7 +249,7 @@ def _convert_enum(value: Any, hint: type[Enum], path: Path, mistakes: list[Mista
     return None
 
 
-def _convert_scalar(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) -> Any:
+def _convert_scalar(value: Any, hint: Any, path: Place, mistakes: list[Mistake]) -> Any:
     names = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if hint is float and is_number:
@@ -253,7 +257,7 @@ def _convert_scalar(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) 
             return _convert_plain(float(value), path, mistakes)
         except OverflowError:
             return _refuse(mistakes, path, "a number up to 1e308", value)
-    if hint is int and isinstance(value, int) and not isinstance(value, bool):
+    if hint is int and is_number and isinstance(value, int) and value.bit_length() < MOST_BITS:
         return int(value)
     if hint in (str, bool) and isinstance(value, hint):
         return str(value) if hint is str else value
@@ -267,7 +271,7 @@ def _convert_scalar(value: Any, hint: Any, path: Path, mistakes: list[Mistake]) 
 
 
 def _refuse(
-    mistakes: list[Mistake], path: Path, expected: str, value: Any, advice: str = ""
+    mistakes: list[Mistake], path: Place, expected: str, value: Any, advice: str = ""
 ) -> None:
     mistakes.append(Mistake(path, f"expected {expected}, got {describe(value)}", advice))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
-from fairtrial.errors import Mistake, Path, StudyError
+from fairtrial.errors import Mistake, Place, StudyError
 from fairtrial.model.claims import AnalysisPlan, Hypothesis, OutcomeSpec
 from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.model.fields import NOT_IN_FILES
@@ -180,7 +180,7 @@ class Study(Record):
     analysis_plans: tuple[AnalysisPlan, ...] = ()
     run_budget: RunBudget = field(default_factory=RunBudget)
     seed_policy: SeedPolicy = field(default_factory=SeedPolicy)
-    output_dir: FilePath | None = None
+    output_dir: Path | None = None
     provenance_metadata: Mapping[str, Any] = field(default_factory=dict)
     notes: str = ""
     problem_ids: tuple[str, ...] = ()
@@ -188,11 +188,11 @@ class Study(Record):
     agents: Mapping[str, AgentBinding] = field(default_factory=dict)
     problems: Mapping[str, ProblemBinding] = field(default_factory=dict)
     condition_runner: str | None = None
-    folder: FilePath | None = field(default=None, compare=False, repr=False, metadata=NOT_IN_FILES)
+    folder: Path | None = field(default=None, compare=False, repr=False, metadata=NOT_IN_FILES)
 
     def _derive(self) -> None:
         if self.output_dir is None:
-            self._set("output_dir", FilePath("artifacts") / re.sub(r"[/\\]", "_", self.study_id))
+            self._set("output_dir", Path("artifacts") / re.sub(r"[/\\]", "_", self.study_id))
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank(study_id=self.study_id, title=self.title)
@@ -201,7 +201,7 @@ class Study(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Path, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         return modernise(data, path, mistakes)
 
@@ -228,27 +228,27 @@ class Study(Record):
             raise StudyError(mistakes, source="study")
         return study
 
-    def to_yaml(self, path: str | FilePath) -> FilePath:
+    def to_yaml(self, path: str | Path) -> Path:
         """Write the study as YAML; returns the path."""
         from fairtrial.loading import write_study
 
         return write_study(self, path, "yaml")
 
-    def to_json(self, path: str | FilePath) -> FilePath:
+    def to_json(self, path: str | Path) -> Path:
         """Write the study as JSON; returns the path."""
         from fairtrial.loading import write_study
 
         return write_study(self, path, "json")
 
     @classmethod
-    def from_yaml(cls, path: str | FilePath) -> Study:
+    def from_yaml(cls, path: str | Path) -> Study:
         """Read a study from a YAML file."""
         from fairtrial.loading import load_study
 
         return load_study(path, "yaml")
 
     @classmethod
-    def from_json(cls, path: str | FilePath) -> Study:
+    def from_json(cls, path: str | Path) -> Study:
         """Read a study from a JSON file."""
         from fairtrial.loading import load_study
 

@@ -93,7 +93,10 @@ def replacing(path: Path) -> Iterator[TextIO]:
     A link stays a link, a file keeps its mode, and what is no file (/dev/null, a pipe) is written
     to as it is.
     """
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except ValueError as error:
+        raise StudyError(f"is no file name: {error}", source=str(path)) from None
     temporary = target.parent / f".{target.name[:20]}.{secrets.token_hex(8)}.part"
     try:
         if path.exists() and not path.is_file():
