@@ -278,3 +278,30 @@ def test_a_rule_function_can_not_change_the_levels(tmp_path):
     factor = Factor("x", levels=(Level("l", [0]),))
     study = Study("s", "t", factors=(factor,), constraints=(rule,), folder=tmp_path)
     assert build_design(study)[0].factor_assignments == {"x": [0]}
+
+
+def test_a_rule_with_two_halves_says_which_of_them_failed(tmp_path):
+    (tmp_path / "my_rules_half.py").write_text("def keep(f, b):\n    return f['x'] / 0\n")
+    rules = [
+        Constraint("c", "", expression="x > 0", callable_ref="my_rules_half:keep"),
+        Constraint("d", "", expression="x / 0 > 0", callable_ref="my_rules_half:keep"),
+    ]
+    for rule, field in zip(rules, ("callable_ref", "expression"), strict=True):
+        with pytest.raises(StudyError) as caught:
+            Judge([rule], tmp_path)({"x": 1}, {})
+        assert [mistake.path for mistake in caught.value.mistakes] == [("constraints", 0, field)]
+
+
+def test_what_a_rule_function_prints_stays_out_of_our_output(tmp_path, capsys):
+    (tmp_path / "my_rules_loud.py").write_text(
+        "print('imported')\ndef keep(f, b):\n    print('called')\n    return True\n"
+    )
+    Judge([Constraint("c", "", callable_ref="my_rules_loud:keep")], tmp_path)({"x": 1}, {})
+    assert capsys.readouterr() == ("", "imported\ncalled\n")
+
+
+def test_an_async_rule_function_is_refused_without_further_noise(tmp_path):
+    (tmp_path / "my_rules_async.py").write_text("async def keep(f, b):\n    return True\n")
+    judge = Judge([Constraint("c", "", callable_ref="my_rules_async:keep")], tmp_path)
+    with pytest.raises(StudyError, match="must return true or false, gave a coroutine"):
+        judge({"x": 1}, {})

@@ -402,3 +402,17 @@ def test_thousands_of_conditional_factors_are_no_more_than_a_long_list():
     ]
     study = Study("s", "t", factors=(first, *others))
     assert [set(c.factor_assignments.values()) for c in build_design(study)] == [{0}, {1}]
+
+
+def test_a_condition_that_can_not_be_judged_is_reported_where_it_stands():
+    first = Factor("x", levels=(1, 2))
+    for second, place in [
+        (Factor("y", levels=(1, 2), default=0, when="x"), ("factors", 1, "when")),
+        (
+            Factor("y", levels=(1, Level("l", 2, when="x < 'a'"))),
+            ("factors", 1, "levels", 1, "when"),
+        ),
+    ]:
+        with pytest.raises(StudyError) as caught:
+            build_design(make_study(first, second))
+        assert [mistake.path for mistake in caught.value.mistakes] == [place]

@@ -58,7 +58,8 @@ def load_reference(reference: str, folder: Path | None = None) -> Callable[..., 
     """The callable that ``module:name`` stands for; `folder` is searched first."""
     module_name, _, name = reference.partition(":")
     try:
-        module = _import(module_name, folder.resolve() if folder else None)
+        with contextlib.redirect_stdout(sys.stderr):  # ours may be JSON that somebody reads
+            module = _import(module_name, folder.resolve() if folder else None)
     except (Exception, SystemExit) as error:
         place = f" (looked in {folder} first)" if folder else ""
         kind = type(error).__name__

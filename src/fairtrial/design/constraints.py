@@ -14,15 +14,17 @@ below is refused there, before anything is evaluated::
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import re
+import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from fairtrial.design.operators import ARITHMETIC, COMPARE, FUNCTIONS
-from fairtrial.errors import Mistake, StudyError, did_you_mean
+from fairtrial.errors import Mistake, Place, StudyError, did_you_mean
 from fairtrial.model.factors import Constraint, ConstraintSeverity
 from fairtrial.model.identity import canonical_json
 from fairtrial.model.record import describe
@@ -32,6 +34,9 @@ MAX_LENGTH = 2_000
 SHOWN_LENGTH = 120
 Scope = Mapping[str, Any]
 Evaluate = Callable[[Scope], Any]
+Check = Callable[[Scope, Scope], bool]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Expression:
@@ -232,32 +237,39 @@ def message_of(constraint: Constraint) -> str:
     return f"{constraint.constraint_id}: {constraint.description}"
 
 
+def at(place: Place, do: Callable[P, T]) -> Callable[P, T]:
+    """`do`, which says of its mistakes where in the study they are."""
+
+    def placed(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return do(*args, **kwargs)
+        except StudyError as error:
+            raise StudyError([mistake.under(place) for mistake in error.mistakes]) from None
+
+    return placed
+
+
 class Judge:
     """Applies a study's constraints to one assignment after the other."""
 
     def __init__(self, constraints: Sequence[Constraint], folder: Path | None = None) -> None:
-        self._rules: list[tuple[Constraint, list[Callable[[Scope, Scope], bool]]]] = []
+        self._rules: list[tuple[Constraint, list[Check]]] = []
         for index, constraint in enumerate(constraints):
-            checks: list[Callable[[Scope, Scope], bool]] = []
-            try:
-                if constraint.expression is not None:
-                    checks.append(Expression(constraint.expression).holds)
-                if constraint.callable_ref is not None:
-                    checks.append(_predicate(constraint, folder))
-            except StudyError as error:
-                raise _at(index, constraint, error) from None
+            checks: list[Check] = []
+            if constraint.expression is not None:
+                place: Place = ("constraints", index, "expression")
+                checks.append(at(place, at(place, Expression)(constraint.expression).holds))
+            if constraint.callable_ref is not None:
+                place = ("constraints", index, "callable_ref")
+                checks.append(at(place, at(place, _predicate)(constraint.callable_ref, folder)))
             self._rules.append((constraint, checks))
 
     def __call__(self, factors: Scope, blocks: Scope) -> tuple[bool, tuple[str, ...]]:
         """Whether the assignment may run, and what it breaks."""
         admissible = True
         messages = []
-        for index, (constraint, checks) in enumerate(self._rules):
-            try:
-                kept = all(check(factors, blocks) for check in checks)
-            except StudyError as error:
-                raise _at(index, constraint, error) from None
-            if kept:
+        for constraint, checks in self._rules:
+            if all(check(factors, blocks) for check in checks):
                 continue
             messages.append(message_of(constraint))
             if constraint.severity is ConstraintSeverity.ERROR:
@@ -265,30 +277,21 @@ class Judge:
         return admissible, tuple(messages)
 
 
-def _predicate(constraint: Constraint, folder: Path | None) -> Callable[[Scope, Scope], bool]:
-    reference = constraint.callable_ref
-    assert reference is not None
+def _predicate(reference: str, folder: Path | None) -> Check:
     function = load_reference(reference, folder)
 
     def check(factors: Scope, blocks: Scope) -> bool:
         try:
             # Copies: what the function does to a list among the levels stays its own affair.
-            result = function(copy.deepcopy(dict(factors)), copy.deepcopy(dict(blocks)))
+            with contextlib.redirect_stdout(sys.stderr):  # ours may be JSON that somebody reads
+                result = function(copy.deepcopy(dict(factors)), copy.deepcopy(dict(blocks)))
         except (Exception, SystemExit) as error:
-            kind = type(error).__name__
-            raise StudyError(
-                Mistake((), f"{reference} raised {kind} for {_show(factors)}: {error}")
-            ) from error
+            what = f"{type(error).__name__} for {_show(factors)}: {error}"
+            raise StudyError(f"{reference} raised {what}") from error
+        if isinstance(result, Coroutine):
+            result.close()  # else Python complains of it as well
         if not isinstance(result, bool) and type(result).__module__ != "numpy":
-            raise StudyError(
-                Mistake((), f"{reference} must return true or false, gave {describe(result)}")
-            )
+            raise StudyError(f"{reference} must return true or false, gave {describe(result)}")
         return bool(result)
 
     return check
-
-
-def _at(index: int, constraint: Constraint, error: StudyError) -> StudyError:
-    """The same error, saying which constraint it is about."""
-    field = "expression" if constraint.expression is not None else "callable_ref"
-    return StudyError([m.under(("constraints", index, field)) for m in error.mistakes])

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.design.constraints import Expression
+from fairtrial.design.constraints import Expression, at
 from fairtrial.design.table import Assignment, block_assignments, count_blocks
 from fairtrial.model.conditions import DesignRow, DesignTable
 from fairtrial.model.factors import Factor
@@ -73,7 +73,7 @@ def count_combinations(factors: Sequence[Factor], limit: int) -> int:
         later = _references(factors[index + 1 :], expressions)
         following: dict[tuple[int, ...], tuple[Assignment, dict[str, int], int]] = {}
         for chosen, positions, times in tally.values():
-            for position, value in _choices(factor, chosen, positions, expressions):
+            for position, value in _choices(factors, index, chosen, positions, expressions):
                 now = {**positions, factor.name: position}
                 key = tuple(now[name] for name in now if name in later)
                 known = following.get(key)
@@ -116,7 +116,7 @@ def _walk(factors: Sequence[Factor], expressions: Mapping[str, Expression]) -> I
     there may be thousands of factors."""
     chosen: Assignment = {}
     positions: dict[str, int] = {}
-    open_choices = [iter(list(_choices(factors[0], chosen, positions, expressions)))]
+    open_choices = [iter(list(_choices(factors, 0, chosen, positions, expressions)))]
     while open_choices:
         factor = factors[len(open_choices) - 1]
         step = next(open_choices[-1], None)
@@ -129,20 +129,23 @@ def _walk(factors: Sequence[Factor], expressions: Mapping[str, Expression]) -> I
         if len(open_choices) == len(factors):
             yield dict(chosen)
         else:
-            following = _choices(factors[len(open_choices)], chosen, positions, expressions)
+            following = _choices(factors, len(open_choices), chosen, positions, expressions)
             open_choices.append(iter(list(following)))
 
 
 def _choices(
-    factor: Factor,
+    factors: Sequence[Factor],
+    index: int,
     chosen: Assignment,
     positions: Mapping[str, int],
     expressions: Mapping[str, Expression],
 ) -> Iterator[tuple[int, Any]]:
-    """The levels that `factor` may take after what has been chosen: (level number, value)."""
+    """The levels that a factor may take after what has been chosen: (level number, value)."""
+    factor = factors[index]
 
-    def holds(text: str | None) -> bool:
-        return text is None or expressions[text].holds(chosen, {})
+    def holds(text: str | None, *path: str | int) -> bool:
+        place = ("factors", index, *path, "when")
+        return text is None or at(place, expressions[text].holds)(chosen, {})
 
     if not holds(factor.when):
         yield -1, factor.default
@@ -153,5 +156,5 @@ def _choices(
         yield 0, factor.default
     else:
         for position, level in enumerate(factor.levels):
-            if holds(level.when):
+            if holds(level.when, "levels", position):
                 yield position, level.value
