@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import stat
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,10 @@ def test_any_study_survives_every_format(
     assert repr(Study.from_dict(study.to_dict())) == expected
     for format in ("yaml", "json"):
         path = write_study(study, folder / f"round-trip.{format}", format)
-        back = load_study(path)  # a warning would be an error here
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            back = load_study(path)
+        assert not [w for w in said if "is read as" in str(w.message)]
         assert back == study
         assert repr(back) == expected
 

@@ -4,7 +4,7 @@ import pytest
 
 from fairtrial import Study, StudyError, build_design, count_runs, validate_study
 from fairtrial.tables.canonical import CONDITION_COLUMNS
-from fairtrial.validation import RESERVED_COLUMNS
+from fairtrial.validation import RESERVED_COLUMNS, setting_doubts
 
 
 def study(**fields):
@@ -220,3 +220,28 @@ def test_a_plan_of_more_conditions_than_can_be_written_down_is_refused_all_the_s
     factors = [x(name=f"f{index}") for index in range(20_000)]
     (mistake,) = validate_study(study(factors=factors))
     assert "some 10^6020 conditions" in mistake
+
+
+@pytest.mark.parametrize(
+    ("spec", "unused"),
+    [
+        ({"n_samples": 4, "center_points": 2}, ["n_samples", "center_points"]),
+        ({"matrix_path": "m.csv"}, ["matrix_path"]),
+        ({"kind": "lhs", "n_samples": 4, "center_points": 2}, []),
+        (
+            {"kind": "lhs", "n_samples": 4, "block_randomization_key": "x"},
+            ["block_randomization_key"],
+        ),
+        (
+            {"kind": "lhs", "n_samples": 4, "block_randomization_key": "x", "randomize": True},
+            [],
+        ),
+        ({"kind": "frac2", "n_samples": 4}, ["n_samples"]),
+        ({"kind": "d_optimal", "n_samples": 4}, []),
+        ({"kind": "custom_matrix", "matrix_path": "m.csv"}, []),
+        ({"kind": "somebody_elses", "n_samples": 4, "center_points": 1}, []),
+    ],
+)
+def test_settings_that_a_design_has_no_use_for_are_doubted(spec, unused):
+    doubts = setting_doubts(study(factors=[x(0, 1)], design_spec=spec))
+    assert [mistake.path for mistake in doubts] == [("design_spec", name) for name in unused]

@@ -16,6 +16,7 @@ from fairtrial.design.constraints import Judge
 from fairtrial.design.dependence import dependence_mistakes, expression_mistakes
 from fairtrial.design.schedule import (
     MOST_RUNS,
+    REPLICATED_BY_RUNS,
     agents_of,
     problems_of,
     repeated_names,
@@ -24,7 +25,7 @@ from fairtrial.design.schedule import (
 from fairtrial.errors import Mistake, Place, StudyError, did_you_mean, spell_count
 from fairtrial.model.claims import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TABLES
 from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import Factor, scalar_text
+from fairtrial.model.factors import DesignKind, Factor, scalar_text
 from fairtrial.model.study import Study
 
 RESERVED_COLUMNS = frozenset(
@@ -37,6 +38,13 @@ RESERVED_COLUMNS = frozenset(
         "assignment_meta_json",
     }
 )
+SAMPLED = (
+    DesignKind.LATIN_HYPERCUBE,
+    DesignKind.SOBOL,
+    DesignKind.HALTON,
+    DesignKind.D_OPTIMAL,
+)
+"""Designs of as many rows as they are asked for."""
 IMPLICIT_VARIABLES = ("agent_id", "problem_id")
 """Columns of the table of runs that a hypothesis may name though they are no factors."""
 
@@ -234,6 +242,24 @@ def word_doubts(study: Study) -> Iterator[Mistake]:
     for i, plan in enumerate(study.analysis_plans):
         path: Place = ("analysis_plans", i, "multiple_comparison_policy")
         yield from _unheard_of(path, plan.multiple_comparison_policy, COMPARISON_POLICIES)
+
+
+def setting_doubts(study: Study) -> Iterator[Mistake]:
+    """A remark for each setting of the design that a design of this kind has no use for."""
+    spec = study.design_spec
+    if not isinstance(spec.kind, DesignKind):
+        return
+    has_own_rows = spec.kind not in REPLICATED_BY_RUNS
+    useful = {
+        "n_samples": spec.kind in SAMPLED,
+        "center_points": has_own_rows,
+        "matrix_path": spec.kind is DesignKind.CUSTOM_MATRIX,
+        "block_randomization_key": has_own_rows and spec.randomize,
+    }
+    for name, is_used in useful.items():
+        if getattr(spec, name) and not is_used:
+            without = " without randomize" if name == "block_randomization_key" else ""
+            yield Mistake(("design_spec", name), f"a {spec.kind} design{without} has no use for it")
 
 
 def _unheard_of(path: Place, word: str, known: Sequence[str]) -> Iterator[Mistake]:

@@ -183,7 +183,7 @@ def _uneven(balance: DesignBalance, tied: Mapping[str, str]) -> Iterator[str]:
 
 
 def _print_power(power: HypothesisPower, replicates: int) -> None:
-    what = " × ".join(power.variables)
+    what = " × ".join(power.variables) or "no variable"
     head = f"power    {power.hypothesis_id} ({what} on {power.outcome or 'an outcome'})"
     if power.power is None:
         print_wrapped(f"{head}: not computed: {power.reason}", "", INDENT)

@@ -14,7 +14,7 @@ from fairtrial.loading.document import parse
 from fairtrial.loading.nodes import SIZE_LIMIT_BYTES
 from fairtrial.model.record import build
 from fairtrial.model.study import Study
-from fairtrial.validation import study_mistakes, word_doubts
+from fairtrial.validation import setting_doubts, study_mistakes, word_doubts
 
 SUFFIXES = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 
@@ -80,7 +80,9 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     found = document.place(mistakes)
     if found:
         raise StudyError(found, source=source)
-    doubts = document.place([*expression_doubts(study), *word_doubts(study)])
+    doubts = document.place(
+        [*expression_doubts(study), *setting_doubts(study), *word_doubts(study)]
+    )
     return LoadedStudy(study, (*document.warnings, *doubts), source)
 
 
