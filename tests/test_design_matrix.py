@@ -438,7 +438,8 @@ def test_a_name_that_is_no_file_is_refused_and_not_suggested(tmp_path: Path, nam
     ("cell", "says"),
     [
         ('"\\ud800"', "half of a surrogate pair"),
-        ("[" * 900 + "]" * 900, "nested too deep"),
+        ("[" * 900 + "]" * 900, "nested more than 100 deep"),
+        ("[" * 110 + "]" * 110, "nested more than 100 deep"),
         ("9" * 5_000, "this is not JSON"),
         ("1e999", "not a finite number"),
     ],

@@ -125,3 +125,16 @@ def test_what_python_itself_gives_up_on_is_refused_like_any_other_value(value):
         canonical_json(value)
     with pytest.raises(StudyError):
         Factor("x", levels=(Level("l", value),))
+
+
+def test_depth_has_a_limit_of_its_own_the_same_with_every_python():
+    def nested(depth):
+        value = 1
+        for _ in range(depth):
+            value = [value]
+        return value
+
+    assert canonical_json(nested(100)) == "[" * 100 + "1" + "]" * 100
+    for depth in (102, 900, 5_000):
+        with pytest.raises(StudyError, match="nested more than 100 deep"):
+            canonical_json(nested(depth))

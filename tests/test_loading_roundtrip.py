@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.loading import load_study, read_study, write_study
 from fairtrial.loading.brief import dump_brief
-from fairtrial.loading.nodes import DEPTH_LIMIT
 from fairtrial.model.claims import (
     AnalysisPlan,
     Contrast,
@@ -39,6 +38,7 @@ from fairtrial.model.factors import (
     FactorKind,
     Level,
 )
+from fairtrial.model.identity import DEPTH_LIMIT
 from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
 
 STUDIES = Path(__file__).parent / "data" / "studies"
@@ -364,22 +364,23 @@ def test_the_old_file_stands_until_the_new_one_is_complete(
 @pytest.mark.parametrize("format", ["yaml", "json"])
 def test_what_no_file_can_hold_is_refused_before_writing(tmp_path: Path, format: str) -> None:
     deep: list[Any] = []
-    for _ in range(DEPTH_LIMIT):
+    for _ in range(DEPTH_LIMIT - 3):  # what a level can hold by itself is too deep in a file
         deep = [deep]
     study = Study(
         "s",
         "t",
+        factors=(Factor("x", levels=(Level("l", 1, metadata={"c": deep}),)),),
         notes="half \ud83d",
-        provenance_metadata={"a": {"k\udc00": 1}, "b": 10**5000, "c": deep},
+        provenance_metadata={"a": {"k\udc00": 1}, "b": 10**5000},
     )
     path = tmp_path / f"s.{format}"
     with pytest.raises(StudyError) as caught:
         write_study(study, path, format)
     assert str(caught.value).splitlines() == [
+        f"{path}: factors[0].levels: lists and mappings are nested more than 100 deep",
         f"{path}: provenance_metadata.a.k?: holds half of a surrogate pair, "
         "which no file can hold; remove it",
         f"{path}: provenance_metadata.b: has too many digits for a number; make it a text",
-        f"{path}: provenance_metadata.c[0]: lists and mappings are nested more than 100 deep",
         f"{path}: notes: holds half of a surrogate pair, which no file can hold; remove it",
     ]
     assert names_in(tmp_path) == []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import integrate, stats
 
 from fairtrial.errors import StudyError
 from fairtrial.stats.power import (
@@ -55,21 +55,27 @@ def test_anova_agrees_with_cohen(k, f, n, power):
     assert anova_power(f * math.sqrt(2 * k), [n] * k) == pytest.approx(power, abs=0.006)
 
 
-@pytest.mark.parametrize(
-    ("cv", "groups", "power"),
-    [
-        (0.20, (10, 10), 0.834680),
-        (0.25, (14, 14), 0.807439),
-        (0.30, (20, 20), 0.815845),
-        (0.30, (19, 20), 0.805617),
-    ],
-)
-def test_equivalence_agrees_with_bioequivalence_tables(cv, groups, power):
-    """Exact powers of 2 × 2 crossovers with limits 0.80 to 1.25 and a true ratio of 0.95, as the R
-    package PowerTOST (Labes, Schütz, Lang) prints them: log scale, n - 2 degrees of freedom."""
-    sd = math.sqrt(math.log(1 + cv * cv)) / math.sqrt(2)
-    found = equivalence_power(math.log(1.25) / sd, *groups, true_d=math.log(0.95) / sd)
-    assert found == pytest.approx(power, abs=1.5e-6)
+def _equivalence_by_integration(margin, true_d, n_1, n_2, alpha=0.05):
+    """Two one-sided t tests, from their definition: given the pooled sd, both reject if the mean
+    difference lies in an interval; the sd's own distribution is integrated over."""
+    df, se = n_1 + n_2 - 2, math.sqrt(1 / n_1 + 1 / n_2)
+    critical = stats.t.isf(alpha, df)
+
+    def both_reject(sd):
+        room = margin - critical * sd * se
+        if room <= 0:
+            return 0.0
+        normal = stats.norm.cdf((room - true_d) / se) - stats.norm.cdf((-room - true_d) / se)
+        return normal * stats.chi.pdf(sd * math.sqrt(df), df) * math.sqrt(df)
+
+    return integrate.quad(both_reject, 0, margin / (critical * se), epsabs=1e-10)[0]
+
+
+@pytest.mark.parametrize("groups", [(10, 10), (14, 14), (19, 20), (5, 40)])
+@pytest.mark.parametrize(("margin", "true_d"), [(1.59, 0.0), (1.28, -0.29), (0.8, 0.1)])
+def test_equivalence_agrees_with_its_definition(margin, true_d, groups):
+    expected = _equivalence_by_integration(margin, true_d, *groups)
+    assert equivalence_power(margin, *groups, true_d=true_d) == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.parametrize(("d", "n"), [(0.5, 69), (0.4, 108), (0.3, 191)])

@@ -38,8 +38,9 @@ PUBLISHED: dict[int, tuple[str, int]] = {
     ),
 }
 """The designs of Box & Behnken, "Some new three level designs for the study of quantitative
-variables", *Technometrics* 2 (1960), by the usual letters (without I). Each group takes all
-combinations of low and high; a group of five the half of them with E = ABCD."""
+variables", *Technometrics* 2 (1960), as later programs that cite the paper have them (it was not
+at hand; tests compute what the designs promise), by the usual letters (without I). Each group takes
+all combinations of low and high; a group of five the half of them with E = ABCD."""
 
 
 @dataclass(frozen=True, slots=True)

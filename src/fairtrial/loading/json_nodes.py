@@ -8,7 +8,8 @@ from bisect import bisect_left
 from typing import Any
 
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading.nodes import TOO_DEEP, Collection, Composer, Node, Scalar
+from fairtrial.loading.nodes import Collection, Composer, Node, Scalar
+from fairtrial.model.identity import TOO_DEEP
 
 # Finds the tokens of a text that is known to be JSON; commas and colons say nothing more then.
 _TOKEN = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:\[\]{}"]+')

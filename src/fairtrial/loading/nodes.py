@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.errors import Mistake, StudyError
+from fairtrial.model.identity import DEPTH_LIMIT, TOO_DEEP
 
 SIZE_LIMIT_BYTES = 50 * 1024**2
 """How large a file may be."""
-DEPTH_LIMIT = 100
-"""How deep lists and mappings may be nested."""
-TOO_DEEP = f"lists and mappings are nested more than {DEPTH_LIMIT} deep"
 VALUE_LIMIT = 1_000_000
 """How many values a file may hold, its aliases written out."""
 MERGE = object()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import Mistake, Place, StudyError
 from fairtrial.loading.brief import dump_brief
-from fairtrial.loading.nodes import DEPTH_LIMIT, SIZE_LIMIT_BYTES, TOO_DEEP, VALUE_LIMIT, printable
+from fairtrial.loading.nodes import SIZE_LIMIT_BYTES, VALUE_LIMIT, printable
 from fairtrial.loading.surprises import looks_like_number
+from fairtrial.model.identity import DEPTH_LIMIT, TOO_DEEP
 from fairtrial.model.study import Study
 from fairtrial.tables.files import replacing
 

@@ -18,7 +18,10 @@ from typing import Any
 from fairtrial.errors import Mistake, Place, StudyError
 
 ID_DIGITS = 12
-TOO_DEEP = "lists and mappings are nested too deep"
+DEPTH_LIMIT = 100
+"""How deep lists and mappings may be nested: a limit of our own, since Python's own differs from
+version to version, and a study is to be good or bad everywhere."""
+TOO_DEEP = f"lists and mappings are nested more than {DEPTH_LIMIT} deep"
 SEED_MODULUS = 2**31 - 1
 SAME_KEY = "two keys are the same once written as text"
 
@@ -42,6 +45,8 @@ def plain(value: Any, path: Place = ()) -> Any:
         return float(value)
     if isinstance(value, PurePath):
         return str(value)
+    if len(path) > DEPTH_LIMIT:
+        raise StudyError(Mistake(path[:3], TOO_DEEP))
     if isinstance(value, Mapping):
         return _plain_mapping(value, path)
     if isinstance(value, (list, tuple)):
