@@ -86,7 +86,19 @@ class LatinHypercube(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Sobol(Record):
+class _Sequence(Record):
+    """What sequences of points have in common."""
+
+    bounds: Mapping[str, tuple[float, float]] | None = None
+    scramble: bool = True
+    integers: bool = False
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        return empty_ranges(self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Sobol(_Sequence):
     """The first points of a Sobol sequence: more even than random ones, and easy to add to.
 
     `design_spec.n_samples` is the number of points; powers of two are balanced. A larger number
@@ -98,13 +110,6 @@ class Sobol(Record):
         point has every factor at its low
     integers: whether factors of dtype int get whole numbers, as for `latin_hypercube`
     """
-
-    bounds: Mapping[str, tuple[float, float]] | None = None
-    scramble: bool = True
-    integers: bool = False
-
-    def _mistakes(self) -> Iterator[Mistake]:
-        return empty_ranges(self.bounds)
 
     def table(self, study: Study) -> DesignTable:
         count, ranges = plan_samples(study, self.bounds, self.integers)
@@ -124,7 +129,7 @@ class Sobol(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Halton(Record):
+class Halton(_Sequence):
     """The first points of a Halton sequence: even for any number of points, and easy to add to.
 
     `design_spec.n_samples` is the number of points. A larger number later leaves the earlier rows
@@ -136,13 +141,6 @@ class Halton(Record):
         point has every factor at its low
     integers: whether factors of dtype int get whole numbers, as for `latin_hypercube`
     """
-
-    bounds: Mapping[str, tuple[float, float]] | None = None
-    scramble: bool = True
-    integers: bool = False
-
-    def _mistakes(self) -> Iterator[Mistake]:
-        return empty_ranges(self.bounds)
 
     def table(self, study: Study) -> DesignTable:
         count, ranges = plan_samples(study, self.bounds, self.integers)
