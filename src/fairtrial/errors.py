@@ -3,10 +3,13 @@
 "The subject failed" is data; "we failed" is an exception::
 
     FairtrialError
-    └ StudyError       a definition is wrong: file, line, field, what was expected   exit 2
-       └ PluginError   no plug-in of that name: group, name, known names             exit 2
+    ├ StudyError       a definition is wrong: file, line, field, what was expected   exit 2
+    │  └ PluginError   no plug-in of that name: group, name, known names             exit 2
+    ├ LedgerError      another study's ledger, a damaged one, or no room to write    exit 3
+    └ LabError         what runs need (workers, a sandbox, the host) broke           exit 4
 
-A `StudyError` carries all the mistakes that were found, not only the first.
+A `StudyError` carries all the mistakes that were found, not only the first. `Broken` stands beside
+the tree: agents and problems raise it to say that a run came to nothing through no fault of theirs.
 """
 
 from __future__ import annotations
@@ -135,3 +138,23 @@ def _rebuild(kind: type[StudyError], mistakes: tuple[Mistake, ...], source: str)
 
 class PluginError(StudyError):
     """No plug-in of that name, or one that can't be loaded."""
+
+
+class LedgerError(FairtrialError):
+    """The ledger can't be used: another study's, damaged, in use by somebody else, or no room."""
+
+    exit_code = 3
+
+
+class LabError(FairtrialError):
+    """What runs need broke: workers that don't start, a host that ran out of something."""
+
+    exit_code = 4
+
+
+class Broken(Exception):  # noqa: N818 - said of a run, not of the code
+    """Raised by an agent or a problem: the run came to nothing, and not through the subject.
+
+    A rate limit, a network that is down. The run is tried again, and is never counted as a failure
+    of the agent.
+    """

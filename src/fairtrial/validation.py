@@ -218,11 +218,12 @@ def _plan(study: Study) -> Iterator[Mistake]:
         )
     elif not runs:
         yield Mistake(("factors",), "the design has no conditions", "add a factor with levels")
-    elif limit is not None and runs > limit:
+    elif limit is not None and runs > limit and not study.run_budget.is_balanced:
         yield Mistake(
             ("run_budget", "max_runs"),
             f"the plan has {spell_count(runs)} runs, max_runs allows {limit:,}",
-            "raise max_runs, or ask for fewer replicates or conditions",
+            "raise max_runs, ask for fewer replicates or conditions, or let "
+            "max_runs_policy: balanced leave runs out evenly",
         )
     elif runs > MOST_RUNS:
         yield Mistake(

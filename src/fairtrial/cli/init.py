@@ -10,8 +10,8 @@ import click
 from fairtrial import recipes
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.errors import StudyError
+from fairtrial.files import replacing
 from fairtrial.loading import write_study
-from fairtrial.tables.files import replacing
 
 RECIPES = {
     name.removeprefix("build_").removesuffix("_study").replace("_", "-"): name

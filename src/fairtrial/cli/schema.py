@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import json_option, print_json
+from fairtrial.files import replacing
 from fairtrial.loading import study_schema
-from fairtrial.tables.files import replacing
 
 
 @click.command(

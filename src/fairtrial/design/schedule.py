@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.conditions import Condition
@@ -81,39 +82,57 @@ def plan_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec
 def _runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
     replicates = range(1, replicates_of(study) + 1)
     policy = dump(study.seed_policy)
-    study_id = study.study_id
     for condition in conditions:
         if not condition.admissible:
             continue
-        condition_id = condition.condition_id
-        fingerprint = condition.metadata.get("fingerprint")
-        pairs = [
-            (
-                agent,
-                problem,
-                run_id_maker(study_id, condition_id, agent, problem),
-                seed_maker(policy, study_id, condition_id, f"{agent}:{problem}"),
-            )
-            for agent in agents_of(study, condition)
-            for problem in problems_of(study, condition)
-        ]
+        pairs = pairs_of(study, condition, policy)
         for replicate in replicates:
-            for agent, problem, make_id, make_seed in pairs:
-                yield RunSpec(
-                    run_id=make_id(replicate),
-                    study_id=study_id,
-                    condition_id=condition_id,
-                    problem_id=problem or "",
-                    replicate=replicate,
-                    seed=make_seed(replicate),
-                    agent_spec_ref=agent,
-                    problem_spec_ref=problem,
-                    execution_metadata={
-                        "agent_id": agent,
-                        "problem_id": problem,
-                        "condition_fingerprint": fingerprint,
-                    },
-                )
+            for pair in pairs:
+                yield spec_of(study.study_id, condition, pair, replicate)
+
+
+class Pair(NamedTuple):
+    """An agent and a problem under a condition, and how their runs get ids and seeds."""
+
+    agent: str | None
+    problem: str | None
+    make_id: Callable[[int], str]
+    make_seed: Callable[[int], int]
+
+
+def pairs_of(study: Study, condition: Condition, policy: Mapping[str, Any]) -> list[Pair]:
+    """Who meets what under a condition; `policy` holds the fields of the study's SeedPolicy."""
+    study_id, condition_id = study.study_id, condition.condition_id
+    return [
+        Pair(
+            agent,
+            problem,
+            run_id_maker(study_id, condition_id, agent, problem),
+            seed_maker(policy, study_id, condition_id, f"{agent}:{problem}"),
+        )
+        for agent in agents_of(study, condition)
+        for problem in problems_of(study, condition)
+    ]
+
+
+def spec_of(study_id: str, condition: Condition, pair: Pair, replicate: int) -> RunSpec:
+    """One run: a pair under a condition, for the so-manieth time."""
+    agent, problem, make_id, make_seed = pair
+    return RunSpec(
+        run_id=make_id(replicate),
+        study_id=study_id,
+        condition_id=condition.condition_id,
+        problem_id=problem or "",
+        replicate=replicate,
+        seed=make_seed(replicate),
+        agent_spec_ref=agent,
+        problem_spec_ref=problem,
+        execution_metadata={
+            "agent_id": agent,
+            "problem_id": problem,
+            "condition_fingerprint": condition.metadata.get("fingerprint"),
+        },
+    )
 
 
 def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import Mistake, Place, StudyError
+from fairtrial.files import replacing
 from fairtrial.loading.brief import dump_brief
 from fairtrial.loading.nodes import SIZE_LIMIT_BYTES, VALUE_LIMIT, printable
 from fairtrial.loading.surprises import looks_like_number
 from fairtrial.model.identity import DEPTH_LIMIT, TOO_DEEP
 from fairtrial.model.study import Study
-from fairtrial.tables.files import replacing
 
 if TYPE_CHECKING:
     import yaml

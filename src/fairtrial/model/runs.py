@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from fairtrial.model.conditions import Condition
+
 
 class RunStatus(StrEnum):
     """How far a run has come. `broken` means that we failed, not the subject."""
@@ -21,6 +23,29 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     BROKEN = "broken"
+
+
+class FailureKind(StrEnum):
+    """Why a run did not succeed; the first five are the subject's doing, the others are ours."""
+
+    EXCEPTION = "exception"
+    """the agent, or the problem's evaluator, raised"""
+    REPORTED = "reported"
+    """the agent said itself that it failed"""
+    EXIT = "exit"
+    """the agent left the process: SystemExit, os._exit"""
+    CRASH = "crash"
+    """the process died of a signal that the subject can have caused: a segfault, an abort"""
+    TIMEOUT = "timeout"
+    """the run took longer than `timeout_s`"""
+    BROKEN = "broken"
+    """the agent or the problem raised `Broken`"""
+    KILLED = "killed"
+    """the process was killed from outside: out of memory, kill -9"""
+    UNWRITABLE = "unwritable"
+    """the result can't be written down"""
+    CANCELLED = "cancelled"
+    """the study was stopped while the run was under way; it stays pending"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +64,69 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment:
+    """One attempt at a run, as an executor is given it.
+
+    turn: the run's place in the order of execution, and its key in the ledger
+    attempt: 1 for the first
+    spec: the run
+    condition: the condition it happens under
+    timeout_s: the longest it may take
+    """
+
+    turn: int
+    attempt: int
+    spec: RunSpec
+    condition: Condition
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one attempt at a run came to, as it crosses from a worker to the ledger.
+
+    body: all else that is known of it, packed (`fairtrial.ledger.packing`)
+    """
+
+    status: RunStatus
+    failure_kind: FailureKind | None
+    cost_usd: float
+    tokens: int
+    latency_s: float
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """An event, as soon as the agent emits it; `data` is packed."""
+
+    turn: int
+    attempt: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of an attempt, with what it printed (the first part of it, where that was much)."""
+
+    turn: int
+    attempt: int
+    outcome: Outcome
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+
+Report = Emitted | Finished
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of a run."""
+    """What came of a run.
+
+    error_info: what went wrong, in a line
+    traceback: where, in full
+    stdout, stderr: what the run printed, up to a limit
+    """
 
     run_id: str
     status: RunStatus
@@ -53,7 +139,14 @@ class RunResult:
     artifact_refs: tuple[str, ...] = ()
     error_info: str | None = None
     provenance_info: Mapping[str, Any] = field(default_factory=dict)
-    observations: tuple[Any, ...] = ()
+    observations: tuple[Mapping[str, Any], ...] = ()
     run_spec: RunSpec | None = None
     started_at: str | None = None
     ended_at: str | None = None
+    failure_kind: FailureKind | None = None
+    attempt: int = 1
+    executor: str | None = None
+    host: str | None = None
+    traceback: str | None = None
+    stdout: str = ""
+    stderr: str = ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairtrial.errors import Mistake, Place, StudyError
 from fairtrial.model.claims import AnalysisPlan, Hypothesis, OutcomeSpec
@@ -26,6 +26,8 @@ class RunBudget(Record):
 
     replicates: how often each agent meets each problem under each condition
     max_runs: the most runs that the study may plan; a plan that needs more is refused
+    max_runs_policy: what happens to a plan that needs more than max_runs: `refuse` it, or leave
+        runs out evenly over the conditions (`balanced`)
     parallelism: how many runs go on at once
     fail_fast: whether the first failure stops the study
     timeout_s: the longest that a run may take, in seconds
@@ -42,6 +44,12 @@ class RunBudget(Record):
     retries: int = 2
     max_cost_usd: float | None = None
     max_tokens: int | None = None
+    max_runs_policy: Literal["refuse", "balanced"] = "refuse"
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether a plan of more than `max_runs` is cut, evenly, rather than refused."""
+        return self.max_runs_policy == "balanced"
 
     def _mistakes(self) -> Iterator[Mistake]:
         at_least = {"replicates": 1, "max_runs": 1, "parallelism": 1, "retries": 0, "max_tokens": 1}
@@ -84,25 +92,33 @@ class AgentBinding(Record):
 
     use: a plug-in's name, or `module:callable`
     options: the plug-in's options, or keyword arguments for the callable
+    max_parallel: how many runs of this agent may go on at once
+    max_per_minute: how many runs of this agent may start within a minute
     """
 
     use: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    max_parallel: int | None = None
+    max_per_minute: float | None = None
 
     @classmethod
     def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
         return {"use": value} if isinstance(value, str) else None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank(use=self.use)
+        yield from blank(use=self.use)
+        if self.max_parallel is not None and self.max_parallel < 1:
+            yield Mistake(("max_parallel",), f"must be 1 or more, got {self.max_parallel}")
+        if self.max_per_minute is not None and self.max_per_minute <= 0:
+            yield Mistake(("max_per_minute",), f"must be above 0, got {self.max_per_minute:g}")
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemBinding(Record):
     """What a problem's name stands for: a plug-in, or a packet written out.
 
-    use: a plug-in's name
-    options: the plug-in's options
+    use: a plug-in's name, or `module:callable`
+    options: the plug-in's options, or keyword arguments for the callable
     family: the sort of problem a packet is
     brief: what the agent is asked to do
     payload: what the agent is given

@@ -1,22 +1,18 @@
 """Writing tables: CSV, JSON and JSON Lines, complete or not at all.
 
 A file appears under its name only when all of it is on disk, so a reader never sees half a table.
-Study files are written the same way (`replacing`).
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-import secrets
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from fairtrial.errors import Mistake, StudyError
+from fairtrial.files import replacing
 from fairtrial.model.factors import scalar_text
 from fairtrial.model.identity import canonical_json
 
@@ -84,42 +80,3 @@ def cell(value: Any) -> Any:
     if isinstance(value, (list, tuple, Mapping)):
         return canonical_json(value)
     return value
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes the place of `path` when the block ends well, and else is gone.
-
-    A link stays a link, a file keeps its mode, and what is no file (/dev/null, a pipe) is written
-    to as it is.
-    """
-    try:
-        target = Path(os.path.realpath(path))
-    except ValueError as error:
-        raise StudyError(f"is no file name: {error}", source=str(path)) from None
-    temporary = target.parent / f".{target.name[:20]}.{secrets.token_hex(8)}.part"
-    try:
-        if path.exists() and not path.is_file():
-            with path.open("w", encoding="utf-8", newline="") as file:
-                yield file
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if isinstance(error, FileExistsError):
-            reason = f"'{error.filename}' is not a folder"
-        raise StudyError(f"can't be written: {reason}", source=str(path)) from error
-    except UnicodeEncodeError as error:
-        wrong = error.object[error.start : error.start + 1]
-        message = f"can't be written: {wrong!r} is half of a surrogate pair, which is no character"
-        raise StudyError(message, source=str(path)) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()

@@ -1,0 +1,1 @@
+"""Who proposes: tasks, agents of every form, and what they return."""

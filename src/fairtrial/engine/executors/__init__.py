@@ -1,0 +1,1 @@
+"""Where runs happen: in this process, in workers of their own, in threads."""

@@ -1,0 +1,39 @@
+"""The tables of a ledger file, and how an older file becomes a newer one."""
+
+from __future__ import annotations
+
+LEDGER_NAME = "ledger.sqlite"
+APPLICATION_ID = 0x66747269
+"""What marks an SQLite file as a ledger: "ftri"."""
+VERSION = 1
+TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+-- what the study is: 'study' and 'folder', 'print' (see prints.py), 'order': for each turn the
+-- place in the plan, as 32-bit numbers; and what happens: 'live', updated with every commit
+CREATE TABLE conditions (place INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE sessions (
+    session INTEGER PRIMARY KEY, started_at TEXT, ended_at TEXT, ended_how TEXT,
+    executor TEXT, slots INTEGER, host TEXT, pid INTEGER, provenance TEXT
+);
+-- A turn is a place in the order of execution: rows are added (nearly) in its order, so adding
+-- one costs the same however many there are.
+CREATE TABLE results (
+    turn INTEGER PRIMARY KEY, run_id TEXT NOT NULL, seed INTEGER NOT NULL, status TEXT NOT NULL,
+    failure_kind TEXT, attempt INTEGER NOT NULL, session INTEGER NOT NULL,
+    cost_usd REAL NOT NULL, tokens INTEGER NOT NULL, latency_s REAL NOT NULL
+);
+-- apart from results, so that counting reads little
+CREATE TABLE bodies (turn INTEGER PRIMARY KEY, body BLOB NOT NULL, stdout BLOB, stderr BLOB);
+-- attempts that are not the result: broken and tried again, cancelled, retried on request
+CREATE TABLE attempts (
+    turn INTEGER NOT NULL, attempt INTEGER NOT NULL, session INTEGER NOT NULL,
+    status TEXT NOT NULL, failure_kind TEXT, cost_usd REAL NOT NULL, tokens INTEGER NOT NULL,
+    latency_s REAL NOT NULL, body BLOB, stdout BLOB, stderr BLOB, PRIMARY KEY (turn, attempt)
+) WITHOUT ROWID;
+CREATE TABLE events (
+    turn INTEGER NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (turn, attempt, number)
+) WITHOUT ROWID;
+-- verdicts of a later evaluator over stored outputs; they take the place of the first ones
+CREATE TABLE scores (turn INTEGER PRIMARY KEY, evaluator TEXT NOT NULL, rows BLOB NOT NULL);
+"""

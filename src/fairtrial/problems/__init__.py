@@ -1,0 +1,1 @@
+"""What judges: packets, problems of every form, and what evaluators say."""

@@ -1,0 +1,1 @@
+"""Studies, explained: tests of the hypotheses, and Markdown for people."""
