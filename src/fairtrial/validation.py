@@ -72,10 +72,13 @@ def validate_study(study: Study) -> list[str]:
     return [str(mistake) for mistake in study_mistakes(study)]
 
 
-def study_mistakes(study: Study, known: Iterable[Mistake] = ()) -> list[Mistake]:
+def study_mistakes(
+    study: Study, known: Iterable[Mistake] = (), *, with_plan: bool = True
+) -> list[Mistake]:
     """What is wrong with the study as a whole, with the place of each mistake.
 
-    The design is tried out unless one of these mistakes, or of those `known` already, concerns it.
+    The design is tried out unless one of these mistakes, or of those `known` already, concerns it;
+    or unless the caller is about to make it anyway (`with_plan`).
     """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
         _clashing_names,
@@ -86,7 +89,7 @@ def study_mistakes(study: Study, known: Iterable[Mistake] = ()) -> list[Mistake]
     ]
     found = list(itertools.chain.from_iterable(check(study) for check in checks))
     make_design(study.design_spec, found)
-    if not any(map(_concerns_plan, (*known, *found))):
+    if with_plan and not any(map(_concerns_plan, (*known, *found))):
         found.extend(_plan(study))
     return found
 

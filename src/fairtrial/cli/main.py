@@ -1,6 +1,7 @@
 """The `fairtrial` command: a table of commands, each imported only when it is called for.
 
-Exit codes: 0 done, 1 a bug of ours, 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 a bug of ours, 2 bad input, 3 the ledger can't be used, 4 the lab broke,
+5 some runs failed, 6 a budget ended the study, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,11 +19,21 @@ from fairtrial import __version__
 from fairtrial.errors import FairtrialError, StudyError
 
 COMMANDS = {
-    "check": ("fairtrial.cli.check", "Find every mistake in a study file."),
-    "doe": ("fairtrial.cli.doe", "Make a design table without a study."),
-    "init": ("fairtrial.cli.init", "Write a commented starter study."),
-    "plan": ("fairtrial.cli.plan", "Show what a study will run, and what it can find."),
-    "schema": ("fairtrial.cli.schema", "Print the JSON Schema of study files."),
+    "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
+    "check": ("fairtrial.cli.check:command", "Find every mistake in a study file."),
+    "plan": ("fairtrial.cli.plan:command", "Show what a study will run, and what it can find."),
+    "run": ("fairtrial.cli.run:run", "Run a study."),
+    "resume": ("fairtrial.cli.run:resume", "Go on with a study that was stopped."),
+    "retry": ("fairtrial.cli.run:retry", "Run again what failed or broke."),
+    "status": ("fairtrial.cli.status:command", "Show how far a study has come."),
+    "pause": ("fairtrial.cli.control:pause", "Let a running study start nothing new for a while."),
+    "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; what is done is kept."),
+    "report": ("fairtrial.cli.report:command", "Test the hypotheses, and write what came of it."),
+    "export": ("fairtrial.cli.export:command", "Write the tables anew from the ledger."),
+    "rescore": ("fairtrial.cli.rescore:command", "Judge stored outputs by another evaluator."),
+    "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify such a pack."),
+    "doe": ("fairtrial.cli.doe:command", "Make a design table without a study."),
+    "schema": ("fairtrial.cli.schema:command", "Print the JSON Schema of study files."),
 }
 
 
@@ -51,7 +62,8 @@ class CommandTable(click.Group):
             return None
         from importlib import import_module
 
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
         return command
 
     def resolve_command(
@@ -73,7 +85,7 @@ class CommandTable(click.Group):
 def cli() -> None:
     """Every candidate gets a fair trial: designed studies of agents, prompts, models and patches.
 
-    Start with `fairtrial init`, then `fairtrial check study.yaml` and `fairtrial plan study.yaml`.
+    Start with `fairtrial init`, then `fairtrial plan study.yaml` and `fairtrial run study.yaml`.
     """
 
 

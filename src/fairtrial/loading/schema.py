@@ -98,7 +98,11 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "max_cost_usd": _ABOVE_ZERO,
     },
     SeedPolicy: {"strategy": {"enum": list(SEED_STRATEGIES)}},
-    AgentBinding: {"use": _NOT_BLANK},
+    AgentBinding: {
+        "use": _NOT_BLANK,
+        "max_parallel": _FROM_ONE,
+        "max_per_minute": _ABOVE_ZERO,
+    },
 }
 
 

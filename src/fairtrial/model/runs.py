@@ -64,6 +64,14 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class RunOutput:
+    """What a condition runner returns: its outputs, and what it measured."""
+
+    outputs: Mapping[str, Any]
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """One attempt at a run, as an executor is given it.
 

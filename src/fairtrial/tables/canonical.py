@@ -1,4 +1,7 @@
-"""The canonical tables, schema 0.2.0: their columns, and the rows that a study makes of them."""
+"""The canonical tables, schema 0.2.0: their columns, and the rows that are known beforehand.
+
+`rows` makes the others, of results.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,79 @@ PLAN_COLUMNS = (
     "seed",
     "replicate",
 )
+RUN_COLUMNS = (
+    "study_id",
+    "condition_id",
+    "run_id",
+    "problem_id",
+    "problem_family",
+    "agent_id",
+    "agent_kind",
+    "pattern_name",
+    "model_name",
+    "seed",
+    "replicate",
+    "status",
+    "start_time",
+    "end_time",
+    "latency_s",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "primary_outcome",
+    "trace_path",
+    "manifest_path",
+    # what schema 0.2.0 leaves to the writer; every further scalar metric follows
+    "error_info",
+    "failure_kind",
+    "attempt",
+    "executor",
+    "host",
+)
+EVENT_COLUMNS = (
+    "timestamp",
+    "record_id",
+    "text",
+    "session_id",
+    "actor_id",
+    "event_type",
+    "meta_json",
+    "level",
+    "study_id",
+    "run_id",
+    "condition_id",
+    "trial_id",
+    "step_id",
+    "tool_name",
+    "evaluation_id",
+)
+EVALUATION_COLUMNS = (
+    "run_id",
+    "evaluator_id",
+    "metric_name",
+    "metric_value",
+    "metric_unit",
+    "aggregation_level",
+    "notes_json",
+)
+TABLES = ("conditions", "runs", "events", "evaluations")
+STUDY_FILE, MANIFEST_FILE = "study.yaml", "manifest.json"
+HYPOTHESES_FILE, PLANS_FILE = "hypotheses.json", "analysis_plan.json"
+SQLITE_FILE = "study.sqlite"
 
 
-def condition_columns(study: Study) -> list[str]:
-    """The columns of the table of conditions: its keys, then factors, then blocks."""
+def condition_columns(study: Study, conditions: Iterable[Condition] = ()) -> list[str]:
+    """The columns of the table of conditions: its keys, then factors, then blocks.
+
+    Conditions that were made by hand may assign what the study doesn't declare: it comes last.
+    """
     factors = [factor.name for factor in study.factors]
-    return [*CONDITION_COLUMNS, *factors, *(f"block_{block.name}" for block in study.blocks)]
+    blocks = [f"block_{block.name}" for block in study.blocks]
+    names = dict.fromkeys([*CONDITION_COLUMNS, *factors, *blocks])
+    for condition in conditions:
+        names.update(dict.fromkeys(condition.factor_assignments))
+        names.update(dict.fromkeys(f"block_{name}" for name in condition.block_assignments))
+    return list(names)
 
 
 def condition_rows(study: Study, conditions: Sequence[Condition]) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ A file appears under its name only when all of it is on disk, so a reader never 
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
     written = 0
     with replacing(path) as file:
         if path.suffix == ".csv":
-            _write_cells(file, columns)
+            file.write(spell_rows([columns]))
         elif path.suffix == ".json":
             file.write("[")
         for row in rows:
@@ -40,7 +41,7 @@ def _write_row(
     file: TextIO, suffix: str, columns: Sequence[str], row: Mapping[str, Any], *, is_first: bool
 ) -> None:
     if suffix == ".csv":
-        _write_cells(file, [cell(row.get(name)) for name in columns])
+        file.write(spell_rows([[cell(row.get(name)) for name in columns]]))
         return
     text = json.dumps({name: row.get(name) for name in columns}, ensure_ascii=False)
     if suffix == ".jsonl":
@@ -49,12 +50,20 @@ def _write_row(
         file.write(f"\n {text}" if is_first else f",\n {text}")
 
 
-def _write_cells(file: TextIO, cells: Sequence[Any]) -> None:
+def spell_rows(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of cells as CSV; a number is spelled so that reading it gives the same number."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    if "\r" not in text.getvalue():
+        return text.getvalue()
     # Before 3.13 the writer leaves a lone \r without quotes, and readers take it for a line's end.
-    has_return = any(isinstance(text, str) and "\r" in text for text in cells)
-    plain = csv.writer(file, lineterminator="\n")
-    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    (quoted if has_return else plain).writerow(cells)
+    text = io.StringIO()
+    plain = csv.writer(text, lineterminator="\n")
+    quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        has_return = any(isinstance(value, str) and "\r" in value for value in row)
+        (quoted if has_return else plain).writerow(row)
+    return text.getvalue()
 
 
 def check_format(path: Path) -> None:

@@ -1,0 +1,226 @@
+"""What running costs beside the runs themselves, each figure against a floor of the same run.
+
+The floor of a checkpointed run is one SQLite commit of a 1 KB row in WAL mode (synchronous=NORMAL,
+so that it is CPU and not the disk that is compared). Each measurement is a child process of its
+own; floors and ours take turns.
+
+    python benchmarks/running.py [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairtrial import Factor, ProblemPacket, RunBudget, Study, open_results
+from fairtrial.engine.run import conduct
+from fairtrial.engine.settings import RunSettings
+
+SPIN = 120_000
+"""Turns of a bare loop: some 5 ms of CPU, the length of one CPU-bound run."""
+WAIT_S = 0.05
+
+
+def noop(task: Any) -> dict[str, Any]:
+    return {"text": "x" * 600, "answer": 1.0}
+
+
+def spin(task: Any) -> dict[str, Any]:
+    return {"answer": spin_bare()}
+
+
+def spin_bare() -> int:
+    total = 0
+    for number in range(SPIN):
+        total += number & 3
+    return total
+
+
+def wait(task: Any) -> dict[str, Any]:
+    time.sleep(WAIT_S)
+    return {"answer": 1.0}
+
+
+def score(answer: Any) -> float:
+    return float(answer)
+
+
+def make_study(folder: Path, runs: int, parallelism: int = 1) -> Study:
+    conditions = min(100, runs)
+    return Study(
+        "bench",
+        "Benchmark",
+        factors=(Factor("x", levels=tuple(range(conditions))),),
+        agent_specs=("agent",),
+        problem_ids=("problem",),
+        run_budget=RunBudget(replicates=runs // conditions, parallelism=parallelism),
+        output_dir=folder,
+    )
+
+
+def settings(agent: Callable[..., Any], **more: Any) -> RunSettings:
+    packet = ProblemPacket("problem", "none", "nothing", {}, {}, score)
+    return RunSettings(
+        agent_bindings={"agent": agent}, problem_registry={"problem": packet}, tables=False, **more
+    )
+
+
+# -- what a child process measures --
+
+
+def measure_floor(folder: Path, runs: int) -> dict[str, float]:
+    connection = sqlite3.connect(folder / "floor.sqlite", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body BLOB)")
+    body = random.Random(1).randbytes(1024)
+    start = time.process_time()
+    for number in range(runs):
+        connection.execute("INSERT INTO rows VALUES (?, ?)", (number, body))
+    return {"cpu_us": (time.process_time() - start) / runs * 1e6}
+
+
+def measure_runs(folder: Path, runs: int) -> dict[str, float]:
+    study = make_study(folder, runs)
+    start = time.process_time()
+    conduct(study, settings(noop))
+    ran = time.process_time()
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    resumed = time.process_time()
+    conduct(study, settings(noop, resume=True))
+    ended = time.process_time()
+    return {
+        "cpu_us": (ran - start) / runs * 1e6,
+        "resume_us": (ended - resumed) / runs * 1e6,
+        "peak_mb": peak_mb,
+    }
+
+
+def measure_tables(folder: Path, runs: int) -> dict[str, float]:
+    from fairtrial.tables.export import export_tables
+
+    conduct(make_study(folder, runs), settings(noop))
+    results = open_results(folder)
+    start = time.process_time()
+    export_tables(results, folder)
+    return {"cpu_us": (time.process_time() - start) / runs * 1e6}
+
+
+def measure_pair(folder: Path, runs: int) -> dict[str, float]:
+    """Two workers against two bare processes that split the same work."""
+    start = time.perf_counter()
+    halves = [
+        multiprocessing.get_context("fork").Process(target=_spin_many, args=(runs // 2,))
+        for _ in range(2)
+    ]
+    for half in halves:
+        half.start()
+    for half in halves:
+        half.join()
+    bare_s = time.perf_counter() - start
+    study = make_study(folder, runs, parallelism=2)
+    start = time.perf_counter()
+    conduct(study, settings(spin))
+    return {"bare_s": bare_s, "ours_s": time.perf_counter() - start}
+
+
+def _spin_many(times: int) -> None:
+    for _ in range(times):
+        spin_bare()
+
+
+def measure_threads(folder: Path, runs: int) -> dict[str, float]:
+    study = make_study(folder, runs, parallelism=64)
+    start = time.perf_counter()
+    conduct(study, settings(wait, executor="threads"))
+    threads_s = time.perf_counter() - start
+    tenth = make_study(folder / "serial", runs // 10)
+    start = time.perf_counter()
+    conduct(tenth, settings(wait))
+    return {"threads_s": threads_s, "serial_s": (time.perf_counter() - start) * 10}
+
+
+def in_child(name: str, runs: int) -> dict[str, float]:
+    folder = Path(tempfile.mkdtemp(prefix="fairtrial-bench-"))
+    try:
+        command = [sys.executable, __file__, "--child", name, str(runs), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(done.stderr)
+        found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return found
+    finally:
+        shutil.rmtree(folder)
+
+
+CHILDREN: dict[str, Callable[[Path, int], dict[str, float]]] = {
+    "floor": measure_floor,
+    "runs": measure_runs,
+    "tables": measure_tables,
+    "pair": measure_pair,
+    "threads": measure_threads,
+}
+
+
+# -- what the parent makes of it --
+
+
+def middle(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--child", nargs=3)
+    given = parser.parse_args()
+    if given.child:
+        name, runs, folder = given.child
+        print(json.dumps(CHILDREN[name](Path(folder), int(runs))))
+        return
+    rounds = [(in_child("floor", 50_000), in_child("runs", 50_000)) for _ in range(given.rounds)]
+    floor_us = [floor["cpu_us"] for floor, _ in rounds]
+    print(f"floor: a WAL commit of a 1 KB row       {statistics.median(floor_us):.1f} µs CPU")
+    for what, key, goal in (
+        ("50,000 checkpointed no-op runs / floor", "cpu_us", 3),
+        ("resuming them when finished / floor", "resume_us", 1),
+    ):
+        ratios = [ours[key] / floor["cpu_us"] for floor, ours in rounds]
+        ours_us = statistics.median(ours[key] for _, ours in rounds)
+        print(f"{what:<40}{middle(ratios)}  (goal: at most {goal}; {ours_us:.1f} µs a run)")
+    tables = in_child("tables", 50_000)["cpu_us"]
+    print(f"tables of 50,000 runs                   {tables:.1f} µs CPU a run")
+    small, large = in_child("runs", 10_000)["peak_mb"], in_child("runs", 500_000)["peak_mb"]
+    print(
+        f"peak memory, 10,000 and 500,000 runs    {small:.0f} and {large:.0f} MB  "
+        "(goal: within 20 MB, below 150)"
+    )
+    pairs = [in_child("pair", 2_000) for _ in range(given.rounds)]
+    shares = [pair["bare_s"] / pair["ours_s"] for pair in pairs]
+    print(
+        f"2 CPU-bound workers / two bare processes {middle(shares)}"
+        f"  (goal: at least 0.9; {os.cpu_count()} cores)"
+    )
+    waits = [in_child("threads", 640) for _ in range(given.rounds)]
+    print(
+        f"640 waits of 50 ms on 64 threads         "
+        f"{middle([w['serial_s'] / w['threads_s'] for w in waits])}× serial  (goal: at least 50)"
+    )
+
+
+if __name__ == "__main__":
+    main()

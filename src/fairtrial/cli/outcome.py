@@ -1,0 +1,95 @@
+"""How a run of a study ended, for people and programs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import click
+
+from fairtrial.cli.output import count, note, print_json, print_wrapped, style
+from fairtrial.ledger.reading import Summary
+from fairtrial.model.runs import RunStatus
+from fairtrial.tables.results import Results
+
+FAILED, BUDGET, INTERRUPTED = 5, 6, 130
+MOST_ERRORS = 5
+WHY = {
+    "budget": "a budget is used up: raise it (run_budget.max_cost_usd, max_tokens) and resume",
+    "failure": "stopped at the first failure, as fail_fast asks",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+}
+
+
+def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_pilot: bool) -> int:
+    """Say what came of it and where it is; returns the exit code."""
+    summary = results.summary()
+    code = _exit_code(results.stopped, summary, allow_failures=allow_failures)
+    if as_json:
+        print_json(_as_json(results, summary, code))
+        return code
+    click.echo(_counts(summary))
+    _print_errors(results, summary)
+    if summary.left_out:
+        note(f"{count(summary.left_out, 'result')} of runs that are no longer in the plan left out")
+    if results.stopped is not None:
+        note(WHY[results.stopped])
+    if summary.pending and not summary.is_running:
+        why = "this was a pilot: " if is_pilot and results.stopped is None else ""
+        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {results.folder}")
+    click.echo(f"results: {results.folder}")
+    if summary.done:
+        click.echo(f"next:    fairtrial report {results.folder}")
+    return code
+
+
+def _exit_code(stopped: str | None, summary: Summary, *, allow_failures: bool) -> int:
+    if stopped in ("interrupted", "cancelled"):
+        return INTERRUPTED
+    if stopped == "budget":
+        return BUDGET
+    has_failed = summary.counts.get("failed", 0) or summary.counts.get("broken", 0)
+    return FAILED if has_failed and not allow_failures else 0
+
+
+def _counts(summary: Summary) -> str:
+    parts = [
+        style(f"{number:,} {status}", fg=COLOURS.get(status))
+        for status, number in summary.counts.items()
+        if number
+    ]
+    spent = [f"${summary.cost_usd:,.4g}"] if summary.cost_usd else []
+    spent += [count(summary.tokens, "token")] if summary.tokens else []
+    text = f"{summary.done:,} of {count(summary.planned, 'run')} done: {', '.join(parts) or 'none'}"
+    return f"{text} ({', '.join(spent)})" if spent else text
+
+
+COLOURS = {"success": "green", "failed": "red", "broken": "yellow"}
+
+
+def _print_errors(results: Results, summary: Summary) -> None:
+    """The first few failures: nobody should have to look for what went wrong."""
+    wrong = summary.counts.get("failed", 0) + summary.counts.get("broken", 0)
+    if not wrong:
+        return
+    bad = (result for result in results if result.status is not RunStatus.SUCCESS)
+    failures = (result for result in bad if result.status is not RunStatus.SKIPPED)
+    for result in itertools.islice(failures, MOST_ERRORS):
+        why = (result.error_info or "").partition("\n")[0]
+        print_wrapped(
+            f"{result.run_id} {result.status}, {result.failure_kind}: {why}", "  ", "    "
+        )
+    if wrong > MOST_ERRORS:
+        click.echo(f"  ... and {wrong - MOST_ERRORS:,} more, in runs.csv")
+
+
+def _as_json(results: Results, summary: Summary, code: int) -> dict[str, Any]:
+    return {
+        "ok": code == 0,
+        "exit_code": code,
+        "study_id": results.study.study_id,
+        "stopped": results.stopped,
+        **summary.to_dict(),
+        "output_dir": str(results.folder),
+    }

@@ -1,0 +1,81 @@
+"""`fairtrial status`: how far a study has come, from any terminal, while it runs or afterwards."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from fairtrial.cli.outcome import COLOURS
+from fairtrial.cli.output import count, json_option, print_json, style
+from fairtrial.engine.progress import spell_rate, spell_time
+from fairtrial.ledger.lock import owner_of
+from fairtrial.ledger.reading import LedgerReader, Summary
+
+WATCH_S = 1.0
+
+
+@click.command(
+    name="status",
+    epilog="Example: fairtrial status artifacts/my-study --watch",
+    short_help="Show how far a study has come.",
+)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--watch", is_flag=True, help="Look again every second until it ends.")
+@json_option
+def command(folder: Path, watch: bool, as_json: bool) -> None:
+    """Show how far a study has come: done, running, failed, rate, time left, cost.
+
+    Only what is safely written down counts as done.
+    """
+    while True:
+        owner = owner_of(folder)
+        reader = LedgerReader.open(folder)
+        try:
+            summary, study_id = reader.summary(), reader.study.study_id
+        finally:
+            reader.close()
+        if as_json:
+            print_json({"study_id": study_id, "is_running": owner is not None, **summary.to_dict()})
+        else:
+            if watch and owner is not None:
+                click.clear()
+            _print(study_id, summary, owner)
+        if not watch or owner is None:
+            return
+        time.sleep(WATCH_S)
+
+
+def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> None:
+    live = summary.live or {}
+    state = "not running"
+    if owner is not None:
+        paused = ", paused" if live.get("paused") else ""
+        state = f"running{paused} (process {owner.get('pid')} on {owner.get('host')})"
+    elif not summary.pending:
+        state = "finished"
+    click.echo(f"{style(study_id, bold=True)}: {state}")
+    click.echo(f"  done     {summary.done:,} of {count(summary.planned, 'run')}")
+    for status, number in summary.counts.items():
+        if number and status != "skipped":
+            click.echo(f"  {style(status.ljust(8), fg=COLOURS.get(status))} {number:,}")
+    for kind, number in summary.failures.items():
+        click.echo(f"    {kind}: {number:,}")
+    if summary.skipped:
+        click.echo(f"  skipped  {summary.skipped:,}")
+    if owner is not None:
+        click.echo(f"  running  {live.get('running', 0)}")
+        if live.get("rate"):
+            click.echo(f"  rate     {spell_rate(live['rate'])}")
+        if live.get("eta_s") is not None:
+            click.echo(f"  left     {spell_time(live['eta_s'])}")
+    if summary.cost_usd:
+        click.echo(f"  cost     ${summary.cost_usd:,.4g}")
+    if summary.tokens:
+        click.echo(f"  tokens   {summary.tokens:,}")
+    if owner is not None:
+        for run in list(live.get("runs", ()))[:10]:
+            age = spell_time(max(0.0, time.time() - run["began"]))
+            who = " on ".join(filter(None, (run["agent_id"], run["problem_id"])))
+            click.echo(f"    {run['run_id']}  {age}  {who}")

@@ -1,0 +1,55 @@
+"""Runs in this process, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fairtrial.engine.executors.capture import Capture
+from fairtrial.engine.executors.events import Emitter
+from fairtrial.model.runs import Assignment, Emitted, Finished, Report
+from fairtrial.protocols import Feed, Work
+
+LONGEST_SILENCE_S = 0.1
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One run at a time, here: the easiest to debug.
+
+    Whatever ends a process ends the study, and nobody can stop a run that hangs. What Python code
+    prints is captured; what C code and other programs print is not.
+    """
+
+    @property
+    def name(self) -> str:
+        return "serial"
+
+    @property
+    def is_reproducible(self) -> bool:
+        return True
+
+    @property
+    def is_isolated(self) -> bool:
+        return False
+
+    def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
+        """One assignment after the other, however many slots there are."""
+        capture = Capture()
+        while (given := feed()) is not None:
+            if not isinstance(given, Assignment):
+                time.sleep(min(given, LONGEST_SILENCE_S))
+                yield None
+                continue
+            events: list[bytes] = []
+            emitter = Emitter(events.append)
+            with capture:
+                outcome = work.attempt(given, emitter)
+            emitter.close()
+            turn, attempt = given.turn, given.attempt
+            for data in events:
+                yield Emitted(turn, attempt, data)
+            yield Finished(
+                turn, attempt, outcome, capture.stdout.take(), capture.stderr.take()
+            )

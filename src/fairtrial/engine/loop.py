@@ -1,0 +1,224 @@
+"""The loop at the heart of a run: assignments out, reports in, the ledger kept up to date."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from fairtrial.engine.control import ControlFile, Interrupts
+from fairtrial.engine.feed import Feed
+from fairtrial.engine.progress import Progress, Tally
+from fairtrial.errors import LedgerError
+from fairtrial.ledger.packing import pack
+from fairtrial.ledger.store import GROUP_S, Ledger
+from fairtrial.model.runs import FailureKind, Finished, Report, RunStatus
+from fairtrial.model.study import RunBudget
+from fairtrial.protocols import Executor, Work
+
+Stop = Literal["failure", "budget", "cancelled", "interrupted"]
+"""Why a study ended before all its runs were done."""
+LOOK_S = 0.01
+LIVE_S = 1.0
+MOST_SHOWN = 20
+"""How many of the runs under way `fairtrial status` can tell of."""
+OURS = (FailureKind.BROKEN, FailureKind.KILLED)
+"""What is tried again. A result that can't be written down would come out the same."""
+
+
+@dataclass
+class Loop:
+    """One session of running a study; `run` returns why it ended early, or None."""
+
+    ledger: Ledger
+    feed: Feed
+    work: Work
+    tally: Tally
+    progress: Progress
+    control: ControlFile
+    budget: RunBudget
+    retry_wait_s: float = 1.0
+    deliver: Callable[[int], None] | None = None
+    """Called with the turn of each result, once it is committed."""
+    stop: Stop | None = None
+
+    def __post_init__(self) -> None:
+        self._waiting: deque[tuple[int, RunStatus]] = deque()
+        self._settled = 0
+        self._tried: dict[int, int] = {}
+        self._looked = self._told_live = 0.0
+        self._live: object = None
+        self._spent_usd = self.tally.cost_usd
+        self._used_tokens = self.tally.tokens
+
+    def run(self, executor: Executor, slots: int) -> Stop | None:
+        """Run until there is no more to do, or a reason to stop."""
+        is_inline = executor.name == "serial"
+        try:
+            with Interrupts(raise_at_once=is_inline) as interrupts, self._committing(is_inline):
+                while True:
+                    try:
+                        self._follow(executor.execute(self.work, self.feed, slots), interrupts)
+                        break
+                    except KeyboardInterrupt:
+                        if interrupts.count or not self._blame_agent():
+                            self.stop = "interrupted"
+                            break
+                self._cancel_rest()
+                self._tell_live(time.monotonic())
+                self.ledger.commit()
+                self._settle()
+        finally:
+            self.progress.close()
+        return self.stop
+
+    def _follow(self, reports: Iterator[Report | None], interrupts: Interrupts) -> None:
+        try:
+            for report in reports:
+                if isinstance(report, Finished):
+                    self._finish(report)
+                elif report is not None:
+                    self.ledger.add_event(report)
+                self._look_around(interrupts)
+                if self.stop in ("failure", "cancelled", "interrupted"):
+                    break
+        finally:
+            close = getattr(reports, "close", None)
+            if close is not None:
+                close()
+
+    def _finish(self, report: Finished) -> None:
+        assignment, _ = self.feed.finish(report.turn)
+        outcome = report.outcome
+        self._spent_usd += outcome.cost_usd
+        self._used_tokens += outcome.tokens
+        if outcome.status is RunStatus.BROKEN and outcome.failure_kind in OURS:
+            tried = self._tried.get(report.turn, 0)
+            if tried < self.budget.retries:
+                self._tried[report.turn] = tried + 1
+                self.ledger.add_attempt(report)
+                self.feed.retry(assignment, self.retry_wait_s * 2**tried)
+                return
+        self._tried.pop(report.turn, None)
+        self._waiting.append((report.turn, outcome.status))
+        self.ledger.add_result(assignment, report)
+        if outcome.status is RunStatus.FAILED and self.budget.fail_fast:
+            self.stop = "failure"
+        elif self._is_spent() and self.stop is None:
+            self.stop = "budget"
+            self.feed.is_stopped = True
+
+    def _is_spent(self) -> bool:
+        most_usd, most_tokens = self.budget.max_cost_usd, self.budget.max_tokens
+        return (most_usd is not None and self._spent_usd >= most_usd) or (
+            most_tokens is not None and self._used_tokens >= most_tokens
+        )
+
+    def _look_around(self, interrupts: Interrupts) -> None:
+        if interrupts.count:
+            self.stop = "interrupted"
+        now = time.monotonic()
+        if now - self._looked < LOOK_S:  # quick runs come by the thousand
+            return
+        self._looked = now
+        told = self.control.told()
+        if told == "cancel":
+            self.stop = "cancelled"
+        self.feed.is_paused = told == "pause"
+        if now - self._told_live >= LIVE_S:
+            self._tell_live(now)
+        if self.ledger.is_due:
+            self.ledger.commit()
+        self._settle()
+        self.progress.update()
+
+    def _settle(self) -> None:
+        """Count what has been committed, and only that."""
+        committed = self.ledger.committed
+        while self._settled < committed:
+            turn, status = self._waiting.popleft()
+            self._settled += 1
+            setattr(self.tally, status.value, getattr(self.tally, status.value) + 1)
+            if self.deliver is not None:
+                self.deliver(turn)
+        self.tally.cost_usd, self.tally.tokens = self._spent_usd, self._used_tokens
+        self.tally.note_time()
+
+    def _tell_live(self, now: float) -> None:
+        """Let the next commit say what is going on, where that has changed."""
+        self._told_live = now
+        state = (tuple(self.feed.in_flight), self.feed.is_paused, self._settled)
+        if state == self._live:
+            return
+        self._live = state
+        live = {
+            "running": len(self.feed.in_flight),
+            "runs": [
+                {
+                    "run_id": assignment.spec.run_id,
+                    "agent_id": assignment.spec.agent_spec_ref,
+                    "problem_id": assignment.spec.problem_id,
+                    "attempt": assignment.attempt,
+                    "began": time.time() - (now - began),
+                }
+                for assignment, began in list(self.feed.in_flight.values())[:MOST_SHOWN]
+            ],
+            "paused": self.feed.is_paused,
+            "rate": self.tally.rate,
+            "eta_s": self.tally.eta_s,
+            "told": time.time(),
+        }
+        self.ledger.set_live(pack(live))
+        self.ledger.commit()
+
+    def _cancel_rest(self) -> None:
+        """Note what was under way: it stays pending, and leaves an attempt."""
+        for turn, (assignment, began) in list(self.feed.in_flight.items()):
+            self.feed.finish(turn)
+            took = time.monotonic() - began
+            outcome = self.work.fail(
+                assignment, FailureKind.CANCELLED, "the study was stopped", took
+            )
+            outcome = replace(outcome, status=RunStatus.PENDING)
+            self.ledger.add_attempt(Finished(turn, assignment.attempt, outcome))
+
+    def _blame_agent(self) -> bool:
+        """An agent that raises KeyboardInterrupt itself has failed like any other."""
+        if len(self.feed.in_flight) != 1:
+            return False
+        ((turn, (assignment, began)),) = self.feed.in_flight.items()
+        outcome = self.work.fail(
+            assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", time.monotonic() - began
+        )
+        self._finish(Finished(turn, assignment.attempt, outcome))
+        return True
+
+    @contextmanager
+    def _committing(self, is_inline: bool) -> Iterator[None]:
+        """Commit in time while this thread is busy with a run.
+
+        Other executors give the loop a chance every 100 ms; and a thread of ours would be in the
+        way of forking.
+        """
+        if not is_inline:
+            yield
+            return
+        ended = threading.Event()
+
+        def commit() -> None:
+            while not ended.wait(GROUP_S / 2):
+                if self.ledger.is_due:
+                    with suppress(LedgerError):  # the loop meets it too, and says so
+                        self.ledger.commit()
+
+        thread = threading.Thread(target=commit, name="fairtrial-commit", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()

@@ -1,0 +1,184 @@
+"""Before anything runs: every mistake found, every name bound, the plan made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairtrial import plugins
+from fairtrial.design.build import build_design
+from fairtrial.design.constraints import Expression
+from fairtrial.design.plan import RunPlan
+from fairtrial.design.schedule import MOST_RUNS, refuse_collisions
+from fairtrial.engine.binding import Bindings, bind
+from fairtrial.engine.settings import RunSettings
+from fairtrial.errors import Mistake, StudyError, spell_count
+from fairtrial.model.conditions import Condition
+from fairtrial.model.record import build
+from fairtrial.model.study import Study
+from fairtrial.protocols import Executor
+from fairtrial.validation import study_mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A study that can be run: checked, bound, planned."""
+
+    study: Study
+    plan: RunPlan
+    bindings: Bindings
+    executor: Executor
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunReport:
+    """What a study would run, and what keeps it from running."""
+
+    errors: list[str]
+    planned_runs: int
+
+
+def dry_run_validate(
+    study: Study,
+    *,
+    conditions: Sequence[Condition] | None = None,
+    agent_bindings: Mapping[str, Any] | None = None,
+    problem_registry: Mapping[str, Any] | None = None,
+    condition_runner: Callable[..., Any] | None = None,
+    parallelism: int | None = None,
+    executor: str | Executor | None = None,
+) -> DryRunReport:
+    """Every error that would keep the study from running, and how many runs it would have."""
+    settings = RunSettings(
+        conditions=conditions,
+        agent_bindings=agent_bindings or {},
+        problem_registry=problem_registry or {},
+        condition_runner=condition_runner,
+        parallelism=parallelism,
+        executor=executor,
+    )
+    mistakes: list[Mistake] = []
+    study = settings.apply(study)
+    plan = _check(study, settings, mistakes)
+    return DryRunReport([str(mistake) for mistake in mistakes], plan.runnable if plan else 0)
+
+
+def prepare(study: Study, settings: RunSettings) -> Prepared:
+    """Everything that a run needs; raises one `StudyError` with all that is wrong."""
+    study = settings.apply(study)
+    mistakes: list[Mistake] = []
+    plan = _check(study, settings, mistakes)
+    if mistakes:
+        raise StudyError(mistakes)
+    assert plan is not None
+    executor, slots = choose_executor(study, settings, mistakes)
+    bindings = _bind(study, plan, settings, mistakes)
+    if mistakes or executor is None or bindings is None:
+        raise StudyError(mistakes)
+    return Prepared(study, plan, bindings, executor, slots)
+
+
+def _check(study: Study, settings: RunSettings, mistakes: list[Mistake]) -> RunPlan | None:
+    mistakes.extend(study_mistakes(study, with_plan=False))
+    if settings.only is not None:
+        mistakes.extend(_only_mistakes(study, settings.only))
+    if settings.limit is not None and settings.limit < 1:
+        mistakes.append(Mistake(("limit",), f"must be 1 or more, got {settings.limit}"))
+    choose_executor(study, settings, mistakes)
+    if mistakes:
+        return None
+    try:
+        conditions = build_design(study) if settings.conditions is None else settings.conditions
+        plan = RunPlan(study, list(conditions))
+        mistakes.extend(_plan_mistakes(study, plan))
+        if not mistakes:
+            refuse_collisions(study, plan.conditions)
+            _bind(study, plan, settings, mistakes)
+    except StudyError as error:
+        mistakes.extend(error.mistakes)
+        return None
+    return plan
+
+
+def _bind(
+    study: Study, plan: RunPlan, settings: RunSettings, mistakes: list[Mistake]
+) -> Bindings | None:
+    try:
+        return bind(
+            study,
+            plan.conditions,
+            settings.agent_bindings,
+            settings.problem_registry,
+            settings.condition_runner,
+        )
+    except StudyError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
+    most = study.run_budget.max_runs
+    if not len(plan):
+        return [Mistake(("factors",), "no condition is left to run")]
+    if most is not None and plan.runnable > most:
+        return [
+            Mistake(
+                ("run_budget", "max_runs"),
+                f"the plan has {spell_count(len(plan))} runs, max_runs allows {most:,}",
+                "raise max_runs, ask for fewer replicates or conditions, or let "
+                "max_runs_policy: balanced leave runs out evenly",
+            )
+        ]
+    if len(plan) > MOST_RUNS:
+        return [
+            Mistake(
+                ("run_budget", "replicates"),
+                f"the plan has {spell_count(len(plan))} runs; a study can tell {MOST_RUNS:,} "
+                "apart by their ids",
+                "ask for fewer replicates or conditions",
+            )
+        ]
+    return []
+
+
+ONLY_NAMES = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
+"""What `only` may ask for beside factors and blocks."""
+
+
+def _only_mistakes(study: Study, text: str) -> list[Mistake]:
+    known = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
+    try:
+        names = Expression(text).names
+    except StudyError as error:
+        return [mistake.under(("only",)) for mistake in error.mistakes]
+    unknown = sorted(names - known - set(ONLY_NAMES))
+    shown = ", ".join([*sorted(known), *ONLY_NAMES])
+    return [Mistake(("only",), f"there is no '{name}'", f"known: {shown}") for name in unknown]
+
+
+def choose_executor(
+    study: Study, settings: RunSettings, mistakes: list[Mistake]
+) -> tuple[Executor | None, int]:
+    """Where runs happen, and how many at once."""
+    slots = settings.parallelism or study.run_budget.parallelism
+    if settings.parallelism is not None and settings.parallelism < 1:
+        mistakes.append(Mistake(("parallelism",), f"must be 1 or more, got {slots}"))
+        return None, 1
+    chosen = settings.executor
+    if chosen is None:
+        # Only a worker process can be stopped when its time is up.
+        is_alone = slots == 1 and study.run_budget.timeout_s is None
+        chosen = "serial" if is_alone else "processes"
+    elif chosen == "serial" and study.run_budget.timeout_s is not None:
+        chosen, slots = "processes", 1
+    if not isinstance(chosen, str):
+        return chosen, slots
+    try:
+        kind = plugins.load("executors", chosen)
+    except StudyError as error:
+        mistakes.extend(replace(mistake, path=("executor",)) for mistake in error.mistakes)
+        return None, 1
+    executor: Executor = build(kind, {}, ("executor",), mistakes)
+    return executor, 1 if chosen == "serial" else slots

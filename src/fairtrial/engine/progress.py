@@ -1,0 +1,146 @@
+"""How far a study has come: a bar on a terminal, plain lines in a log, nothing when told so."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from fairtrial.engine.settings import ProgressMode
+
+BAR_S = 0.1
+LINES_S = 10.0
+WINDOW_S = 60.0
+"""The rate is that of the last minute: runs differ, and the first ones start slowly."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is safely written down, in numbers."""
+
+    total: int
+    success: int = 0
+    failed: int = 0
+    broken: int = 0
+    cost_usd: float = 0.0
+    tokens: int = 0
+    clock: Callable[[], float] = time.monotonic
+    _recent: deque[tuple[float, int]] = field(default_factory=deque)
+
+    @property
+    def done(self) -> int:
+        return self.success + self.failed + self.broken
+
+    def note_time(self) -> None:
+        """Remember how many are done by now, for the rate."""
+        now = self.clock()
+        if self._recent and now - self._recent[-1][0] < 0.05:
+            return
+        self._recent.append((now, self.done))
+        while len(self._recent) > 2 and now - self._recent[0][0] > WINDOW_S:
+            self._recent.popleft()
+
+    @property
+    def rate(self) -> float | None:
+        """Runs per second, of late; None while that can't be told."""
+        if not self._recent:
+            return None
+        began, before = self._recent[0]
+        took = self.clock() - began
+        return (self.done - before) / took if took > 0 and self.done > before else None
+
+    @property
+    def eta_s(self) -> float | None:
+        """How long the rest will take at this rate."""
+        rate = self.rate
+        return None if rate is None else (self.total - self.done) / rate
+
+    def line(self) -> str:
+        """`120/1,000 runs, 3 failed, 25.1/s, 0:35 left, $0.12`."""
+        parts = [f"{self.done:,}/{self.total:,} runs"]
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        parts += [f"{self.broken:,} broken"] if self.broken else []
+        if self.rate is not None and self.done < self.total:
+            parts += [f"{spell_rate(self.rate)}", f"{spell_time(self.eta_s or 0)} left"]
+        parts += [f"${self.cost_usd:,.2f}"] if self.cost_usd else []
+        return ", ".join(parts)
+
+
+def spell_rate(rate: float) -> str:
+    """Runs per second, or per minute or hour where that is easier to read."""
+    for factor, unit in ((1, "s"), (60, "min"), (3600, "h")):
+        if rate * factor >= 1:
+            return f"{rate * factor:,.1f}/{unit}"
+    return f"{rate * 3600:,.2f}/h"
+
+
+def spell_time(seconds: float) -> str:
+    """`0:35`, `1:02:03`, `3 days 4:05:06`."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    text = f"{hour}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+    return f"{days} day{'s' if days > 1 else ''} {text}" if days else text
+
+
+class Progress:
+    """Tells people how far it has come; `update` may be called as often as you like."""
+
+    def __init__(self, mode: ProgressMode, tally: Tally, stream: TextIO | None = None) -> None:
+        self._mode, self._tally = mode, tally
+        self._stream = stream or sys.stderr
+        self._told = tally.clock()
+        self._live: Any = _start_bar(self._stream, tally) if mode == "bar" else None
+
+    def update(self) -> None:
+        if self._mode == "none":
+            return
+        now = self._tally.clock()
+        if now - self._told < (BAR_S if self._mode == "bar" else LINES_S):
+            return
+        self._told = now
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._live is not None:
+            self._live(self._tally)
+        else:
+            print(self._tally.line(), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """The last word: the bar stays where it is, a log gets its last line."""
+        if self._mode == "none":
+            return
+        self._tell()
+        if self._live is not None:
+            self._live(None)
+
+
+def _start_bar(stream: TextIO, tally: Tally) -> Callable[[Tally | None], None]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as RichProgress
+
+    # No refresh thread: workers are forked from this process.
+    bar = RichProgress(
+        BarColumn(),
+        TextColumn("{task.fields[line]}"),
+        console=Console(file=stream),
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    task = bar.add_task("", total=tally.total, completed=tally.done, line=tally.line())
+    bar.start()
+
+    def show(now: Tally | None) -> None:
+        if now is None:
+            bar.stop()
+            return
+        bar.update(task, completed=now.done, total=now.total, line=now.line())
+        bar.refresh()
+
+    return show

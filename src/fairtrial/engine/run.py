@@ -1,0 +1,236 @@
+"""The straight line: from a study to its results.
+
+`prepare` finds every mistake and binds every name; `lay_plan` brings plan and ledger together; the
+`Loop` hands assignments to an executor and writes down what comes of them; then the tables are
+written, and what was done is given back as `Results`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from json import dumps
+from pathlib import Path
+from typing import Any, Literal
+
+from fairtrial.engine.control import ControlFile
+from fairtrial.engine.feed import Feed
+from fairtrial.engine.laying import (
+    attempt_counter,
+    lay_plan,
+    pending_turns,
+    selected,
+    set_aside_unfinished,
+)
+from fairtrial.engine.loop import Loop, Stop
+from fairtrial.engine.one import StudyWork
+from fairtrial.engine.preparing import Prepared, prepare
+from fairtrial.engine.progress import Progress, Tally
+from fairtrial.engine.seeding import preserved_rng
+from fairtrial.engine.settings import RunSettings
+from fairtrial.errors import LedgerError
+from fairtrial.ledger.lock import OwnerLock
+from fairtrial.ledger.reading import LedgerReader
+from fairtrial.ledger.store import Ledger, open_ledger
+from fairtrial.model.conditions import Condition
+from fairtrial.model.runs import RunResult
+from fairtrial.model.study import Study
+from fairtrial.protocols import Executor
+from fairtrial.tables.export import export_tables
+from fairtrial.tables.provenance import gather
+from fairtrial.tables.results import Results
+
+
+def run_study(
+    study: Study,
+    *,
+    conditions: Sequence[Condition] | None = None,
+    agent_bindings: Mapping[str, Any] | None = None,
+    problem_registry: Mapping[str, Any] | None = None,
+    condition_runner: Callable[..., Any] | None = None,
+    parallelism: int | None = None,
+    dry_run: bool = False,
+    resume: bool = False,
+    checkpoint: bool = True,
+    include_sqlite: bool = False,
+    show_progress: bool | None = None,
+    executor: str | Executor | None = None,
+    include_parquet: bool = False,
+    retry: Literal["broken", "failed"] = "broken",
+    accept_changes: bool = False,
+    only: str | None = None,
+    limit: int | None = None,
+    retry_wait_s: float = 1.0,
+    on_result: Callable[[RunResult], None] | None = None,
+) -> Sequence[RunResult]:
+    """Run a study; returns what came of it, in plan order, read lazily from its ledger.
+
+    Every finished run is safe once it is counted. What else the arguments mean stands at
+    `fairtrial.engine.settings.RunSettings`. A dry run only looks for mistakes. Ctrl-C ends the
+    study in good order and is then raised as usual.
+    """
+    settings = RunSettings(
+        conditions=conditions,
+        agent_bindings=agent_bindings or {},
+        problem_registry=problem_registry or {},
+        condition_runner=condition_runner,
+        parallelism=parallelism,
+        executor=executor,
+        checkpoint=checkpoint,
+        resume=resume,
+        retry=retry,
+        accept_changes=accept_changes,
+        only=only,
+        limit=limit,
+        retry_wait_s=retry_wait_s,
+        sqlite=include_sqlite,
+        parquet=include_parquet,
+        progress=_progress_mode(show_progress),
+        on_result=on_result,
+    )
+    if dry_run:
+        prepare(study, settings)
+        return []
+    results = conduct(study, settings)
+    if results.stopped == "interrupted":
+        raise KeyboardInterrupt(
+            f"stopped; resume with run_study(..., resume=True) or `fairtrial "
+            f"resume {results.folder}`"
+        )
+    return results
+
+
+def resume_study(study: Study, **settings: Any) -> Sequence[RunResult]:
+    """Go on with a study: `run_study` with ``resume=True``; starts it if there is nothing yet."""
+    return run_study(study, **{**settings, "resume": True})
+
+
+def conduct(study: Study, settings: RunSettings) -> Results:
+    """Run a study as the settings say, and write its tables."""
+    prepared = prepare(study, settings)
+    folder = Path(prepared.study.output_dir or ".")
+    with ExitStack() as stack:
+        stack.enter_context(preserved_rng())
+        ledger = _open(folder, settings, stack)
+        order = lay_plan(ledger, prepared.plan, settings)
+        reader = LedgerReader(ledger.connection, ledger.path)
+        set_aside_unfinished(ledger, reader, settings)
+        turns = pending_turns(ledger, prepared.plan, order)
+        feed = Feed(
+            prepared.plan,
+            order,
+            selected(turns, prepared.plan, order, settings),
+            timeout_s=prepared.study.run_budget.timeout_s,
+            agents=prepared.study.agents,
+            next_attempt=attempt_counter(ledger),
+        )
+        stop = _loop(prepared, settings, ledger, feed, folder)
+        if settings.tables:
+            export_tables(reader, folder, sqlite=settings.sqlite, parquet=settings.parquet)
+        if not settings.checkpoint:
+            stack.pop_all()  # the ledger lives as long as the results do
+            return Results(reader, stopped=stop)
+    return Results(LedgerReader.open(folder), stopped=stop)
+
+
+def _open(folder: Path, settings: RunSettings, stack: ExitStack) -> Ledger:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(f"{folder} can't be made: {error.strerror}") from error
+    stack.enter_context(OwnerLock(folder))
+    ledger = open_ledger(folder if settings.checkpoint else None)
+    if settings.checkpoint:
+        stack.callback(ledger.close)
+    return ledger
+
+
+def _loop(
+    prepared: Prepared, settings: RunSettings, ledger: Ledger, feed: Feed, folder: Path
+) -> Stop | None:
+    study, executor = prepared.study, prepared.executor
+    reader = LedgerReader(ledger.connection, ledger.path)
+    work = StudyWork(
+        prepared.bindings,
+        outcomes=study.outcomes,
+        seed_globals=executor.is_reproducible,
+        workspaces=folder / "workspaces",
+    )
+    tally = _tally(reader)
+    loop = Loop(
+        ledger=ledger,
+        feed=feed,
+        work=work,
+        tally=tally,
+        progress=Progress(settings.progress, tally),
+        control=ControlFile(folder),
+        budget=study.run_budget,
+        retry_wait_s=settings.retry_wait_s,
+        deliver=_deliverer(reader, settings),
+    )
+    with _session(ledger, prepared) as session:
+        session.ended_how = loop.run(executor, prepared.slots) or "done"
+    return loop.stop
+
+
+class _Session:
+    ended_how = "error"
+
+
+@contextmanager
+def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
+    """Who runs the study, from when to when, and how it ended."""
+    ledger.begin_session(
+        {
+            "started_at": _now(),
+            "executor": prepared.executor.name,
+            "slots": prepared.slots,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "provenance": dumps(gather(prepared.study)),
+        }
+    )
+    session = _Session()
+    yield session
+    ledger.end_session(_now(), session.ended_how)
+
+
+def _tally(reader: LedgerReader) -> Tally:
+    summary = reader.summary()
+    return Tally(
+        total=summary.planned,
+        success=summary.counts.get("success", 0),
+        failed=summary.counts.get("failed", 0),
+        broken=summary.counts.get("broken", 0),
+        cost_usd=summary.cost_usd,
+        tokens=summary.tokens,
+    )
+
+
+def _deliverer(reader: LedgerReader, settings: RunSettings) -> Callable[[int], None] | None:
+    on_result = settings.on_result
+    if on_result is None:
+        return None
+
+    def deliver(turn: int) -> None:
+        result = reader.result(reader.order[turn])
+        assert result is not None
+        on_result(result)
+
+    return deliver
+
+
+def _progress_mode(shown: bool | None) -> Literal["bar", "lines", "none"]:
+    import sys
+
+    is_terminal = sys.stderr.isatty()
+    if shown is None:
+        return "bar" if is_terminal else "none"
+    return ("bar" if is_terminal else "lines") if shown else "none"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,129 @@
+"""What tables are made of: a study, its conditions and its results, from a ledger or from Python."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.ledger.reading import GONE, LedgerReader
+from fairtrial.model.conditions import Condition
+from fairtrial.model.runs import RunResult, RunStatus
+from fairtrial.model.study import Study
+from fairtrial.tables.provenance import gather
+
+INCOMPLETE = (RunStatus.FAILED, RunStatus.BROKEN, RunStatus.SKIPPED)
+"""What runs that are left out of complete cases have come to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What tables are made of.
+
+    results: all runs that have a row, in plan order; may be gone through more than once
+    provenance: where and how they were run
+    sessions: who ran them, session by session
+    left_out: how many results and runs are not among them, and why
+    rescored: how many runs were judged anew, by evaluator
+    """
+
+    study: Study
+    conditions: Sequence[Condition]
+    results: Callable[[], Iterator[RunResult]]
+    provenance: Mapping[str, Any]
+    sessions: Sequence[Mapping[str, Any]] = ()
+    left_out: Mapping[str, Any] = field(default_factory=dict)
+    rescored: Mapping[str, int] = field(default_factory=dict)
+
+
+def ledger_source(reader: LedgerReader) -> Source:
+    """What a ledger tells right now; hold a `snapshot` to go through it more than once."""
+    done = done_places(reader)
+    sessions = [dict(session) for session in reader.sessions.values()]
+    told = [session.pop("provenance", None) for session in sessions]
+    stored = reader.connection.execute("SELECT count(*) FROM results").fetchone()[0]
+    scores = "SELECT evaluator, count(*) FROM scores GROUP BY evaluator ORDER BY evaluator"
+    pending = reader.plan.runnable - sum(not reader.plan.is_skipped(place) for place in done)
+    return Source(
+        reader.study,
+        reader.conditions,
+        lambda: _with_skipped(reader, done),
+        json.loads(told[-1]) if told and told[-1] else {},
+        sessions,
+        {"not_in_plan": stored - len(done), "pending": pending},
+        dict(reader.connection.execute(scores).fetchall()),
+    )
+
+
+def object_source(
+    study: Study, conditions: Sequence[Condition], results: Sequence[RunResult]
+) -> Source:
+    """What Python code has at hand."""
+    for index, result in enumerate(results):
+        if result.run_spec is None:
+            message = f"{result.run_id} has no run_spec: its condition, seed and agent are unknown"
+            raise StudyError(Mistake(("run_results", index), message))
+    return Source(study, conditions, lambda: iter(results), gather(study))
+
+
+def complete_cases(source: Source) -> Source:
+    """The same without failed, broken and skipped runs, and with how many of each there were."""
+    counts: dict[str, int] = {}
+    for result in source.results():
+        if result.status in INCOMPLETE:
+            counts[str(result.status)] = counts.get(str(result.status), 0) + 1
+
+    def results() -> Iterator[RunResult]:
+        return (result for result in source.results() if result.status not in INCOMPLETE)
+
+    return replace(source, results=results, left_out={**source.left_out, **counts})
+
+
+@contextmanager
+def snapshot(reader: LedgerReader) -> Iterator[None]:
+    """See the ledger as it is now until the block ends, whatever is added to it meanwhile."""
+    connection = reader.connection
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        connection.execute("SELECT count(*) FROM facts").fetchone()  # where the view is taken
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def done_places(reader: LedgerReader) -> Sequence[int]:
+    """The places in the plan whose runs are done, in order."""
+    is_done = bytearray(len(reader.plan))
+    order = reader.order
+    for turn in reader.done_turns():
+        place = order[turn] if turn < len(order) else GONE
+        if place != GONE:
+            is_done[place] = 1
+    if all(is_done):
+        return range(len(is_done))
+    return array("I", (place for place, done in enumerate(is_done) if done))
+
+
+def _with_skipped(reader: LedgerReader, done: Sequence[int]) -> Iterator[RunResult]:
+    """Results in plan order; runs that a balanced `max_runs` leaves out are `skipped`."""
+    plan = reader.plan
+    results = reader.results()
+    if plan.runnable == len(plan):
+        yield from results
+        return
+    places = iter(done)
+    next_done = next(places, None)
+    for place in range(len(plan)):
+        if place == next_done:
+            yield next(results)
+            next_done = next(places, None)
+        elif plan.is_skipped(place):
+            spec = plan.spec(place)
+            yield RunResult(spec.run_id, RunStatus.SKIPPED, run_spec=spec)

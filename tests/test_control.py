@@ -1,0 +1,120 @@
+"""Stopping from outside: the control file, signals, and how far it is (spec 22, 23)."""
+
+import io
+import os
+import signal
+
+import pytest
+
+from fairtrial.engine import control
+from fairtrial.engine.control import ControlFile, Interrupts, request, requested
+from fairtrial.engine.progress import Progress, Tally, spell_rate, spell_time
+
+
+def test_a_request_is_seen_and_can_be_taken_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(control, "LOOK_S", 0.0)
+    file = ControlFile(tmp_path)
+    assert file.told() is None
+    request(tmp_path, "pause")
+    assert file.told() == requested(tmp_path) == "pause"
+    request(tmp_path, None)
+    assert file.told() is None
+    request(tmp_path, None)
+
+
+def test_a_request_of_an_earlier_time_is_void(tmp_path):
+    request(tmp_path, "cancel")
+    assert ControlFile(tmp_path).told() is None
+
+
+def test_a_control_file_that_is_no_text_asks_for_nothing(tmp_path):
+    (tmp_path / "control").write_bytes(b"\xff\xfe\x00")
+    assert requested(tmp_path) is None
+
+
+def test_the_first_signal_is_noted_and_the_second_raises():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts(raise_at_once=False) as interrupts:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupts.count == 1
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_where_runs_happen_in_this_thread_the_first_signal_raises():
+    with Interrupts(raise_at_once=True) as interrupts, pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert interrupts.count == 1
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_rate_and_time_left_are_those_of_the_last_minute():
+    clock = Clock()
+    tally = Tally(total=1000, clock=clock)
+    tally.note_time()
+    assert tally.rate is None
+    for _ in range(200):  # 200 s at 1/s, then 60 s at 5/s
+        clock.now += 1
+        tally.success += 1
+        tally.note_time()
+    assert tally.rate == pytest.approx(1.0)
+    for _ in range(61):
+        clock.now += 1
+        tally.success += 5
+        tally.note_time()
+    assert tally.rate == pytest.approx(5.0, rel=0.1)
+    assert tally.eta_s == pytest.approx((1000 - tally.done) / tally.rate)
+
+
+def test_a_clock_that_stands_still_gives_no_rate():
+    clock = Clock()
+    tally = Tally(total=10, clock=clock)
+    tally.note_time()
+    tally.success = 5
+    assert tally.rate is None
+    assert tally.line() == "5/10 runs"
+
+
+def test_a_log_gets_plain_lines_now_and_then_and_one_at_the_end():
+    clock, stream = Clock(), io.StringIO()
+    tally = Tally(total=100, clock=clock)
+    progress = Progress("lines", tally, stream)
+    tally.note_time()
+    for _ in range(25):
+        clock.now += 1
+        tally.success += 1
+        progress.update()
+    tally.failed, tally.cost_usd = 2, 0.5
+    progress.close()
+    lines = stream.getvalue().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["10/100 runs", "20/100 runs", "27/100 runs"]
+    assert "2 failed" in lines[-1]
+    assert "$0.50" in lines[-1]
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_nothing_is_said_when_told_so():
+    stream = io.StringIO()
+    progress = Progress("none", Tally(total=1), stream)
+    progress.update()
+    progress.close()
+    assert stream.getvalue() == ""
+
+
+def test_rates_and_times_are_spelt_for_people():
+    assert spell_rate(25.06) == "25.1/s"
+    assert spell_rate(0.05) == "3.0/min"
+    assert spell_rate(0.001) == "3.6/h"
+    assert [spell_time(s) for s in (5, 65, 3723, 90000)] == [
+        "0:05",
+        "1:05",
+        "1:02:03",
+        "1 day 1:00:00",
+    ]
