@@ -26,7 +26,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "fairtrial.errors": "FairtrialError Mistake PluginError StudyError",
+    "fairtrial.errors": (
+        "Broken FairtrialError LabError LedgerError Mistake PluginError StudyError"
+    ),
     "fairtrial.model.claims": (
         "AnalysisPlan Contrast Hypothesis HypothesisDirection HypothesisKind Mediator Moderator "
         "OutcomeSpec"
@@ -36,9 +38,9 @@ _HOMES = {
         "Block Constraint ConstraintSeverity DesignKind DesignSpec Factor FactorKind Level"
     ),
     "fairtrial.model.identity": "canonical_json",
-    "fairtrial.model.runs": "RunResult RunSpec RunStatus",
+    "fairtrial.model.runs": "FailureKind RunOutput RunResult RunSpec RunStatus",
     "fairtrial.model.study": "AgentBinding ProblemBinding RunBudget SeedPolicy Study",
-    "fairtrial.protocols": "Design",
+    "fairtrial.protocols": "Agent ConditionRunner Design Executor Problem",
     "fairtrial.design.balance": "balance_report",
     "fairtrial.design.build": "build_design materialize_conditions",
     "fairtrial.design.doe": "generate_doe",
@@ -46,6 +48,16 @@ _HOMES = {
     "fairtrial.prospect": "HypothesisPower hypothesis_power",
     "fairtrial.validation": "validate_study",
     "fairtrial.loading": "StudyWarning load_study study_schema",
+    "fairtrial.tables.bundle": "bundle_results",
+    "fairtrial.tables.export": "export_analysis_tables",
+    "fairtrial.tables.results": "Results open_results",
+    "fairtrial.agents.forms": "for_condition",
+    "fairtrial.agents.output": "AgentOutput agent_result",
+    "fairtrial.agents.task": "Task",
+    "fairtrial.problems.packet": "ProblemPacket resolve_problem",
+    "fairtrial.engine.preparing": "DryRunReport dry_run_validate",
+    "fairtrial.engine.run": "resume_study run_study",
+    "fairtrial.engine.seeding": "reproducible_seed",
     "fairtrial.recipes": (
         "AgentArchitectureComparisonConfig BenchmarkBundle BivariateComparisonConfig "
         "ComparisonStudyConfig DiversityAndExplorationConfig GrammarScaffoldConfig "

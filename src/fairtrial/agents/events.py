@@ -13,9 +13,7 @@ from fairtrial.ledger.packing import EventData, UnwritableError, pack
 LEVELS = ("study", "run", "trial", "step", "tool-call", "evaluation")
 STEPS = frozenset(("step", "tool_call", "assistant_output"))
 """The types of events that count as steps."""
-_COLUMNS = frozenset(
-    "timestamp level record_id session_id trial_id step_id tool_name evaluation_id".split()
-)
+_COLUMNS = frozenset(EventData.__annotations__) - {"event_type", "text", "actor_id", "meta"}
 _OURS = frozenset(("study_id", "run_id", "condition_id"))
 """What an event may say of its run, and need not: it is known."""
 

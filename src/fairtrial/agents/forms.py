@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
+from fairtrial.agents.keywords import KEYWORDS
 from fairtrial.agents.task import Task
 from fairtrial.errors import Mistake, StudyError, did_you_mean
 from fairtrial.model.conditions import Condition
@@ -26,48 +27,6 @@ from fairtrial.model.conditions import Condition
 Call = Callable[[Task], Any]
 NAMED, VARIADIC = Parameter.POSITIONAL_OR_KEYWORD, (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 FACTORY_NAMES = ("condition", "_condition")
-
-
-def _problem_object(task: Task) -> Any:
-    """The object that a packet was made of, where it was made of one."""
-    payload = getattr(task.problem, "payload", None)
-    return payload.get("problem_object") if isinstance(payload, Mapping) else None
-
-
-def _problem(task: Task) -> Any:
-    found = _problem_object(task)
-    return task.problem if found is None else found
-
-
-def _prompt(task: Task) -> Any:
-    found = _problem_object(task)
-    return task.problem.brief if found is None else found
-
-
-def _dependencies(task: Task) -> dict[str, Any]:
-    told = {
-        "problem_packet": task.problem,
-        "run_spec": task.run_spec,
-        "condition": task.condition,
-        "seed": task.run_spec.seed,
-    }
-    found = _problem_object(task)
-    return told if found is None else {**told, "problem": found}
-
-
-KEYWORDS: Mapping[str, Callable[[Task], Any]] = {
-    "problem_packet": lambda task: task.problem,
-    "problem": _problem,
-    "brief": lambda task: task.problem.brief,
-    "run_spec": lambda task: task.run_spec,
-    "condition": lambda task: task.condition,
-    "seed": lambda task: task.run_spec.seed,
-    "prompt": _prompt,
-    "input": _prompt,
-    "request_id": lambda task: task.run_spec.run_id,
-    "dependencies": _dependencies,
-}
-"""The ten keywords, and what each of them gets."""
 
 
 def _itself(task: Task) -> Task:
@@ -158,9 +117,7 @@ def check_options(target: Callable[..., Any], options: Mapping[str, Any]) -> Non
     if parameters is None or any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
         return
     known = [
-        name
-        for name, each in parameters.items()
-        if each.kind in (NAMED, Parameter.KEYWORD_ONLY)
+        name for name, each in parameters.items() if each.kind in (NAMED, Parameter.KEYWORD_ONLY)
     ]
     unknown = [
         Mistake(
@@ -202,16 +159,42 @@ def _fit(target: Callable[..., Any], *, is_method: bool) -> Call:
         )
     settled = _settled(target)
     open_ones = {name: each for name, each in parameters.items() if name not in settled}
-    named = {name: each for name, each in open_ones.items() if each.kind not in VARIADIC}
+    named = _reachable(open_ones)
     kinds = {each.kind for each in open_ones.values()}
     if not is_method:
         _refuse_factory(target, named)
     fill = _fill(target, named, kinds)
-    if len(fill) == 1 and next(iter(fill.values())) is _itself:
-        (name,) = fill
-        if name not in named or named[name].kind is not Parameter.KEYWORD_ONLY:
-            return target
+    first, *others = fill
+    if fill[first] is _itself and not others and _comes_first(first, named):
+        return target
     return _caller(target, named, fill)
+
+
+def _comes_first(name: str, named: Mapping[str, Parameter]) -> bool:
+    """Whether a single argument ends up in that parameter."""
+    if name == "*":
+        return True
+    return name == next(iter(named)) and named[name].kind is not Parameter.KEYWORD_ONLY
+
+
+def _reachable(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """The parameters that can be given one by one.
+
+    Not those behind a positional-only one that keeps its default.
+    """
+    named: dict[str, Parameter] = {}
+    is_cut = False
+    for name, each in parameters.items():
+        by_place = each.kind is Parameter.POSITIONAL_ONLY
+        if each.kind in VARIADIC or (by_place and is_cut):
+            continue
+        named[name] = each
+        is_cut |= by_place and each.default is not Parameter.empty and name not in KEYWORDS
+    return named
+
+
+def _required(named: Mapping[str, Parameter]) -> list[str]:
+    return [name for name, each in named.items() if each.default is Parameter.empty]
 
 
 def _settled(target: Callable[..., Any]) -> set[str]:
@@ -224,10 +207,10 @@ def _settled(target: Callable[..., Any]) -> set[str]:
 
 
 def _refuse_factory(target: Callable[..., Any], named: Mapping[str, Parameter]) -> None:
-    required = [name for name, each in named.items() if each.default is Parameter.empty]
-    (only,) = required if len(required) == 1 else named if len(named) == 1 else (None,)
-    others = named.keys() & {*KEYWORDS, "task"} - {only}
-    if only in FACTORY_NAMES and not others:
+    candidates = _required(named) or list(named)
+    only = candidates[0] if len(candidates) == 1 else None
+    # One with further keywords of ours can only be an agent.
+    if only in FACTORY_NAMES and not named.keys() & {*KEYWORDS, "task"} - {only}:
         raise StudyError(
             Mistake(
                 (),
@@ -242,7 +225,7 @@ def _fill(
     target: Callable[..., Any], named: Mapping[str, Parameter], kinds: set[Any]
 ) -> dict[str, Callable[[Task], Any]]:
     """What each parameter gets; `*` stands for the first of `*args`."""
-    required = [name for name, each in named.items() if each.default is Parameter.empty]
+    required = _required(named)
     candidates = required or list(named)
     if "task" in named:
         fill: dict[str, Callable[[Task], Any]] = {"task": _itself}
@@ -279,7 +262,7 @@ def _caller(
     fill: Mapping[str, Callable[[Task], Any]],
 ) -> Call:
     """Calls `target` with what its parameters get."""
-    by_place = [name for name in fill if name in named and _is_by_place(named[name])]
+    by_place = [name for name in fill if _is_by_place(name, named)]
     first = tuple(fill[name] for name in by_place)
     others = tuple((name, make) for name, make in fill.items() if name not in by_place)
 
@@ -291,5 +274,8 @@ def _caller(
     return call
 
 
-def _is_by_place(parameter: Parameter) -> bool:
-    return parameter.kind is Parameter.POSITIONAL_ONLY
+def _is_by_place(name: str, named: Mapping[str, Parameter]) -> bool:
+    """Whether a parameter is given by its place: it must be, or its name means nothing to us."""
+    if name not in named or named[name].kind is Parameter.KEYWORD_ONLY:
+        return False
+    return named[name].kind is Parameter.POSITIONAL_ONLY or name not in {*KEYWORDS, "task"}

@@ -5,15 +5,14 @@ What can't be read raises TypeError or ValueError; nothing is dropped, nothing b
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.ledger.packing import EventData
 from fairtrial.agents.events import read_event
+from fairtrial.ledger.packing import EventData
+from fairtrial.model.foreign import fields_of, plain_number
 from fairtrial.model.runs import RunOutput
-from fairtrial.model.scalars import plain_number
 
 _OUTPUT = ("output", "outputs")
 _PARTS = ("metrics", "events", "metadata", "trace_refs")
@@ -54,8 +53,8 @@ class ReadOutput:
 
     output: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    events: Sequence[EventData] = ()
-    trace_refs: Sequence[str] = ()
+    events: list[EventData] = field(default_factory=list)
+    trace_refs: list[str] = field(default_factory=list)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     success: bool = True
     error: str | None = None
@@ -185,7 +184,7 @@ def _wrap(output: Any) -> Mapping[str, Any]:
         return {}
     if isinstance(output, str):
         return {"text": output}
-    if plain_number(output) is not None or getattr(output, "ndim", 0):
+    if plain_number(output) is not None or getattr(output, "ndim", None):
         return {"answer": output}
     fields = fields_of(output)
     if fields is not None:
@@ -196,20 +195,6 @@ def _wrap(output: Any) -> Mapping[str, Any]:
         f"the agent returned a value of type {type(output).__qualname__}, which can't be read; "
         "return a mapping, text, a number, a list or an AgentOutput"
     )
-
-
-def fields_of(value: Any) -> Mapping[str, Any] | None:
-    """The fields of a dataclass, a named tuple or an object with `to_dict`; None for others."""
-    if isinstance(value, type):
-        return None
-    if dataclasses.is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-    for name in ("to_dict", "_asdict"):
-        make = getattr(value, name, None)
-        made = make() if callable(make) else None
-        if isinstance(made, Mapping):
-            return made
-    return None
 
 
 def _read_execution(raw: Any) -> ReadOutput:
@@ -260,8 +245,10 @@ def _usage(response: Any) -> dict[str, Any]:
         "output_tokens": "completion_tokens",
         "total_tokens": "total_tokens",
     }
-    read = usage.get if isinstance(usage, Mapping) else lambda name: getattr(usage, name, None)
-    told = {name: read(theirs) for name, theirs in names.items()}
+    told = {
+        name: usage.get(theirs) if isinstance(usage, Mapping) else getattr(usage, theirs, None)
+        for name, theirs in names.items()
+    }
     return {name: value for name, value in told.items() if value is not None}
 
 

@@ -24,7 +24,7 @@ WHY = {
 
 def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_pilot: bool) -> int:
     """Say what came of it and where it is; returns the exit code."""
-    summary = results.summary()
+    summary = results.reader.summary()
     code = _exit_code(results.stopped, summary, allow_failures=allow_failures)
     if as_json:
         print_json(_as_json(results, summary, code))

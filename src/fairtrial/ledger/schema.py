@@ -6,6 +6,8 @@ LEDGER_NAME = "ledger.sqlite"
 APPLICATION_ID = 0x66747269
 """What marks an SQLite file as a ledger: "ftri"."""
 VERSION = 1
+GONE = 0xFFFFFFFF
+"""The place of a run that is no longer in the plan."""
 TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 -- what the study is: 'study' and 'folder', 'print' (see prints.py), 'order': for each turn the
@@ -22,14 +24,19 @@ CREATE TABLE results (
     failure_kind TEXT, attempt INTEGER NOT NULL, session INTEGER NOT NULL,
     cost_usd REAL NOT NULL, tokens INTEGER NOT NULL, latency_s REAL NOT NULL
 );
--- apart from results, so that counting reads little
-CREATE TABLE bodies (turn INTEGER PRIMARY KEY, body BLOB NOT NULL, stdout BLOB, stderr BLOB);
+-- apart from results, so that counting reads little; crc is that of the body: SQLite finds a page
+-- that is out of joint, but not one that holds other bytes
+CREATE TABLE bodies (
+    turn INTEGER PRIMARY KEY, body BLOB NOT NULL, stdout BLOB, stderr BLOB, crc INTEGER NOT NULL
+);
 -- attempts that are not the result: broken and tried again, cancelled, retried on request
 CREATE TABLE attempts (
     turn INTEGER NOT NULL, attempt INTEGER NOT NULL, session INTEGER NOT NULL,
     status TEXT NOT NULL, failure_kind TEXT, cost_usd REAL NOT NULL, tokens INTEGER NOT NULL,
     latency_s REAL NOT NULL, body BLOB, stdout BLOB, stderr BLOB, PRIMARY KEY (turn, attempt)
 ) WITHOUT ROWID;
+-- what attempts cost, without reading what came of them
+CREATE INDEX attempt_costs ON attempts (cost_usd, tokens);
 CREATE TABLE events (
     turn INTEGER NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
     PRIMARY KEY (turn, attempt, number)
@@ -37,3 +44,6 @@ CREATE TABLE events (
 -- verdicts of a later evaluator over stored outputs; they take the place of the first ones
 CREATE TABLE scores (turn INTEGER PRIMARY KEY, evaluator TEXT NOT NULL, rows BLOB NOT NULL);
 """
+MIGRATIONS: dict[int, str] = {}
+"""For each older version the script that makes it the next one. They run in one transaction, so
+none may hold a COMMIT of its own."""

@@ -2,7 +2,7 @@
 
 Only the process that owns the output directory writes. What is added waits in memory until
 `commit`, and counts as done only then. A commit that fails (no room on the disk) leaves the ledger
-as it was and the group in memory.
+as it was and the group in memory, so that a later one can still succeed.
 """
 
 from __future__ import annotations
@@ -11,48 +11,86 @@ import sqlite3
 import threading
 import time
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-from fairtrial.errors import LedgerError
-from fairtrial.ledger.packing import pack
-from fairtrial.ledger.schema import APPLICATION_ID, LEDGER_NAME, TABLES, VERSION
+from fairtrial.ledger.faults import explain, explained
+from fairtrial.ledger.opening import open_for_writing
+from fairtrial.ledger.rows import pack_condition
+from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.model.conditions import Condition
-from fairtrial.model.runs import Assignment, Emitted, Finished
+from fairtrial.model.runs import Assignment, Emitted, Finished, Outcome
 
 GROUP_RUNS = 256
 GROUP_S = 0.1
+GROUP_BYTES = 8 << 20
+"""What may wait for a commit: so many runs, so long, so much."""
+MOST_TOKENS = 2**63 - 1
 _RESULT = "INSERT INTO results VALUES (?,?,?,?,?,?,?,?,?,?)"
-_BODY = "INSERT INTO bodies VALUES (?,?,?,?)"
+_BODY = "INSERT INTO bodies VALUES (?,?,?,?,?)"
 _ATTEMPT = "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 _EVENT = "INSERT OR REPLACE INTO events VALUES (?,?,?,?)"
+_FACT = "INSERT OR REPLACE INTO facts VALUES (?,?)"
+_SET_ASIDE = (
+    "INSERT OR REPLACE INTO attempts SELECT turn, attempt, session, status, failure_kind, "
+    "cost_usd, tokens, latency_s, body, stdout, stderr FROM results JOIN bodies USING (turn) "
+    "WHERE turn = ?",
+    "DELETE FROM results WHERE turn = ?",
+    "DELETE FROM bodies WHERE turn = ?",
+    "DELETE FROM scores WHERE turn = ?",
+)
+
+
+class _Group:
+    """Rows that wait for a commit."""
+
+    __slots__ = ("attempts", "bodies", "bytes", "events", "overwritten", "results")
+
+    def __init__(self) -> None:
+        self.results: list[tuple[Any, ...]] = []
+        self.bodies: list[tuple[Any, ...]] = []
+        self.attempts: list[tuple[Any, ...]] = []
+        self.overwritten: list[tuple[int, int]] = []
+        self.events: list[tuple[Any, ...]] = []
+        self.bytes = 0
 
 
 class Ledger:
-    """The writing side of a ledger; see `reading` for the other."""
+    """The writing side of a ledger; see `reading` for the other. Threads may share it.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+    notice: what the user should be told of how the ledger is kept
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path | None, notice: str | None = None
+    ) -> None:
         self.connection = connection
         self.path = path
+        self.notice = notice
         self.session = 0
         self.committed = 0
         """How many results this session has committed."""
         self._lock = threading.RLock()
-        self._results: list[tuple[Any, ...]] = []
-        self._bodies: list[tuple[Any, ...]] = []
-        self._attempts: list[tuple[Any, ...]] = []
-        self._events: list[tuple[Any, ...]] = []
+        self._group = _Group()
         self._live: bytes | None = None
         self._numbers: dict[tuple[int, int], int] = {}
         self._since = 0.0
+        self._has_failed = False
+        with explained(path):
+            query = "SELECT EXISTS (SELECT 1 FROM events)"
+            self._has_older_events = bool(connection.execute(query).fetchone()[0])
 
     # -- what the study is --
 
     def fact(self, name: str) -> Any:
         """A fact of the study; None if it isn't known."""
-        row = self.connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        with explained(self.path):
+            query = "SELECT value FROM facts WHERE name = ?"
+            row = self.connection.execute(query, (name,)).fetchone()
         return None if row is None else row[0]
 
     def write_plan(
@@ -64,7 +102,7 @@ class Ledger:
             self.connection.execute("DELETE FROM conditions")
             self.connection.executemany(
                 "INSERT INTO conditions VALUES (?,?)",
-                ((place, _pack_condition(each)) for place, each in enumerate(conditions)),
+                ((place, pack_condition(each)) for place, each in enumerate(conditions)),
             )
 
     def begin_session(self, row: Mapping[str, Any]) -> None:
@@ -89,80 +127,84 @@ class Ledger:
     # -- what happens --
 
     def add_event(self, event: Emitted) -> None:
-        """An event of a run that is under way."""
+        """An event of a run that is under way. Commits the group when it is full."""
+        key = (event.turn, event.attempt)
         with self._lock:
-            key = (event.turn, event.attempt)
             number = self._numbers.get(key, 0)
             self._numbers[key] = number + 1
-            self._events.append((event.turn, event.attempt, number, event.data))
-            self._touch()
+            if not number and self._has_older_events:
+                self._group.overwritten.append(key)
+            self._group.events.append((event.turn, event.attempt, number, event.data))
+            self._note(len(event.data))
 
     def add_result(self, assignment: Assignment, report: Finished) -> None:
-        """The result of a run. Commits the group when it is full."""
-        outcome, spec = report.outcome, assignment.spec
+        """The result of a run. Commits the group when it is full.
+
+        If that fails the result is kept all the same, for the next commit.
+        """
+        outcome, spec, turn, body = (
+            report.outcome,
+            assignment.spec,
+            report.turn,
+            report.outcome.body,
+        )
+        kind = outcome.failure_kind
+        result = (
+            turn,
+            spec.run_id,
+            spec.seed,
+            outcome.status.value,
+            None if kind is None else kind.value,
+            report.attempt,
+            self.session,
+            *_numbers(outcome),
+        )
+        packed = (turn, body, report.stdout or None, report.stderr or None, crc32(body))
         with self._lock:
-            self._results.append(
-                (
-                    report.turn,
-                    spec.run_id,
-                    spec.seed,
-                    str(outcome.status),
-                    None if outcome.failure_kind is None else str(outcome.failure_kind),
-                    report.attempt,
-                    self.session,
-                    outcome.cost_usd,
-                    outcome.tokens,
-                    outcome.latency_s,
-                )
-            )
-            self._bodies.append(
-                (report.turn, outcome.body, report.stdout or None, report.stderr or None)
-            )
-            self._numbers.pop((report.turn, report.attempt), None)
-            self._touch()
-            if len(self._results) >= GROUP_RUNS:
-                self.commit()
+            self._group.results.append(result)
+            self._group.bodies.append(packed)
+            if self._numbers:
+                self._numbers.pop((turn, report.attempt), None)
+            self._note(len(body) + len(report.stdout) + len(report.stderr))
 
     def add_attempt(self, report: Finished) -> None:
         """An attempt that is not the run's result: broken and to be tried again, or cancelled."""
-        outcome = report.outcome
-        kind = None if outcome.failure_kind is None else str(outcome.failure_kind)
+        outcome, kind = report.outcome, report.outcome.failure_kind
+        attempt = (
+            report.turn,
+            report.attempt,
+            self.session,
+            outcome.status.value,
+            None if kind is None else kind.value,
+            *_numbers(outcome),
+            outcome.body,
+            report.stdout or None,
+            report.stderr or None,
+        )
         with self._lock:
-            self._attempts.append(
-                (
-                    report.turn,
-                    report.attempt,
-                    self.session,
-                    str(outcome.status),
-                    kind,
-                    outcome.cost_usd,
-                    outcome.tokens,
-                    outcome.latency_s,
-                    outcome.body,
-                    report.stdout or None,
-                    report.stderr or None,
-                )
-            )
+            self._group.attempts.append(attempt)
             self._numbers.pop((report.turn, report.attempt), None)
-            self._touch()
+            self._note(len(outcome.body) + len(report.stdout) + len(report.stderr))
 
     def set_live(self, live: bytes) -> None:
         """What is going on right now, for `fairtrial status`; written with the next commit."""
         with self._lock:
             self._live = live
 
-    def set_aside(self, turns: Sequence[int]) -> None:
+    def set_aside(self, turns: Iterable[int]) -> None:
         """Make runs pending again; what came of them stays among the attempts."""
         with self._transaction():
             for turn in turns:
-                self.connection.execute(
-                    "INSERT OR REPLACE INTO attempts SELECT turn, attempt, session, status, "
-                    "failure_kind, cost_usd, tokens, latency_s, body, stdout, stderr "
-                    "FROM results JOIN bodies USING (turn) WHERE turn = ?",
-                    (turn,),
-                )
-                self.connection.execute("DELETE FROM results WHERE turn = ?", (turn,))
-                self.connection.execute("DELETE FROM bodies WHERE turn = ?", (turn,))
+                for statement in _SET_ASIDE:
+                    self.connection.execute(statement, (turn,))
+
+    def write_scores(self, evaluator: str, scores: Iterable[tuple[int, bytes]]) -> None:
+        """Verdicts of a later evaluator, packed, by turn; in the place of earlier ones."""
+        with self._transaction():
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO scores VALUES (?,?,?)",
+                ((turn, evaluator, rows) for turn, rows in scores),
+            )
 
     # -- commits --
 
@@ -176,88 +218,87 @@ class Ledger:
         with self._lock:
             if not self._since and self._live is None:
                 return
-            with self._transaction():
-                self.connection.executemany(_RESULT, self._results)
-                self.connection.executemany(_BODY, self._bodies)
-                self.connection.executemany(_ATTEMPT, self._attempts)
-                self.connection.executemany(_EVENT, self._events)
-                if self._live is not None:
-                    self._set_facts({"live": self._live})
-            self.committed += len(self._results)
-            for group in (self._results, self._bodies, self._attempts, self._events):
-                group.clear()
-            self._live, self._since = None, 0.0
+            group, live, since = self._group, self._live, self._since
+            try:
+                with self._transaction():
+                    self._write(group, live)
+                    self._group, self._live, self._since = _Group(), None, 0.0
+            finally:
+                # Not by whether an exception came: an interrupt may come just after COMMIT.
+                if self._has_failed:
+                    self._group, self._live, self._since = group, live, since
+                else:
+                    self.committed += len(group.results)
 
-    def _touch(self) -> None:
+    def _write(self, group: _Group, live: bytes | None) -> None:
+        write = self.connection.executemany
+        if group.results:
+            write(_RESULT, group.results)
+            write(_BODY, group.bodies)
+        if group.attempts:
+            write(_ATTEMPT, group.attempts)
+        if group.overwritten:  # by an attempt that was cut off, and goes by the same number
+            write("DELETE FROM events WHERE turn = ? AND attempt = ?", group.overwritten)
+        if group.events:
+            write(_EVENT, group.events)
+        if live is not None:
+            self._set_facts({"live": live})
+
+    def _note(self, size: int) -> None:
+        group = self._group
+        group.bytes += size
         if not self._since:
             self._since = time.monotonic()
+        if len(group.results) >= GROUP_RUNS or group.bytes >= GROUP_BYTES:
+            self.commit()
 
     def _set_facts(self, facts: Mapping[str, Any]) -> None:
-        self.connection.executemany(
-            "INSERT OR REPLACE INTO facts VALUES (?,?)", list(facts.items())
-        )
+        self.connection.executemany(_FACT, list(facts.items()))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._lock:
+            self._has_failed, has_begun = True, False
             try:
                 self.connection.execute("BEGIN IMMEDIATE")
+                has_begun = True
                 yield
                 self.connection.execute("COMMIT")
+                self._has_failed = False
             except sqlite3.Error as error:
                 self._roll_back()
-                raise _explain(error, self.path) from error
+                raise explain(error, self.path) from error
             except BaseException:
+                self._has_failed = not has_begun or self.connection.in_transaction
                 self._roll_back()
                 raise
 
     def _roll_back(self) -> None:
-        if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # then SQLite does it, when the file is next read
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Let go of the file; what wasn't committed is lost."""
-        self.connection.close()
+        with self._lock:
+            with suppress(sqlite3.Error):  # what isn't folded back now is at the next opening
+                self.connection.execute("PRAGMA busy_timeout = 100")
+                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.connection.close()
 
 
 def open_ledger(folder: Path | None) -> Ledger:
     """The ledger of an output directory, made if there is none; None keeps it in memory."""
     path = None if folder is None else folder / LEDGER_NAME
-    try:
-        connection = sqlite3.connect(
-            ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
-        )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        mark = connection.execute("PRAGMA application_id").fetchone()[0]
-        is_empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if is_empty:
-            connection.executescript(
-                f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
-                f"{TABLES} COMMIT;"
-            )
-        elif mark != APPLICATION_ID:
-            raise LedgerError(f"{path} is not a ledger of fairtrial's; choose another --output")
-        elif version > VERSION:
-            raise LedgerError(f"{path} was written by a newer fairtrial (format {version})")
-    except sqlite3.Error as error:
-        raise _explain(error, path) from error
-    return Ledger(connection, path)
+    connection, notice = open_for_writing(path)
+    return Ledger(connection, path, notice)
 
 
-def _pack_condition(condition: Condition) -> bytes:
-    return pack(
-        {
-            "condition_id": condition.condition_id,
-            "factors": condition.factor_assignments,
-            "blocks": condition.block_assignments,
-            "metadata": condition.metadata,
-            "admissible": condition.admissible,
-            "messages": condition.constraint_messages,
-        }
+def _numbers(outcome: Outcome) -> tuple[float, int, float]:
+    """Cost, tokens and latency as SQLite takes them; one bad number must not hold up a group."""
+    cost, latency = float(outcome.cost_usd), float(outcome.latency_s)
+    return (
+        cost if isfinite(cost) else 0.0,
+        max(-MOST_TOKENS, min(int(outcome.tokens), MOST_TOKENS)),
+        latency if isfinite(latency) else 0.0,
     )
-
-
-def _explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
-    return LedgerError(f"{path}: {error}")

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fairtrial.design.schedule import replicates_of
 from fairtrial.errors import did_you_mean
@@ -27,6 +28,7 @@ INTERACTION = "interaction"
 SLOPE = "regression slope"
 EQUIVALENCE = "equivalence (TOST)"
 
+Shape = Literal["levels", "slope", "interaction"]
 PowerAt = Callable[[float, float, int], float | None]
 """The power as a function of d, alpha and the replicates per condition."""
 
@@ -42,6 +44,8 @@ class Comparison:
     side: whether the test is one-sided or two-sided, where it has sides
     power_at: its power; None with a `reason`
     reason: why nothing can be computed
+    shape: what is compared: levels, a slope, or an interaction
+    levels: the levels of each variable, those of a contrast in its order
     """
 
     variables: tuple[str, ...]
@@ -51,6 +55,8 @@ class Comparison:
     side: str = ""
     power_at: PowerAt | None = None
     reason: str = ""
+    shape: Shape = "levels"
+    levels: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ def _main_effects(plan: _Plan) -> Iterator[Comparison]:
         {level: runs for (level,), runs in cells.items()}
         for cells in (count_cells(plan.study, plan.conditions, [each]) for each in variables)
     ]
-    ends = [_contrast_ends(plan.hypothesis, variable) for variable in variables]
+    ends = [contrast_ends(plan.hypothesis, variable) for variable in variables]
     if contrast is not None and not any(ends):
         yield Comparison(names, plan.test_name(T_TEST), reason=_no_contrast(contrast, names))
         return
@@ -140,7 +146,7 @@ def _main_effects(plan: _Plan) -> Iterator[Comparison]:
             yield _levels(plan, variable.name, counts)
 
 
-def _contrast_ends(hypothesis: Hypothesis, variable: Variable) -> list[str]:
+def contrast_ends(hypothesis: Hypothesis, variable: Variable) -> list[str]:
     """The two levels that the hypothesis' contrast means, if this variable has them."""
     if hypothesis.contrast is None:
         return []
@@ -161,7 +167,7 @@ def _levels(plan: _Plan, name: str, counts: Mapping[str, int]) -> Comparison:
     test = plan.test_name(T_TEST if count == 2 else ANOVA)
     if count < 2:
         reason = f"'{name}' has fewer than two levels in the plan"
-        return Comparison((name,), test, groups, reason=reason)
+        return Comparison((name,), test, groups, reason=reason, levels=(tuple(counts),))
     between = f"between {' and '.join(repr(level) for level in counts)}"
     if count > 2:
         between = f"between the outermost of {count} means, the others half-way"
@@ -177,7 +183,7 @@ def _levels(plan: _Plan, name: str, counts: Mapping[str, int]) -> Comparison:
             return _all_equivalent(d, runs, alpha)
         return anova_power(d, runs, alpha=alpha)
 
-    return Comparison((name,), test, groups, between, side, power_at)
+    return Comparison((name,), test, groups, between, side, power_at, levels=(tuple(counts),))
 
 
 def _all_equivalent(d: float, sizes: Sequence[int], alpha: float) -> float | None:
@@ -206,7 +212,9 @@ def _slope(plan: _Plan, variable: Variable, counts: Mapping[str, int]) -> Compar
         return slope_power(d, runs, span=high - low, alpha=alpha, test=plan.test)
 
     test = plan.test_name(SLOPE)
-    return Comparison((variable.name,), test, groups, between, plan.side, power_at)
+    return Comparison(
+        (variable.name,), test, groups, between, plan.side, power_at, "", "slope", (tuple(counts),)
+    )
 
 
 def _interaction(plan: _Plan, name: str, moderator: str) -> Comparison:
@@ -232,7 +240,16 @@ def _interaction(plan: _Plan, name: str, moderator: str) -> Comparison:
     if max(len(rows), len(columns)) > 2:
         between += f" ({len(rows)} × {len(columns)}, where runs are fewest)"
         side = ""
-    return Comparison((name, moderator), test, plan.planned(groups), between, side, power_at)
+    return Comparison(
+        (name, moderator),
+        test,
+        plan.planned(groups),
+        between,
+        side,
+        power_at,
+        shape="interaction",
+        levels=(tuple(rows), tuple(columns)),
+    )
 
 
 def _levels_met(
@@ -244,7 +261,7 @@ def _levels_met(
         met = {cell[position] for cell in counts}
         levels.append([level for level in variable.values if level in met])
     for position, variable in enumerate(variables):
-        if ends := _contrast_ends(plan.hypothesis, variable):
+        if ends := contrast_ends(plan.hypothesis, variable):
             levels[position] = ends
             break
     for moderator in plan.hypothesis.moderators:
@@ -262,7 +279,7 @@ def _why_no_interaction(
             return f"'{variable.name}' has fewer than two levels in the plan"
         if all(level in variable.values for level in chosen) and variable.is_sampled(chosen):
             return f"'{variable.name}' is sampled from a range; its interactions are not computed"
-    if plan.hypothesis.contrast and not any(_contrast_ends(plan.hypothesis, v) for v in variables):
+    if plan.hypothesis.contrast and not any(contrast_ends(plan.hypothesis, v) for v in variables):
         return _no_contrast(plan.hypothesis.contrast, [variable.name for variable in variables])
     if plan.test == "equivalence" and any(len(chosen) > 2 for chosen in levels):
         return "the equivalence of effects at more than 2 × 2 levels is not computed"

@@ -41,11 +41,10 @@ def new_generation(folder: Path) -> Iterator[Path]:
                 _sync(file)
             _sync(path)
             refuse_foreign(folder, [file.name for file in path.iterdir()])
-            _publish(folder, path)
         except BaseException:
-            if _current(folder) != path.name:
-                shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
             raise
+        _publish(folder, path)
 
 
 @contextmanager
@@ -124,15 +123,16 @@ def sha256_of(path: Path) -> str:
 
 def _publish(folder: Path, path: Path) -> None:
     names = sorted(file.name for file in path.iterdir())
-    earlier = _current(folder)
     try:
         _adopt(folder, names)
+        earlier = _current(folder)
         for name in names:
             _link(folder / name, f"{CURRENT}/{name}")
         _link(folder / CURRENT, path.name)
     except (OSError, NotImplementedError):
         if _has_links(folder):
             raise
+        earlier = None
         _move(folder, path, names)
     _sync(folder)
     _tidy(folder, {path.name, earlier}, names)
@@ -140,17 +140,15 @@ def _publish(folder: Path, path: Path) -> None:
 
 def _adopt(folder: Path, names: Iterable[str]) -> None:
     """Make plain files of an earlier set links, without any of them being gone meanwhile."""
-    plain = [name for name in names if (folder / name).exists() and not (folder / name).is_symlink()]
+    paths = [folder / name for name in names]
+    plain = [path.name for path in paths if path.exists() and not path.is_symlink()]
     if not plain:
         return
     place = folder / f"{PREFIX}{secrets.token_hex(8)}"
     place.mkdir()
-    for name in plain:
-        os.link(folder / name, place / name)
-    if _current(folder) is not None:
-        for file in (folder / CURRENT).iterdir():
-            if not (place / file.name).exists():
-                os.link(file, place / file.name)
+    beside = (folder / CURRENT).iterdir() if _current(folder) is not None else ()
+    for file in [*beside, *(folder / name for name in plain)]:
+        shutil.copy2(file, place / file.name)
     _link(folder / CURRENT, place.name)
     for name in plain:
         _link(folder / name, f"{CURRENT}/{name}")
@@ -194,9 +192,9 @@ def _tidy(folder: Path, kept: set[str | None], names: Iterable[str]) -> None:
         elif path.name not in kept or not any(path.iterdir()):
             shutil.rmtree(path, ignore_errors=True)
     for path in folder.iterdir():
-        if path.is_symlink() and path.name not in names:
-            if str(path.readlink()) == f"{CURRENT}/{path.name}":
-                path.unlink(missing_ok=True)
+        is_ours = path.is_symlink() and str(path.readlink()) == f"{CURRENT}/{path.name}"
+        if is_ours and path.name not in names:
+            path.unlink(missing_ok=True)
 
 
 def _current(folder: Path) -> str | None:

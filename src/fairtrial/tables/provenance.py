@@ -126,9 +126,9 @@ def _requirements(package: str) -> Iterable[str]:
 
 def _modules(study: Study) -> Iterable[str]:
     """The top-level modules that a study names; a package mostly has the name of its module."""
-    bindings = [*study.agents.values(), *study.problems.values()]
-    references = [binding.use for binding in bindings] + [study.condition_runner]
-    references += [problem.evaluator for problem in study.problems.values()]
+    references = [study.condition_runner, *(agent.use for agent in study.agents.values())]
+    for problem in study.problems.values():
+        references += [problem.use, problem.evaluator]
     return [text.split(":")[0].split(".")[0] for text in references if text and ":" in text]
 
 

@@ -13,15 +13,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fairtrial.model.claims import OutcomeSpec
+from fairtrial.model.foreign import plain_number
 from fairtrial.model.identity import ID_DIGITS
-from fairtrial.model.runs import RunResult, RunStatus
+from fairtrial.model.runs import FailureKind, RunResult, RunStatus
 from fairtrial.model.study import Study
 from fairtrial.tables.canonical import MANIFEST_FILE, RUN_COLUMNS
+from fairtrial.tables.outcome import PRIMARY, primary_outcome
 
 PREFIX = "metric_"
 """Put before a metric's name where a column of that name is there already."""
-IN_KEY_COLUMNS = ("latency_s", "cost_usd", "input_tokens", "output_tokens", "primary_outcome")
+IN_KEY_COLUMNS = ("latency_s", "cost_usd", "input_tokens", "output_tokens", PRIMARY)
 """Metrics that have a column of their own among those of every run."""
 UNKNOWN = "unknown"
 _SCALARS = frozenset({int, float, bool, str, type(None)})
@@ -88,47 +89,13 @@ class MetricColumns:
         return len(self.names) - 1
 
 
-class PrimaryOutcome:
-    """The one number that a run is judged by.
-
-    The agent's own metric `primary_outcome`; else the column of the study's first primary outcome,
-    among the run's metrics or its evaluations; else the first evaluation.
-    """
-
-    def __init__(self, outcomes: Sequence[OutcomeSpec]) -> None:
-        first = next((outcome for outcome in outcomes if outcome.primary), None)
-        self._column = None if first is None else first.column
-        self._is_evaluated = first is not None and first.source_table == "evaluations"
-
-    def of(self, metrics: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]]) -> Any:
-        """The outcome of a run with these metrics and evaluations; None if it has none."""
-        own = metrics.get("primary_outcome")
-        if own is not None:
-            return own
-        if self._column is not None:
-            measured = metrics.get(self._column)
-            judged = _verdict(evaluations, self._column)
-            first, second = (judged, measured) if self._is_evaluated else (measured, judged)
-            found = second if first is None else first
-            if found is not None:
-                return found
-        return evaluations[0].get("metric_value") if evaluations else None
-
-
-def _verdict(evaluations: Sequence[Mapping[str, Any]], name: str) -> Any:
-    """The value of a metric among evaluations: that of the whole run, if there are several."""
-    rows = [row for row in evaluations if row.get("metric_name") == name]
-    whole = [row for row in rows if row.get("aggregation_level", "run") == "run"]
-    return next((row.get("metric_value") for row in whole or rows), None)
-
-
 class RunRows:
     """Makes rows of the table of runs; `columns` grows with the metrics that were met."""
 
     def __init__(self, study: Study) -> None:
         self.metrics = MetricColumns()
         self._study_id = study.study_id
-        self._primary = PrimaryOutcome(study.outcomes)
+        self._outcomes = study.outcomes
 
     @property
     def columns(self) -> list[str]:
@@ -146,11 +113,11 @@ class RunRows:
             spec.condition_id,
             result.run_id,
             spec.problem_id,
-            told.get("problem_family") or UNKNOWN,
-            told.get("agent_id", spec.agent_spec_ref),
-            told.get("agent_kind") or UNKNOWN,
-            told.get("pattern_name") or UNKNOWN,
-            told.get("model_name") or UNKNOWN,
+            as_cell(told.get("problem_family") or UNKNOWN),
+            as_cell(told.get("agent_id", spec.agent_spec_ref)),
+            as_cell(told.get("agent_kind") or UNKNOWN),
+            as_cell(told.get("pattern_name") or UNKNOWN),
+            as_cell(told.get("model_name") or UNKNOWN),
             spec.seed,
             spec.replicate,
             str(result.status),
@@ -160,7 +127,7 @@ class RunRows:
             as_cell(metrics.get("input_tokens", 0)) if happened else None,
             as_cell(metrics.get("output_tokens", 0)) if happened else None,
             result.cost if happened else None,
-            as_cell(self._primary.of(metrics, result.evaluator_outputs)),
+            as_cell(primary_outcome(metrics, result.evaluator_outputs, self._outcomes)),
             result.trace_refs[0] if result.trace_refs else None,
             MANIFEST_FILE,
             result.error_info,
@@ -175,11 +142,12 @@ class RunRows:
 def event_rows(study: Study, result: RunResult) -> Iterator[Row]:
     """What a run emitted; one `assistant_output` with its text if it emitted nothing.
 
-    A run that came to nothing, or never happened, has no output to tell of.
+    A run that raised or crashed, or never happened, has no output to tell of.
     """
     events: Sequence[Mapping[str, Any]] = result.observations
     if not events:
-        if not result.outputs and result.status is not RunStatus.SUCCESS:
+        has_output = result.outputs or result.failure_kind is FailureKind.REPORTED
+        if not has_output and result.status is not RunStatus.SUCCESS:
             return
         events = [_stand_in(result)]
     spec, run_id = result.run_spec, result.run_id
@@ -191,21 +159,21 @@ def event_rows(study: Study, result: RunResult) -> Iterator[Row]:
             meta = {**extra, **meta} if isinstance(meta, Mapping) else {**extra, "meta": meta}
         event_type = str(event.get("event_type", "event"))
         yield [
-            event.get("timestamp") or result.ended_at,
-            event.get("record_id") or _record_id(run_id, index, event_type),
+            as_cell(event.get("timestamp") or result.ended_at),
+            as_cell(event.get("record_id")) or _record_id(run_id, index, event_type),
             as_cell(event.get("text", "")),
-            event.get("session_id") or run_id,
-            event.get("actor_id") or "agent",
+            as_cell(event.get("session_id") or run_id),
+            as_cell(event.get("actor_id") or "agent"),
             event_type,
             meta if isinstance(meta, str) else as_json(meta or {}),
             str(event.get("level") or "step"),
             study.study_id,
             run_id,
             spec.condition_id,
-            event.get("trial_id"),
-            event.get("step_id"),
-            event.get("tool_name"),
-            event.get("evaluation_id"),
+            as_cell(event.get("trial_id")),
+            as_cell(event.get("step_id")),
+            as_cell(event.get("tool_name")),
+            as_cell(event.get("evaluation_id")),
         ]
 
 
@@ -235,11 +203,11 @@ def evaluation_rows(result: RunResult) -> Iterator[Row]:
         notes = told.get("notes_json", {})
         yield [
             result.run_id,
-            told.get("evaluator_id", "problem_evaluator"),
-            told.get("metric_name", "score"),
+            as_cell(told.get("evaluator_id", "problem_evaluator")),
+            as_cell(told.get("metric_name", "score")),
             as_cell(told.get("metric_value")),
-            told.get("metric_unit", "unitless"),
-            told.get("aggregation_level", "run"),
+            as_cell(told.get("metric_unit", "unitless")),
+            as_cell(told.get("aggregation_level", "run")),
             notes if isinstance(notes, str) else as_json(notes),
         ]
 
@@ -253,13 +221,11 @@ def as_cell(value: Any) -> Any:
 
 
 def _plain_scalar(value: Any) -> Any:
-    """numpy's numbers as Python's, subclasses of text and numbers as what they are."""
-    if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
-        return value.tolist()
-    for kind in (str, int, float):
-        if isinstance(value, kind):
-            return kind.__str__(value) if kind is str else kind(value)
-    return value
+    """Numbers of other libraries as Python's, subclasses of text as text."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    number = plain_number(value)
+    return value if number is None else number
 
 
 def as_json(value: Any) -> str:
@@ -282,7 +248,7 @@ def _mild(value: Any) -> Any:
         return repr(value)
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii")
+    if hasattr(value, "tolist"):  # numpy's arrays
+        return _mild(value.tolist())
     value = _plain_scalar(value)
-    if isinstance(value, list):
-        return _mild(value)
     return value if type(value) in _SCALARS else str(value)

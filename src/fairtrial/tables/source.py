@@ -1,4 +1,4 @@
-"""What tables are made of: a study, its conditions and its results, from a ledger or from Python."""
+"""What tables are made of: a study, conditions, results; from a ledger or from Python."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairtrial.design.plan import RunPlan
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.ledger.reading import GONE, LedgerReader
 from fairtrial.model.conditions import Condition
@@ -51,7 +52,7 @@ def ledger_source(reader: LedgerReader) -> Source:
     return Source(
         reader.study,
         reader.conditions,
-        lambda: _with_skipped(reader, done),
+        lambda: with_skipped(reader.plan, done, reader.results()),
         json.loads(told[-1]) if told and told[-1] else {},
         sessions,
         {"not_in_plan": stored - len(done), "pending": pending},
@@ -70,7 +71,7 @@ def object_source(
     return Source(study, conditions, lambda: iter(results), gather(study))
 
 
-def complete_cases(source: Source) -> Source:
+def only_complete(source: Source) -> Source:
     """The same without failed, broken and skipped runs, and with how many of each there were."""
     counts: dict[str, int] = {}
     for result in source.results():
@@ -111,10 +112,13 @@ def done_places(reader: LedgerReader) -> Sequence[int]:
     return array("I", (place for place, done in enumerate(is_done) if done))
 
 
-def _with_skipped(reader: LedgerReader, done: Sequence[int]) -> Iterator[RunResult]:
-    """Results in plan order; runs that a balanced `max_runs` leaves out are `skipped`."""
-    plan = reader.plan
-    results = reader.results()
+def with_skipped(
+    plan: RunPlan, done: Sequence[int], results: Iterator[RunResult]
+) -> Iterator[RunResult]:
+    """Results in plan order; runs that a balanced `max_runs` leaves out are `skipped`.
+
+    done: the places of the results
+    """
     if plan.runnable == len(plan):
         yield from results
         return

@@ -78,8 +78,9 @@ def is_open(stream: TextIO | None) -> bool:
 class Capture:
     """Keeps what Python code prints while the capture is entered; what C code prints passes."""
 
-    def __init__(self) -> None:
+    def __init__(self, stand_for: tuple[TextIO, TextIO] | None = None) -> None:
         self.stdout, self.stderr = Kept(), Kept()
+        self._stand_for = stand_for or (sys.stdout, sys.stderr)
         self._out: TextIO | None = None
         self._err: TextIO | None = None
         self._before: tuple[TextIO, TextIO] | None = None
@@ -87,9 +88,9 @@ class Capture:
     def streams(self) -> tuple[TextIO, TextIO]:
         """The streams to print to; the same every time, unless an agent closed them."""
         if not is_open(self._out):
-            self._out = _text_stream(self.stdout, sys.stdout)
+            self._out = _text_stream(self.stdout, self._stand_for[0])
         if not is_open(self._err):
-            self._err = _text_stream(self.stderr, sys.stderr)
+            self._err = _text_stream(self.stderr, self._stand_for[1])
         assert self._out is not None
         assert self._err is not None
         return self._out, self._err
@@ -106,9 +107,8 @@ class Capture:
 
 
 def _text_stream(kept: Kept, stands_for: TextIO | None) -> TextIO:
-    return io.TextIOWrapper(
-        _Sink(kept, stands_for), "utf-8", errors="backslashreplace", write_through=True
-    )
+    sink: Any = _Sink(kept, stands_for)
+    return io.TextIOWrapper(sink, "utf-8", errors="backslashreplace", write_through=True)
 
 
 class _Target(threading.local):
@@ -121,8 +121,8 @@ class ThreadOutput:
     Threads that were not sent anywhere print where they would have printed.
     """
 
-    def __init__(self, original: TextIO) -> None:
-        self._original = original
+    def __init__(self, original: TextIO | None) -> None:
+        self._original = original or _text_stream(Kept(), None)  # there may be no terminal
         self._target = _Target()
 
     def send_to(self, stream: TextIO) -> None:
@@ -133,9 +133,7 @@ class ThreadOutput:
         return (self._target.stream or self._original).write(text)
 
     def flush(self) -> None:
-        stream = self._target.stream or self._original
-        if stream is not None:
-            stream.flush()
+        (self._target.stream or self._original).flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target.stream or self._original, name)
@@ -145,17 +143,17 @@ class ThreadCapture:
     """Both streams of this process, told apart by thread while the capture is entered."""
 
     def __enter__(self) -> ThreadCapture:
-        self._before = sys.stdout, sys.stderr
+        self.before = sys.stdout, sys.stderr
         self._out, self._err = ThreadOutput(sys.stdout), ThreadOutput(sys.stderr)
-        sys.stdout, sys.stderr = self._out, self._err  # type: ignore[assignment]
+        sys.stdout, sys.stderr = self._out, self._err
         return self
 
     def __exit__(self, *_: object) -> None:
         # Somebody may have put another stream in their place meanwhile: that one stays.
         if sys.stdout is self._out:
-            sys.stdout = self._before[0]
+            sys.stdout = self.before[0]
         if sys.stderr is self._err:
-            sys.stderr = self._before[1]
+            sys.stderr = self.before[1]
 
     def send_to(self, capture: Capture) -> None:
         """From now on, what this thread prints goes to `capture`."""

@@ -39,7 +39,7 @@ class Serial:
         capture = Capture()
         while (given := feed()) is not None:
             if not isinstance(given, Assignment):
-                time.sleep(min(given, LONGEST_SILENCE_S))
+                time.sleep(max(0.0, min(given, LONGEST_SILENCE_S)))
                 yield None
                 continue
             events: list[bytes] = []
@@ -50,6 +50,4 @@ class Serial:
             turn, attempt = given.turn, given.attempt
             for data in events:
                 yield Emitted(turn, attempt, data)
-            yield Finished(
-                turn, attempt, outcome, capture.stdout.take(), capture.stderr.take()
-            )
+            yield Finished(turn, attempt, outcome, capture.stdout.take(), capture.stderr.take())

@@ -6,7 +6,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fairtrial.engine.executors.capture import Capture, ThreadCapture
@@ -50,24 +50,24 @@ class Threads:
                 pool.dismiss()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Ticket:
     """One attempt in a thread's hands."""
 
     assignment: Assignment
-    capture: Capture = field(default_factory=Capture)
     began: float | None = None
 
 
-_Said = tuple["_Seat", _Ticket, "bytes | Outcome | BaseException"]
-
-
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Seat:
     """A thread, and what it is at."""
 
+    capture: Capture
     inbox: queue.SimpleQueue[_Ticket | None] = field(default_factory=queue.SimpleQueue)
     ticket: _Ticket | None = None
+
+
+_Said = tuple[_Seat, _Ticket, bytes | Outcome | BaseException]
 
 
 class _Pool:
@@ -83,19 +83,20 @@ class _Pool:
             self._hand_out()
             if not self._busy and self._source.is_dry:
                 return
-            report = self._listen()
-            if report is None:
-                yield from self._expired()
-            yield report
-            if report is not None:
+            is_silent = True
+            for report in self._reports():
+                is_silent = False
+                yield report
                 self._source.ask_again()
+                if isinstance(report, Finished):
+                    self._hand_out()
+            if is_silent:
+                yield None
 
     def dismiss(self) -> None:
         """Let go of all threads; one that is at a run ends after it, unheard."""
         for seat in (*self._idle, *self._busy):
             seat.inbox.put(None)
-        self._idle.clear()
-        self._busy.clear()
 
     # -- work out --
 
@@ -107,7 +108,7 @@ class _Pool:
             seat = self._idle.pop() if self._idle else self._start()
             if seat is None:
                 self._source.give_back(assignment)
-                continue
+                return
             seat.ticket = _Ticket(assignment)
             self._busy.add(seat)
             if assignment.timeout_s is not None:
@@ -117,7 +118,7 @@ class _Pool:
 
     def _start(self) -> _Seat | None:
         """A new thread; None, and fewer slots from now on, where the system gives no more."""
-        seat = _Seat()
+        seat = _Seat(Capture(self._output.before))
         thread = threading.Thread(
             target=self._serve, args=(seat,), name="fairtrial-run", daemon=True
         )
@@ -133,82 +134,78 @@ class _Pool:
     def _serve(self, seat: _Seat) -> None:
         """What a thread does."""
         while (ticket := seat.inbox.get()) is not None:
-            self._output.send_to(ticket.capture)
-            emitter = Emitter(lambda data, ticket=ticket: self._said.put((seat, ticket, data)))  # type: ignore[misc]
+            self._output.send_to(seat.capture)
+            emitter = Emitter(self._sender(seat, ticket))
             ticket.began = began = time.monotonic()
             said: Outcome | BaseException
             try:
                 said = self._work.attempt(ticket.assignment, emitter)
             except KeyboardInterrupt:  # the agent's own: a real one comes to the main thread
-                took = time.monotonic() - began
+                took_s = time.monotonic() - began
                 said = self._work.fail(
-                    ticket.assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", took
+                    ticket.assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", took_s
                 )
-            except BaseException as error:  # a bug of ours; raised where it is seen
+            except BaseException as error:  # not the agent's, `attempt` sees to those
                 said = error
             emitter.close()
             self._said.put((seat, ticket, said))
 
+    def _sender(self, seat: _Seat, ticket: _Ticket) -> Callable[[bytes], None]:
+        return lambda data: self._said.put((seat, ticket, data))
+
     # -- reports in --
 
-    def _listen(self) -> Report | None:
-        """The next report; None if there is none for a while, or a deadline may have passed."""
-        try:
-            seat, ticket, said = self._said.get_nowait()
-        except queue.Empty:
-            patience_s = self._next_deadline - time.monotonic()
-            if len(self._busy) < self._slots:
-                patience_s = min(patience_s, self._source.wait_s(LONGEST_SILENCE_S))
-            try:
-                seat, ticket, said = self._said.get(
-                    timeout=min(LONGEST_SILENCE_S, max(patience_s, 0.0))
-                )
-            except queue.Empty:
-                return None
-        assignment = ticket.assignment
-        if seat.ticket is not ticket:  # it took too long, and has been reported
-            return None
-        if isinstance(said, bytes):
-            return Emitted(assignment.turn, assignment.attempt, said)
-        if isinstance(said, BaseException):
-            raise said
-        self._busy.discard(seat)
-        self._idle.append(seat)
-        seat.ticket = None
-        return _finished(ticket, said)
-
-    def _expired(self) -> Iterator[Report]:
-        """Reports of runs past their time; their threads are left to themselves."""
+    def _reports(self) -> Iterator[Report]:
+        """What has been said since the last time; waits a little if there is nothing."""
         now = time.monotonic()
-        if now < self._next_deadline:
-            return
+        for seat, ticket, said in self._hear(now):
+            if seat.ticket is not ticket:  # it took too long, and has been reported
+                continue
+            if isinstance(said, BaseException):
+                raise said
+            if isinstance(said, bytes):
+                yield Emitted(ticket.assignment.turn, ticket.assignment.attempt, said)
+            else:
+                self._idle.append(seat)
+                yield self._finish(seat, said)
+        # Only now: whoever was done by `now` has been heard, however long all that took.
+        if now >= self._next_deadline:
+            yield from self._expire(now)
+
+    def _hear(self, now: float) -> list[_Said]:
+        wait_s = min(LONGEST_SILENCE_S, max(0.0, self._next_deadline - now))
+        if len(self._busy) < self._slots:
+            wait_s = self._source.wait_s(wait_s)
+        try:
+            heard = [self._said.get(timeout=wait_s)]
+        except queue.Empty:
+            return []
+        heard.extend(self._said.get() for _ in range(self._said.qsize()))
+        return heard
+
+    def _expire(self, now: float) -> Iterator[Report]:
+        """Report the runs past their time, and leave their threads to themselves."""
         self._next_deadline = math.inf
         for seat in list(self._busy):
             ticket = seat.ticket
-            assert ticket is not None
-            limit_s = ticket.assignment.timeout_s
-            if limit_s is None:
+            if ticket is None or ticket.assignment.timeout_s is None:
                 continue
             began = now if ticket.began is None else ticket.began
-            if now < began + limit_s:
-                self._next_deadline = min(self._next_deadline, began + limit_s)
+            deadline = began + ticket.assignment.timeout_s
+            if deadline > now:
+                self._next_deadline = min(self._next_deadline, deadline)
                 continue
-            self._busy.discard(seat)
-            seat.ticket = None
             seat.inbox.put(None)
-            message = f"took longer than {limit_s:g} s"
-            outcome = self._work.fail(
-                ticket.assignment, FailureKind.TIMEOUT, message, now - began
+            message = f"took longer than {ticket.assignment.timeout_s:g} s"
+            yield self._finish(
+                seat,
+                self._work.fail(ticket.assignment, FailureKind.TIMEOUT, message, now - began),
             )
-            yield _finished(ticket, outcome)
 
-
-def _finished(ticket: _Ticket, outcome: Outcome) -> Finished:
-    assignment, capture = ticket.assignment, ticket.capture
-    return Finished(
-        assignment.turn,
-        assignment.attempt,
-        outcome,
-        capture.stdout.take(),
-        capture.stderr.take(),
-    )
+    def _finish(self, seat: _Seat, outcome: Outcome) -> Finished:
+        assert seat.ticket is not None
+        assignment, capture = seat.ticket.assignment, seat.capture
+        self._busy.discard(seat)
+        seat.ticket = None
+        stdout, stderr = capture.stdout.take(), capture.stderr.take()
+        return Finished(assignment.turn, assignment.attempt, outcome, stdout, stderr)

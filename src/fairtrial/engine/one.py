@@ -1,0 +1,252 @@
+"""One run: an agent meets a problem under a condition, and what comes of it.
+
+Here is the only broad `except`: whatever the subject's code does, a run has an outcome.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from fairtrial.agents.events import EventStream, now
+from fairtrial.agents.output import ReadOutput, read_output
+from fairtrial.agents.task import Task
+from fairtrial.agents.workspace import Workspace
+from fairtrial.engine.awaiting import settle
+from fairtrial.engine.binding import Bindings
+from fairtrial.engine.failures import (
+    LONGEST_ERROR,
+    describe_error,
+    kind_of,
+    leave_out_unwritable,
+    status_of,
+    trace_of,
+    writable,
+)
+from fairtrial.engine.metrics import compose_metrics, count_tokens
+from fairtrial.engine.seeding import global_seeder
+from fairtrial.ledger.packing import Body, UnwritableError, pack
+from fairtrial.model.claims import OutcomeSpec
+from fairtrial.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
+from fairtrial.problems.scoring import Row, read_verdict
+from fairtrial.protocols import Problem
+
+TOLD = (
+    "model_name",
+    "model_provider",
+    "agent_kind",
+    "pattern_name",
+    "request_id",
+    "trace_dir",
+    "trace_path",
+)
+"""What an agent's metadata may tell of it that has a place in tables and provenance."""
+
+
+def judge(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
+    """A problem's verdict on an output, as rows of evaluations."""
+    return read_verdict(settle(problem.evaluate(output)))
+
+
+class _Run:
+    """What is known of a run while it goes on; all of it is kept, however the run ends."""
+
+    __slots__ = (
+        "error_info",
+        "evaluations",
+        "events",
+        "execution_metadata",
+        "failure_kind",
+        "is_judged",
+        "metrics",
+        "outputs",
+        "trace",
+        "trace_refs",
+        "workspace",
+    )
+
+    def __init__(self, events: EventStream, workspace: Workspace) -> None:
+        self.events = events
+        self.workspace = workspace
+        self.outputs: Mapping[str, Any] | None = None
+        self.metrics: Mapping[str, Any] = {}
+        self.evaluations: list[Row] = []
+        self.trace_refs: list[str] = []
+        self.execution_metadata: dict[str, Any] = {}
+        self.is_judged = False
+        self.failure_kind: FailureKind | None = None
+        self.error_info: str | None = None
+        self.trace: str | None = None
+
+    def take(self, told: ReadOutput) -> None:
+        """What the agent returned."""
+        self.outputs = told.output
+        self.metrics = told.metrics
+        self.trace_refs = told.trace_refs
+        if told.metadata:
+            self._take_metadata(told.metadata)
+        for event in told.events:
+            self.events.add(event)
+        if not told.success:
+            self.failure_kind = FailureKind.REPORTED
+            message = told.error or "the agent says that it failed, not why"
+            self.error_info = writable(message, LONGEST_ERROR)
+
+    def _take_metadata(self, metadata: Mapping[str, Any]) -> None:
+        known = {name: metadata[name] for name in TOLD if metadata.get(name) not in (None, "")}
+        rest = {name: value for name, value in metadata.items() if name not in TOLD}
+        self.execution_metadata |= known
+        if rest:
+            self.execution_metadata["agent_metadata"] = rest
+
+    @property
+    def has_output(self) -> bool:
+        """Whether the agent came to the end, or as far as an output."""
+        return bool(self.outputs) or self.failure_kind in (None, FailureKind.REPORTED)
+
+    def fail(self, error: BaseException) -> None:
+        """Whatever was raised, by whomever."""
+        self.failure_kind = kind_of(error)
+        text = describe_error(error)
+        self.error_info = f"the evaluator failed: {text}" if self.is_judged else text
+        self.trace = trace_of(error)
+
+    def close(self) -> None:
+        """Nothing more happens."""
+        self.events.close()
+        self.workspace.close()
+
+
+class StudyWork:
+    """The runs of a study: its agents and problems, bound; see `protocols.Work`.
+
+    outcomes: the study's; the first primary one is what `primary_outcome` shows
+    seed_globals: whether each run seeds `random` and `numpy.random`, which takes an executor that
+        does one run at a time in a process
+    workspaces: the folder that runs have their workspaces in; None for temporary ones
+    """
+
+    def __init__(
+        self,
+        bindings: Bindings,
+        *,
+        outcomes: Sequence[OutcomeSpec] = (),
+        seed_globals: bool = True,
+        workspaces: Path | None = None,
+    ) -> None:
+        self._bindings = bindings
+        self._outcomes = tuple(outcomes)
+        self._seed = global_seeder() if seed_globals else None
+        self._workspaces = workspaces
+        pack({})  # imports what it needs: the first run is not to pay for that
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_again, (
+            self._bindings,
+            self._outcomes,
+            self._seed is not None,
+            self._workspaces,
+        )
+
+    def attempt(self, assignment: Assignment, emit: Callable[[bytes], None]) -> Outcome:
+        """Do one run; `emit` takes each event, packed, as it happens."""
+        spec, condition = assignment.spec, assignment.condition
+        run = _Run(EventStream(emit), Workspace(self._workspaces, spec.run_id, assignment.attempt))
+        started_at, begun_s = now(), time.perf_counter()
+        try:
+            if self._seed is not None:
+                self._seed(spec.seed)
+            if self._bindings.condition_runner is None:
+                self._meet(run, assignment)
+            else:
+                run.take(read_output(settle(self._bindings.condition_runner(spec, condition))))
+        except KeyboardInterrupt:
+            run.close()
+            raise
+        except BaseException as error:
+            run.fail(error)
+        latency_s = time.perf_counter() - begun_s
+        run.close()
+        return self._outcome(run, spec, started_at, latency_s)
+
+    def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
+        """The outcome of an attempt that its worker didn't live to tell."""
+        failure = FailureKind(kind)
+        begun = datetime.now(UTC) - timedelta(seconds=latency_s)
+        body: Body = {
+            "outputs": {},
+            "metrics": {"latency_s": latency_s},
+            "evaluations": [],
+            "trace_refs": [],
+            "artifact_refs": [],
+            "error_info": writable(message, LONGEST_ERROR),
+            "traceback": None,
+            "provenance": self._provenance(assignment.spec, {}),
+            "execution_metadata": {},
+            "started_at": begun.isoformat(timespec="milliseconds"),
+        }
+        return Outcome(status_of(failure), failure, 0.0, 0, latency_s, pack(body))
+
+    def _meet(self, run: _Run, assignment: Assignment) -> None:
+        """The agent proposes, the problem judges."""
+        spec = assignment.spec
+        problem = self._bindings.problems[spec.problem_id]
+        run.execution_metadata["problem_family"] = problem.family
+        assert spec.agent_spec_ref is not None
+        call = self._bindings.agents[spec.agent_spec_ref]
+        raw = settle(call(Task(problem, assignment.condition, spec, run.events, run.workspace)))
+        run.take(read_output(raw))
+        if run.failure_kind is None and run.outputs is not None:
+            run.is_judged = True
+            run.evaluations = judge(problem, run.outputs)
+
+    def _outcome(self, run: _Run, spec: RunSpec, started_at: str, latency_s: float) -> Outcome:
+        metrics = compose_metrics(
+            run.metrics,
+            run.evaluations,
+            run.events,
+            latency_s,
+            self._outcomes,
+            has_output=run.has_output,
+        )
+        folder = run.workspace.reference
+        body: Body = {
+            "outputs": {} if run.outputs is None else run.outputs,
+            "metrics": metrics,
+            "evaluations": run.evaluations,
+            "trace_refs": run.trace_refs,
+            "artifact_refs": [] if folder is None else [folder],
+            "error_info": run.error_info,
+            "traceback": run.trace,
+            "provenance": self._provenance(spec, run.execution_metadata),
+            "execution_metadata": run.execution_metadata,
+            "started_at": started_at,
+        }
+        try:
+            packed = pack(body)
+        except UnwritableError:
+            run.failure_kind = run.failure_kind or FailureKind.UNWRITABLE
+            packed = pack(leave_out_unwritable(body))
+        kind = run.failure_kind
+        status = RunStatus.SUCCESS if kind is None else status_of(kind)
+        cost_usd = float(metrics["cost_usd"])
+        return Outcome(status, kind, cost_usd, count_tokens(metrics), latency_s, packed)
+
+    def _provenance(self, spec: RunSpec, told: Mapping[str, Any]) -> dict[str, Any]:
+        if self._bindings.condition_runner is not None:
+            return {"execution_mode": "condition_runner"}
+        return {
+            "agent_id": spec.agent_spec_ref,
+            "problem_id": spec.problem_id,
+            "problem_family": told.get("problem_family"),
+            **{name: told.get(name) for name in TOLD},
+        }
+
+
+def _make_again(
+    bindings: Bindings, outcomes: Sequence[OutcomeSpec], seed_globals: bool, workspaces: Path | None
+) -> StudyWork:
+    return StudyWork(bindings, outcomes=outcomes, seed_globals=seed_globals, workspaces=workspaces)

@@ -1,0 +1,80 @@
+"""What SQLite's errors mean to a person: which file, what happened, what to do about it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairtrial.errors import LedgerError
+
+NO_ROOM = (
+    "can't be written: there is no room left; nothing that was counted as done is lost: make room, "
+    "then go on with `fairtrial resume {folder}`"
+)
+IO_ERROR = (
+    "can't be read or written ({error}); nothing that was counted as done is lost: see whether the "
+    "disk is full or gone, then go on with `fairtrial resume {folder}`"
+)
+READ_ONLY = "can't be written: the file or its folder is read-only; choose another --output"
+CANT_OPEN = (
+    "can't be opened: it or its folder is out of reach or read-only; choose another --output"
+)
+DAMAGED = (
+    "is damaged ({error}); it was left as it is: move it away and start again, or choose another "
+    "--output (`sqlite3 {path} .recover` may save much of what it holds)"
+)
+NO_LEDGER = (
+    "is no ledger, or one that is damaged beyond recognition; it was left as it is: move it away, "
+    "or choose another --output"
+)
+BUSY = "is held by another program; close that, then go on with `fairtrial resume {folder}`"
+TWICE = (
+    "holds a result of this run already: another process has written to it; stop that, then go on "
+    "with `fairtrial resume {folder}`"
+)
+MEANINGS = {
+    sqlite3.SQLITE_FULL: NO_ROOM,
+    sqlite3.SQLITE_IOERR: IO_ERROR,
+    sqlite3.SQLITE_READONLY: READ_ONLY,
+    sqlite3.SQLITE_PERM: READ_ONLY,
+    sqlite3.SQLITE_CANTOPEN: CANT_OPEN,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: NO_LEDGER,
+    sqlite3.SQLITE_BUSY: BUSY,
+    sqlite3.SQLITE_LOCKED: BUSY,
+    sqlite3.SQLITE_PROTOCOL: BUSY,
+    sqlite3.SQLITE_CONSTRAINT: TWICE,
+}
+
+
+def explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
+    """The same in words that help."""
+    code = getattr(error, "sqlite_errorcode", None)
+    meaning = MEANINGS.get(0 if code is None else code & 0xFF)  # the rest says more precisely which
+    if str(error).startswith("no such"):
+        meaning = DAMAGED  # a table or a column that every ledger has
+    if meaning is None:
+        return LedgerError(f"{path or 'the ledger'}: {error}")
+    return _say(meaning, path, str(error))
+
+
+def damaged(path: Path | None, what: str) -> LedgerError:
+    """What is in the file makes no sense, though SQLite can read it."""
+    return _say(DAMAGED, path, what)
+
+
+def _say(meaning: str, path: Path | None, error: str) -> LedgerError:
+    folder = "DIR" if path is None else path.parent
+    name = path or "the ledger in memory"
+    return LedgerError(f"{name} {meaning.format(error=error, folder=folder, path=path)}")
+
+
+@contextmanager
+def explained(path: Path | None) -> Iterator[None]:
+    """Whatever SQLite says within is said in words that help."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, path) from error

@@ -1,0 +1,178 @@
+"""Linear models of a sample: what is tested, what else is in the model, and how it is fitted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fairtrial.design.schedule import SUBJECT
+from fairtrial.design.table import is_number
+from fairtrial.errors import did_you_mean
+from fairtrial.report.samples import Sample
+from fairtrial.report.values import REPLICATE
+from fairtrial.stats.finding import Alternative, Finding, UntestableError
+from fairtrial.stats.linear import code_levels, cross, fit_model, judge_term
+from fairtrial.stats.mixed import mixed_model
+
+if TYPE_CHECKING:
+    from fairtrial.stats.finding import Codes, Values
+
+Terms = dict[str, "Values"]
+
+
+def numbers_of(sample: Sample) -> Values:
+    """The compared variable as a number, for each run."""
+    import numpy as np
+
+    name = sample.question.comparison.variables[0]
+    levels = sample.question.levels(0)
+    values = sample.question.table.variable(name)[0].values
+    if not all(is_number(values[level]) for level in levels):
+        raise UntestableError(f"the levels of '{name}' are not numbers")
+    return np.asarray([float(values[level]) for level in levels])[sample.parts[0]]
+
+
+def span_of(sample: Sample) -> tuple[float, float]:
+    """The range that the compared variable was sampled from: of its levels, and of the plan."""
+    name = sample.question.comparison.variables[0]
+    variable, _ = sample.question.table.variable(name)
+    ends = [float(variable.values[level]) for level in sample.question.comparison.levels[0]]
+    ends += [float(variable.values[level]) for level in variable.declared]
+    return min(ends), max(ends)
+
+
+def fit_regression(sample: Sample, alternative: Alternative, margin: float) -> Finding:
+    """Least squares with HC3 errors: what is compared, the claim's other variables, covariates."""
+    terms = {**_tested(sample), **_others(sample), **_covariates(sample)}
+    fit = fit_model(sample.y, list(terms.values()), robust=True)
+    return judge_term(fit, f"regression ({_spell(terms)}; HC3 errors)", alternative, margin)
+
+
+def fit_factorial(sample: Sample, alternative: Alternative, margin: float) -> Finding:
+    """Least squares on what is compared, the claim's other variables, and all interactions."""
+    mains = {**_tested(sample), **_others(sample)}
+    if sample.question.comparison.shape == "interaction":
+        terms = {**mains, **_covariates(sample)}
+    else:
+        terms = {**mains, **_covariates(sample), **dict(_interactions(mains))}
+    fit = fit_model(sample.y, list(terms.values()), robust=False)
+    method = f"factorial analysis of variance ({_spell(terms)}; type III)"
+    return judge_term(fit, method, alternative, margin).noting(
+        "it assumes equal variances in all cells"
+    )
+
+
+def fit_mixed(sample: Sample, alternative: Alternative, margin: float) -> Finding:
+    """A linear mixed model: the terms of a regression, and the plan's random effects."""
+    effects = _random_effects(sample)
+    compared = set(sample.question.comparison.variables)
+    if clash := compared & set(effects):
+        raise UntestableError(
+            f"'{min(clash)}' is what is compared; it can't be a random effect too"
+        )
+    fixed = {
+        name: columns
+        for name, columns in {**_tested(sample), **_others(sample), **_covariates(sample)}.items()
+        if name not in effects
+    }
+    found = mixed_model(
+        sample.y,
+        list(fixed.values()),
+        sample.group,
+        list(effects.values()),
+        alternative,
+        margin,
+    )
+    return found.noting(f"random effects: {', '.join(effects)}; fixed: {_spell(fixed)}")
+
+
+def _tested(sample: Sample) -> Terms:
+    """The term that is tested, first; for an interaction the two it is made of as well."""
+    names = sample.question.comparison.variables
+    if sample.question.comparison.shape == "slope":
+        low, high = span_of(sample)
+        return {names[0]: (numbers_of(sample) / (high - low))[:, None]}
+    columns = [
+        code_levels(part, len(sample.question.levels(position)))
+        for position, part in enumerate(sample.parts)
+    ]
+    if len(names) == 1:
+        return {names[0]: columns[0]}
+    return {" × ".join(names): cross(*columns), names[0]: columns[0], names[1]: columns[1]}
+
+
+def _others(sample: Sample) -> Terms:
+    """The claim's other variables."""
+    hypothesis = sample.question.hypothesis
+    names = [*hypothesis.independent_vars, *(each.name for each in hypothesis.moderators)]
+    compared = sample.question.comparison.variables
+    return dict(_columns(sample, name) for name in names if name not in compared)
+
+
+def _covariates(sample: Sample) -> Terms:
+    plan = sample.question.plan
+    names = plan.covariates if plan else ()
+    compared = sample.question.comparison.variables
+    found = (_columns(sample, name) for name in names if name not in compared)
+    return {name: columns for name, columns in found if columns.shape[1]}
+
+
+def _columns(sample: Sample, name: str) -> tuple[str, Values]:
+    """A variable of the study coded by its levels, or another metric as the number it is."""
+    import numpy as np
+
+    table = sample.question.table
+    variable, codes = table.variable(name)
+    if variable.source:
+        _, compact = np.unique(codes[sample.rows], return_inverse=True)
+        count = int(compact.max()) + 1
+        empty: Values = np.empty((len(compact), 0))
+        return name, code_levels(compact, count) if count > 1 else empty
+    values = table.values(name)[sample.rows]
+    if np.isnan(values).any():
+        known = [*(factor.name for factor in table.study.factors), *table.tally.metrics]
+        lost = int(np.isnan(values).sum())
+        raise UntestableError(
+            f"covariate '{name}': {lost:,} of {len(values):,} runs have no such number; "
+            f"{did_you_mean(name, known)}"
+        )
+    scale = float(np.max(np.abs(values))) or 1.0
+    return name, ((values - values.mean()) / scale)[:, None]
+
+
+def _interactions(mains: Terms) -> Iterator[tuple[str, Values]]:
+    """Every two, and every three, of the terms multiplied."""
+    named = [(name, columns) for name, columns in mains.items() if columns.shape[1]]
+    for one, two in itertools.combinations(named, 2):
+        yield f"{one[0]} × {two[0]}", cross(one[1], two[1])
+    for one, two, three in itertools.combinations(named, 3):
+        yield f"{one[0]} × {two[0]} × {three[0]}", cross(cross(one[1], two[1]), three[1])
+
+
+def _random_effects(sample: Sample) -> dict[str, Codes]:
+    """The plan's random effects; else the subject, or the problem."""
+    import numpy as np
+
+    table = sample.question.table
+    plan = sample.question.plan
+    names = list(plan.random_effects) if plan else []
+    if not names:
+        has_subject = any(block.name == SUBJECT for block in table.study.blocks)
+        names = [SUBJECT] if has_subject else ["problem_id"]
+    found: dict[str, Codes] = {}
+    for name in names:
+        variable, codes = table.variable(name)
+        if name == REPLICATE:
+            codes = table.column(REPLICATE)
+        elif not variable.source:
+            known = [block.name for block in table.study.blocks]
+            known += [factor.name for factor in table.study.factors]
+            hint = did_you_mean(name, [*known, "agent_id", "problem_id", REPLICATE])
+            raise UntestableError(f"random effect '{name}' is no factor, block or problem; {hint}")
+        found[name] = np.unique(codes[sample.rows], return_inverse=True)[1]
+    return found
+
+
+def _spell(terms: Terms) -> str:
+    return " + ".join(name for name, columns in terms.items() if columns.shape[1])

@@ -1,0 +1,229 @@
+"""The numbers behind a question: which runs count, in which group, and which are missing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.errors import did_you_mean
+from fairtrial.model.factors import is_scalar, scalar_text
+from fairtrial.model.identity import canonical_json
+from fairtrial.report.questions import Question
+from fairtrial.report.values import REPLICATE, RunTable
+from fairtrial.stats.finding import UntestableError, finite, spread
+from fairtrial.stats.words import MISSING_DATA_POLICIES, missing_data_policy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fairtrial.stats.finding import Codes, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of one level, or of one combination of levels.
+
+    n: the runs that count
+    mean, sd, median: of their values
+    failed: runs that failed, and have no value of their own
+    missing: runs that succeeded, and have none all the same
+    """
+
+    name: str
+    n: int
+    mean: float | None = None
+    sd: float | None = None
+    median: float | None = None
+    failed: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The runs that a question is about.
+
+    names: the groups; the first minus the second is the difference, where there are two
+    rows: for each run that counts, its row in the table
+    y: its value
+    group: its group
+    parts: for each variable its level, numbered in the order of the question's levels
+    groups: the same in figures
+    notes: what happened to runs without a value
+    """
+
+    question: Question
+    names: tuple[str, ...]
+    rows: Codes
+    y: Values
+    group: Codes
+    parts: tuple[Codes, ...]
+    groups: tuple[Group, ...]
+    notes: tuple[str, ...]
+
+    def of(self, group: int) -> Values:
+        """The values of a group."""
+        values: Values = self.y[self.group == group]
+        return values
+
+    @property
+    def values(self) -> list[Values]:
+        """The values of all groups."""
+        return [self.of(group) for group in range(len(self.names))]
+
+
+def take_sample(question: Question) -> Sample:
+    """The runs of the question's groups; raises `UntestableError` where they can't be had."""
+    import numpy as np
+
+    if question.reason:
+        raise UntestableError(question.reason)
+    table = question.table
+    reader = table.readers[question.outcome.name]
+    if reader.reason:
+        raise UntestableError(reader.reason)
+    names, parts = _grouping(question)
+    member = np.all(np.stack(parts) >= 0, axis=0) & _filtered(question)
+    sizes = [len(question.comparison.levels[i]) for i in range(len(parts))]
+    group = np.zeros(len(table), dtype=np.intp)
+    if question.comparison.shape != "slope":
+        for part, size in zip(parts, sizes, strict=True):
+            group = group * size + part
+    values = table.values(question.outcome.name).copy()
+    empty = np.isnan(values) & member
+    lost = (empty & table.failed, empty & ~table.failed)
+    notes = _fill(question, values, empty, lost)
+    counted = member & ~np.isnan(values)
+    if not counted.any():
+        raise UntestableError(_why_nothing(question, int(member.sum())))
+    rows = np.flatnonzero(counted)
+    groups = tuple(
+        _describe(name, values[counted & (group == index)], [x & (group == index) for x in lost])
+        for index, name in enumerate(names)
+    )
+    kept = tuple(part[rows] for part in parts)
+    return Sample(question, names, rows, values[rows], group[rows], kept, groups, notes)
+
+
+def _grouping(question: Question) -> tuple[tuple[str, ...], list[Codes]]:
+    """The groups' names, and for each variable the number of each run's level (-1: none)."""
+    import numpy as np
+
+    parts, spelled = [], []
+    for position, name in enumerate(question.comparison.variables):
+        variable, codes = question.table.variable(name)
+        levels = question.levels(position)
+        ranks = {level: rank for rank, level in enumerate(levels)}
+        # One more at the end, for runs that the variable doesn't apply to (-1).
+        numbers = [ranks.get(level, -1) for level in variable.values] + [-1]
+        parts.append(np.asarray(numbers, dtype=np.intp)[codes])
+        spelled.append(levels)
+    if question.comparison.shape == "slope":
+        return ("all",), parts
+    if len(parts) == 1:
+        return spelled[0], parts
+    pairs = itertools.product(*spelled)
+    return tuple(" × ".join(levels) for levels in pairs), parts
+
+
+def _describe(name: str, values: Values, lost: Sequence[NDArray[np.bool_]]) -> Group:
+    import numpy as np
+
+    failed, missing = (int(each.sum()) for each in lost)
+    if not len(values):
+        return Group(name, 0, failed=failed, missing=missing)
+    sd = spread(values) if len(values) > 1 else None
+    mean, median = finite(math.fsum(values / len(values))), finite(np.median(values))
+    return Group(name, len(values), mean, finite(sd), median, failed, missing)
+
+
+def _fill(
+    question: Question,
+    values: Values,
+    empty: NDArray[np.bool_],
+    lost: Sequence[NDArray[np.bool_]],
+) -> tuple[str, ...]:
+    """Do with missing values what the outcome's policy says; gives what to tell of it."""
+    failed, missing = (int(each.sum()) for each in lost)
+    if not failed + missing:
+        return ()
+    what = " and ".join(
+        text
+        for count, text in (
+            (failed, f"{failed:,} that failed"),
+            (missing, f"{missing:,} without a value"),
+        )
+        if count
+    )
+    word = question.outcome.missing_data_policy
+    policy = missing_data_policy(word)
+    if policy is None:
+        hint = did_you_mean(word, MISSING_DATA_POLICIES)
+        raise UntestableError(f"runs are missing ({what}) and policy '{word}' is unknown; {hint}")
+    if policy == "fail":
+        raise UntestableError(f"runs are missing ({what}), and the outcome's policy is to stop")
+    if policy == "zero":
+        values[empty] = 0.0
+        return (f"runs that count as 0: {what}",)
+    return (f"runs left out: {what}",)
+
+
+def _why_nothing(question: Question, runs: int) -> str:
+    table, name = question.table, question.outcome.name
+    if not len(table):
+        return "no run has ended yet"
+    if not runs:
+        return "no run belongs to the groups that are compared"
+    reader = table.readers[name]
+    if reader.unreadable:
+        shown = ", ".join(text for text, _ in reader.unreadable.most_common(3))
+        return f"the values of '{name}' are not numbers: {shown}"
+    if table.failed.all():
+        return "every run failed"
+    where = f"{reader.spec.source_table}.{reader.spec.column}"
+    return f"no run has a value for '{name}' ({where}); {did_you_mean(name, table.tally.metrics)}"
+
+
+def _filtered(question: Question) -> NDArray[np.bool_]:
+    """Which runs the plan's filters let through: ``{column: value}`` or ``{column: [values]}``."""
+    import numpy as np
+
+    keep = np.ones(len(question.table), dtype=bool)
+    filters: Mapping[str, Any] = question.plan.filters if question.plan else {}
+    for column, wanted in filters.items():
+        listed = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+        if not all(map(is_scalar, listed)):
+            raise UntestableError(
+                f"filter '{column}' is neither a value nor a list of values: {wanted!r}"
+            )
+        keep &= _matches(question.table, column, listed)
+    return keep
+
+
+def _matches(table: RunTable, column: str, wanted: Sequence[Any]) -> NDArray[np.bool_]:
+    import numpy as np
+
+    if column == "status":
+        wants = {str(value).lower() for value in wanted}
+        return np.where(table.failed, "failed" in wants, "success" in wants)
+    if column == REPLICATE:
+        return np.isin(table.column(REPLICATE), [v for v in wanted if isinstance(v, int)])
+    variable, codes = table.variable(column)
+    if not variable.source:
+        study = table.study
+        known = [factor.name for factor in study.factors] + [block.name for block in study.blocks]
+        hint = did_you_mean(column, [*known, "agent_id", "problem_id", REPLICATE, "status"])
+        raise UntestableError(f"the plan filters by '{column}', which is no column here; {hint}")
+    ranks = {level: rank for rank, level in enumerate(variable.values)}
+    found = []
+    for value in wanted:
+        text = scalar_text(value) if is_scalar(value) else canonical_json(value)
+        level = variable.find_level(text)
+        if level is None:
+            hint = did_you_mean(text, variable.values)
+            raise UntestableError(f"the plan's filter: '{text}' is no level of {column}; {hint}")
+        found.append(ranks[level])
+    return np.isin(codes, found)

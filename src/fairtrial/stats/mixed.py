@@ -1,0 +1,150 @@
+"""Linear mixed models: what is tried is fixed, what it is tried on is a sample from many.
+
+The model has a random intercept for each level of the random effects and, where runs repeat under
+one level, a random effect of what is tested within each of them: an effect that differs from
+problem to problem is then not mistaken for one that holds for problems at large. Tests are by t
+and F with as many degrees of freedom as the levels of the smallest random effect leave, which are
+exact in balanced designs; statsmodels' own z is too sure of itself with few levels.
+
+References::
+
+    Laird and Ware (1982), Biometrics 38, 963-974
+    Barr, Levy, Scheepers and Tily (2013), J. Mem. Lang. 68, 255-278: why effects must vary too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.stats.finding import (
+    Alternative,
+    Finding,
+    UntestableError,
+    need_statsmodels,
+    quiet,
+    spread,
+)
+from fairtrial.stats.linear import design_matrix, judge_estimate
+
+if TYPE_CHECKING:
+    from fairtrial.stats.finding import Codes, Values
+
+METHOD = "linear mixed model (REML)"
+LEAST_LEVELS = 3
+FEW_LEVELS = 6
+MOST_CROSSED = 1_500
+"""With several random effects the cost grows with the cube of the runs."""
+
+
+def mixed_model(
+    y: Values,
+    terms: Sequence[Values],
+    cells: Codes,
+    random: Sequence[Codes],
+    alternative: Alternative = "two-sided",
+    margin: float = 0.0,
+) -> Finding:
+    """The test of the first term, given the other terms and the random effects.
+
+    cells: for each run the level (or combination of levels) that is tested, numbered from 0
+    random: for each random effect the level that each run has, numbered from 0
+    """
+    need_statsmodels()
+    levels = [int(codes.max()) + 1 for codes in random]
+    fewest = min(levels)
+    if fewest < LEAST_LEVELS:
+        raise UntestableError(
+            f"a random effect of {fewest} levels is no sample; it needs {LEAST_LEVELS} or more"
+        )
+    if len(random) > 1 and len(y) > MOST_CROSSED:
+        raise UntestableError(
+            f"several random effects over more than {MOST_CROSSED:,} runs are not fitted here"
+        )
+    if spread(y) == 0:
+        raise UntestableError(f"every value is {y[0]:g}")
+    exog = design_matrix(terms)
+    result, notes = _fit(y, exog, cells, random)
+    width = terms[0].shape[1]
+    if fewest < FEW_LEVELS:
+        notes.append(f"the random effect has only {fewest} levels: its spread is hardly known")
+    if width == 1:
+        estimate, error = float(result.fe_params[1]), float(result.bse_fe[1])
+        found = judge_estimate(estimate, error, fewest - 1, METHOD, alternative, margin)
+    else:
+        found = _joint(result, width, fewest - 1)
+    return found.noting(*notes)
+
+
+def _fit(y: Values, exog: Values, cells: Codes, random: Sequence[Codes]) -> tuple[Any, list[str]]:
+    import numpy as np
+    from statsmodels.regression.mixed_linear_model import MixedLM
+
+    if len(random) == 1:
+        groups, parts = random[0], []
+        intercept: Any = np.ones((len(y), 1))
+    else:
+        # One group that holds all runs: the random effects cross each other.
+        groups, parts, intercept = np.zeros(len(y), dtype=np.intp), list(random), None
+    if repeats := [codes for codes in random if _repeats(codes, cells)]:
+        parts += [codes * (int(cells.max()) + 1) + cells for codes in repeats]
+    try:
+        with quiet() as messages:
+            model = MixedLM(y, exog, groups, intercept, _components(groups, parts))
+            result = model.fit(reml=True)
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise UntestableError(f"the mixed model could not be fitted: {error}") from error
+    notes = []
+    if not repeats:
+        notes.append("each cell has one run: how the effect varies is part of the residual")
+    if not result.converged:
+        raise UntestableError("the mixed model did not converge")
+    if any("boundary" in message or "singular" in message for message in messages):
+        notes.append("a variance was estimated as zero or nearly so")
+    return result, notes
+
+
+def _repeats(codes: Codes, cells: Codes) -> bool:
+    """Whether any level has more than one run in one cell."""
+    import numpy as np
+
+    pairs = codes * (int(cells.max()) + 1) + cells
+    return bool(np.bincount(pairs).max() > 1)
+
+
+def _components(groups: Codes, parts: Sequence[Codes]) -> Any:
+    """Variance components as statsmodels takes them: for each, indicator columns in each group."""
+    import numpy as np
+    from statsmodels.regression.mixed_linear_model import VCSpec
+
+    if not parts:
+        return None
+    mats, names = [], []
+    for codes in parts:
+        columns = [np.unique(codes[groups == group]) for group in np.unique(groups)]
+        mats.append(
+            [
+                (codes[groups == group][:, None] == kinds).astype(float)
+                for group, kinds in zip(np.unique(groups), columns, strict=True)
+            ]
+        )
+        names.append([[str(kind) for kind in kinds] for kinds in columns])
+    return VCSpec([f"part {number}" for number in range(len(parts))], names, mats)
+
+
+def _joint(result: Any, width: int, df: float) -> Finding:
+    """Wald's test that all coefficients of the first term are zero, by F."""
+    import numpy as np
+    from scipy import stats
+
+    with quiet():
+        estimates = np.asarray(result.fe_params)[1 : 1 + width]
+        covariance = np.asarray(result.cov_params())[1 : 1 + width, 1 : 1 + width]
+        f = float(estimates @ np.linalg.solve(covariance, estimates)) / width
+        return Finding(
+            method=METHOD,
+            p=stats.f.sf(f, width, width * df),
+            statistic_name="F",
+            statistic=f,
+            df=(width, width * df),
+        )

@@ -1,0 +1,45 @@
+"""All built-in executors keep what the seam promises (spec 17, 19, 22, 23)."""
+
+import pytest
+
+from fairtrial import plugins
+from fairtrial.engine.executors.processes import Processes
+from fairtrial.engine.executors.serial import Serial
+from fairtrial.engine.executors.threads import Threads
+from fairtrial.testing.executors import ExecutorConformance
+
+
+class TestSerial(ExecutorConformance):
+    is_inline = True
+
+    @pytest.fixture
+    def executor(self):
+        return Serial()
+
+
+class TestThreads(ExecutorConformance):
+    @pytest.fixture
+    def executor(self):
+        return Threads()
+
+
+class TestForkedProcesses(ExecutorConformance):
+    @pytest.fixture
+    def executor(self):
+        return Processes(start_method="fork")
+
+
+class TestSpawnedProcesses(ExecutorConformance):
+    @pytest.fixture
+    def executor(self):
+        return Processes(start_method="spawn")
+
+
+@pytest.mark.parametrize("kind", [Serial, Threads, Processes])
+def test_it_is_found_by_its_name(kind):
+    assert plugins.load("executors", kind().name) is kind
+
+
+def test_only_those_that_can_seed_for_each_run_promise_it():  # spec 18
+    promises = {kind().name: kind().is_reproducible for kind in (Serial, Threads, Processes)}
+    assert promises == {"serial": True, "threads": False, "processes": True}
