@@ -6,13 +6,13 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_run import CONDITION, PACKET, assignment, run
 
 from fairtrial.agents.forms import bind_agent, for_condition
 from fairtrial.agents.keywords import KEYWORDS
 from fairtrial.agents.task import Task
 from fairtrial.errors import StudyError
 from fairtrial.problems.packet import ProblemPacket
+from one_run import CONDITION, PACKET, assignment, run
 
 SPEC = assignment().spec
 TASK = Task(PACKET, CONDITION, SPEC)
@@ -246,7 +246,7 @@ def test_a_factory_by_its_looks_gets_told_of_for_condition(name):
 @pytest.mark.parametrize(
     ("agent", "says"),
     [
-        (lambda: {}, "it takes no task"),
+        (dict, "it takes no task"),
         (lambda packet, seed: {}, "nothing fills packet"),
         (lambda task, model: {}, "nothing fills model"),
         (lambda a, b, c: {}, "nothing fills a, b, c"),

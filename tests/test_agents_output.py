@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_run import run
 
 from fairtrial.agents.output import AgentOutput, ReadOutput, agent_result, read_output
 from fairtrial.model.runs import RunOutput
+from one_run import run
 
 Point = namedtuple("Point", "x y")
 
@@ -259,16 +259,16 @@ plain = st.recursive(
 
 @given(st.dictionaries(words, plain, max_size=5))
 def test_any_plain_output_comes_back_as_it_was(output):
-    ran = run(lambda task: {"output": output}, None)
+    ran = run(lambda task: {"output": output}, {})
     assert ran.outcome.status == "success"
     assert ran.body["outputs"] == output
 
 
 def test_nan_and_infinity_are_kept():
-    ran = run(lambda task: {"answer": [float("nan"), float("inf")]}, None)
+    ran = run(lambda task: {"answer": [float("nan"), float("inf")]}, {})
     assert repr(ran.body["outputs"]["answer"]) == "[nan, inf]"
 
 
 def test_arrays_and_numpy_numbers_are_written_as_plain_ones():
-    ran = run(lambda task: {"a": np.arange(3), "b": np.int8(4), "c": np.bool_(True)}, None)
+    ran = run(lambda task: {"a": np.arange(3), "b": np.int8(4), "c": np.bool_(True)}, {})
     assert ran.body["outputs"] == {"a": [0, 1, 2], "b": 4, "c": True}

@@ -5,6 +5,7 @@ import dataclasses
 import math
 import types
 import uuid
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -84,7 +85,6 @@ def test_the_plain_form_of_a_plain_value_is_itself(value):
         ((1, (2.0, True)), [1, [2.0, True]]),
         ({3, 1, 2}, [1, 2, 3]),
         (range(3), [0, 1, 2]),
-        (frozenset({"b", 1}), None),
         (Colour.RED, "red"),
         (Rank.FIRST, 1),
         (Word.A, "a"),
@@ -102,7 +102,6 @@ def test_the_plain_form_of_a_plain_value_is_itself(value):
         (memoryview(b"x"), b"x"),
         (collections.OrderedDict(a=1), {"a": 1}),
         (types.MappingProxyType({"a": 1}), {"a": 1}),
-        ({1: 2, 1.5: 3, None: 4, Colour.RED: 5, True: 6}, None),
         (np.float64(1.5), 1.5),
         (np.float32(1.5), 1.5),
         (np.longdouble(1.5), 1.5),
@@ -121,9 +120,8 @@ def test_the_plain_form_of_a_plain_value_is_itself(value):
     ids=str,
 )
 def test_other_values_have_one_plain_form(value, plain):
-    if plain is not None:
-        assert same(unpack(pack(value)), plain)
-        assert same(unpack(pack({"deep": [value]})), {"deep": [plain]})
+    assert same(unpack(pack(value)), plain)
+    assert same(unpack(pack({"deep": [value]})), {"deep": [plain]})
 
 
 def test_keys_become_text_and_sets_a_sorted_list_whatever_is_in_them():
@@ -242,7 +240,5 @@ def test_what_is_too_large_for_a_row_is_refused(monkeypatch):
 
 @given(st.binary())
 def test_other_bytes_are_unreadable_and_nothing_worse(data):
-    try:
+    with suppress(UnreadableError):
         unpack(data)
-    except UnreadableError:
-        pass

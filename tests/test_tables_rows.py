@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_ledgers import STARTED, event, small_study, verdict
 
 from fairtrial import OutcomeSpec, RunResult, RunSpec, RunStatus
 from fairtrial.model.runs import FailureKind
@@ -22,6 +21,7 @@ from fairtrial.tables.rows import (
     evaluation_rows,
     event_rows,
 )
+from small_ledgers import STARTED, event, small_study, verdict
 
 SPEC = RunSpec("run-0123456789ab", "s", "cond-1", "p", 3, 99, "a", "p", {"agent_id": "a"})
 
@@ -39,18 +39,55 @@ def run_row(each, **fields):
 
 
 def test_the_columns_are_those_of_schema_0_2_0_in_its_order():  # spec 24
-    assert RUN_COLUMNS[:21] == tuple(
-        "study_id condition_id run_id problem_id problem_family agent_id agent_kind pattern_name "
-        "model_name seed replicate status start_time end_time latency_s input_tokens output_tokens "
-        "cost_usd primary_outcome trace_path manifest_path".split()
+    assert RUN_COLUMNS[:21] == (
+        "study_id",
+        "condition_id",
+        "run_id",
+        "problem_id",
+        "problem_family",
+        "agent_id",
+        "agent_kind",
+        "pattern_name",
+        "model_name",
+        "seed",
+        "replicate",
+        "status",
+        "start_time",
+        "end_time",
+        "latency_s",
+        "input_tokens",
+        "output_tokens",
+        "cost_usd",
+        "primary_outcome",
+        "trace_path",
+        "manifest_path",
     )
     assert RUN_COLUMNS[21:] == ("error_info", "failure_kind", "attempt", "executor", "host")
-    assert EVENT_COLUMNS == tuple(
-        "timestamp record_id text session_id actor_id event_type meta_json level study_id run_id "
-        "condition_id trial_id step_id tool_name evaluation_id".split()
+    assert EVENT_COLUMNS == (
+        "timestamp",
+        "record_id",
+        "text",
+        "session_id",
+        "actor_id",
+        "event_type",
+        "meta_json",
+        "level",
+        "study_id",
+        "run_id",
+        "condition_id",
+        "trial_id",
+        "step_id",
+        "tool_name",
+        "evaluation_id",
     )
-    assert EVALUATION_COLUMNS == tuple(
-        "run_id evaluator_id metric_name metric_value metric_unit aggregation_level notes_json".split()
+    assert EVALUATION_COLUMNS == (
+        "run_id",
+        "evaluator_id",
+        "metric_name",
+        "metric_value",
+        "metric_unit",
+        "aggregation_level",
+        "notes_json",
     )
 
 
@@ -135,7 +172,9 @@ def test_metrics_of_every_run_get_a_column_in_order_of_first_appearance():  # kn
 
 def test_metrics_of_other_libraries_are_numbers_and_lists_are_counted_as_left_out():
     columns = MetricColumns()
-    cells = columns.cells({"a": np.float32(0.5), "b": np.int64(2), "c": [1, 2], "d": Decimal("1.5")})
+    cells = columns.cells(
+        {"a": np.float32(0.5), "b": np.int64(2), "c": [1, 2], "d": Decimal("1.5")}
+    )
     assert cells == [0.5, 2, 1.5]
     assert [type(cell) for cell in cells] == [float, int, float]
     columns.cells({"c": {}})

@@ -56,6 +56,7 @@ _HOMES = {
     "fairtrial.agents.task": "Task",
     "fairtrial.problems.packet": "ProblemPacket resolve_problem",
     "fairtrial.engine.preparing": "DryRunReport dry_run_validate",
+    "fairtrial.engine.rescoring": "rescore_study",
     "fairtrial.engine.run": "resume_study run_study",
     "fairtrial.engine.seeding": "reproducible_seed",
     "fairtrial.recipes": (

@@ -1,68 +1,24 @@
 """What type checkers see of the lazy public API; kept equal to `_HOMES` by a test."""
 
-from fairtrial.errors import (
-    Broken as Broken,
-    FairtrialError as FairtrialError,
-    LabError as LabError,
-    LedgerError as LedgerError,
-    Mistake as Mistake,
-    PluginError as PluginError,
-    StudyError as StudyError,
+from fairtrial.agents.forms import (
+    for_condition as for_condition,
 )
-from fairtrial.model.claims import (
-    AnalysisPlan as AnalysisPlan,
-    Contrast as Contrast,
-    Hypothesis as Hypothesis,
-    HypothesisDirection as HypothesisDirection,
-    HypothesisKind as HypothesisKind,
-    Mediator as Mediator,
-    Moderator as Moderator,
-    OutcomeSpec as OutcomeSpec,
+from fairtrial.agents.output import (
+    AgentOutput as AgentOutput,
 )
-from fairtrial.model.conditions import (
-    Condition as Condition,
-    DesignRow as DesignRow,
-    DesignTable as DesignTable,
+from fairtrial.agents.output import (
+    agent_result as agent_result,
 )
-from fairtrial.model.factors import (
-    Block as Block,
-    Constraint as Constraint,
-    ConstraintSeverity as ConstraintSeverity,
-    DesignKind as DesignKind,
-    DesignSpec as DesignSpec,
-    Factor as Factor,
-    FactorKind as FactorKind,
-    Level as Level,
-)
-from fairtrial.model.identity import (
-    canonical_json as canonical_json,
-)
-from fairtrial.model.runs import (
-    FailureKind as FailureKind,
-    RunOutput as RunOutput,
-    RunResult as RunResult,
-    RunSpec as RunSpec,
-    RunStatus as RunStatus,
-)
-from fairtrial.model.study import (
-    AgentBinding as AgentBinding,
-    ProblemBinding as ProblemBinding,
-    RunBudget as RunBudget,
-    SeedPolicy as SeedPolicy,
-    Study as Study,
-)
-from fairtrial.protocols import (
-    Agent as Agent,
-    ConditionRunner as ConditionRunner,
-    Design as Design,
-    Executor as Executor,
-    Problem as Problem,
+from fairtrial.agents.task import (
+    Task as Task,
 )
 from fairtrial.design.balance import (
     balance_report as balance_report,
 )
 from fairtrial.design.build import (
     build_design as build_design,
+)
+from fairtrial.design.build import (
     materialize_conditions as materialize_conditions,
 )
 from fairtrial.design.doe import (
@@ -70,20 +26,252 @@ from fairtrial.design.doe import (
 )
 from fairtrial.design.schedule import (
     count_runs as count_runs,
+)
+from fairtrial.design.schedule import (
     execution_order as execution_order,
+)
+from fairtrial.design.schedule import (
     plan_runs as plan_runs,
 )
-from fairtrial.prospect import (
-    HypothesisPower as HypothesisPower,
-    hypothesis_power as hypothesis_power,
+from fairtrial.engine.preparing import (
+    DryRunReport as DryRunReport,
 )
-from fairtrial.validation import (
-    validate_study as validate_study,
+from fairtrial.engine.preparing import (
+    dry_run_validate as dry_run_validate,
+)
+from fairtrial.engine.rescoring import (
+    rescore_study as rescore_study,
+)
+from fairtrial.engine.run import (
+    resume_study as resume_study,
+)
+from fairtrial.engine.run import (
+    run_study as run_study,
+)
+from fairtrial.engine.seeding import (
+    reproducible_seed as reproducible_seed,
+)
+from fairtrial.errors import (
+    Broken as Broken,
+)
+from fairtrial.errors import (
+    FairtrialError as FairtrialError,
+)
+from fairtrial.errors import (
+    LabError as LabError,
+)
+from fairtrial.errors import (
+    LedgerError as LedgerError,
+)
+from fairtrial.errors import (
+    Mistake as Mistake,
+)
+from fairtrial.errors import (
+    PluginError as PluginError,
+)
+from fairtrial.errors import (
+    StudyError as StudyError,
 )
 from fairtrial.loading import (
     StudyWarning as StudyWarning,
+)
+from fairtrial.loading import (
     load_study as load_study,
+)
+from fairtrial.loading import (
     study_schema as study_schema,
+)
+from fairtrial.model.claims import (
+    AnalysisPlan as AnalysisPlan,
+)
+from fairtrial.model.claims import (
+    Contrast as Contrast,
+)
+from fairtrial.model.claims import (
+    Hypothesis as Hypothesis,
+)
+from fairtrial.model.claims import (
+    HypothesisDirection as HypothesisDirection,
+)
+from fairtrial.model.claims import (
+    HypothesisKind as HypothesisKind,
+)
+from fairtrial.model.claims import (
+    Mediator as Mediator,
+)
+from fairtrial.model.claims import (
+    Moderator as Moderator,
+)
+from fairtrial.model.claims import (
+    OutcomeSpec as OutcomeSpec,
+)
+from fairtrial.model.conditions import (
+    Condition as Condition,
+)
+from fairtrial.model.conditions import (
+    DesignRow as DesignRow,
+)
+from fairtrial.model.conditions import (
+    DesignTable as DesignTable,
+)
+from fairtrial.model.factors import (
+    Block as Block,
+)
+from fairtrial.model.factors import (
+    Constraint as Constraint,
+)
+from fairtrial.model.factors import (
+    ConstraintSeverity as ConstraintSeverity,
+)
+from fairtrial.model.factors import (
+    DesignKind as DesignKind,
+)
+from fairtrial.model.factors import (
+    DesignSpec as DesignSpec,
+)
+from fairtrial.model.factors import (
+    Factor as Factor,
+)
+from fairtrial.model.factors import (
+    FactorKind as FactorKind,
+)
+from fairtrial.model.factors import (
+    Level as Level,
+)
+from fairtrial.model.identity import (
+    canonical_json as canonical_json,
+)
+from fairtrial.model.runs import (
+    FailureKind as FailureKind,
+)
+from fairtrial.model.runs import (
+    RunOutput as RunOutput,
+)
+from fairtrial.model.runs import (
+    RunResult as RunResult,
+)
+from fairtrial.model.runs import (
+    RunSpec as RunSpec,
+)
+from fairtrial.model.runs import (
+    RunStatus as RunStatus,
+)
+from fairtrial.model.study import (
+    AgentBinding as AgentBinding,
+)
+from fairtrial.model.study import (
+    ProblemBinding as ProblemBinding,
+)
+from fairtrial.model.study import (
+    RunBudget as RunBudget,
+)
+from fairtrial.model.study import (
+    SeedPolicy as SeedPolicy,
+)
+from fairtrial.model.study import (
+    Study as Study,
+)
+from fairtrial.problems.packet import (
+    ProblemPacket as ProblemPacket,
+)
+from fairtrial.problems.packet import (
+    resolve_problem as resolve_problem,
+)
+from fairtrial.prospect import (
+    HypothesisPower as HypothesisPower,
+)
+from fairtrial.prospect import (
+    hypothesis_power as hypothesis_power,
+)
+from fairtrial.protocols import (
+    Agent as Agent,
+)
+from fairtrial.protocols import (
+    ConditionRunner as ConditionRunner,
+)
+from fairtrial.protocols import (
+    Design as Design,
+)
+from fairtrial.protocols import (
+    Executor as Executor,
+)
+from fairtrial.protocols import (
+    Problem as Problem,
+)
+from fairtrial.recipes import (
+    AgentArchitectureComparisonConfig as AgentArchitectureComparisonConfig,
+)
+from fairtrial.recipes import (
+    BenchmarkBundle as BenchmarkBundle,
+)
+from fairtrial.recipes import (
+    BivariateComparisonConfig as BivariateComparisonConfig,
+)
+from fairtrial.recipes import (
+    ComparisonStudyConfig as ComparisonStudyConfig,
+)
+from fairtrial.recipes import (
+    DiversityAndExplorationConfig as DiversityAndExplorationConfig,
+)
+from fairtrial.recipes import (
+    GrammarScaffoldConfig as GrammarScaffoldConfig,
+)
+from fairtrial.recipes import (
+    HumanVsAgentProcessConfig as HumanVsAgentProcessConfig,
+)
+from fairtrial.recipes import (
+    OptimizationBenchmarkConfig as OptimizationBenchmarkConfig,
+)
+from fairtrial.recipes import (
+    PromptFramingConfig as PromptFramingConfig,
+)
+from fairtrial.recipes import (
+    RecipeStudyConfig as RecipeStudyConfig,
+)
+from fairtrial.recipes import (
+    StrategyComparisonConfig as StrategyComparisonConfig,
+)
+from fairtrial.recipes import (
+    UnivariateComparisonConfig as UnivariateComparisonConfig,
+)
+from fairtrial.recipes import (
+    build_agent_architecture_comparison_study as build_agent_architecture_comparison_study,
+)
+from fairtrial.recipes import (
+    build_bivariate_comparison_study as build_bivariate_comparison_study,
+)
+from fairtrial.recipes import (
+    build_diversity_and_exploration_study as build_diversity_and_exploration_study,
+)
+from fairtrial.recipes import (
+    build_grammar_scaffold_study as build_grammar_scaffold_study,
+)
+from fairtrial.recipes import (
+    build_human_vs_agent_process_study as build_human_vs_agent_process_study,
+)
+from fairtrial.recipes import (
+    build_optimization_benchmark_study as build_optimization_benchmark_study,
+)
+from fairtrial.recipes import (
+    build_prompt_framing_study as build_prompt_framing_study,
+)
+from fairtrial.recipes import (
+    build_strategy_comparison_study as build_strategy_comparison_study,
+)
+from fairtrial.recipes import (
+    build_univariate_comparison_study as build_univariate_comparison_study,
+)
+from fairtrial.recipes import (
+    grammar_problem_bundle as grammar_problem_bundle,
+)
+from fairtrial.recipes import (
+    human_vs_agent_bundle as human_vs_agent_bundle,
+)
+from fairtrial.recipes import (
+    ideation_bundle as ideation_bundle,
+)
+from fairtrial.recipes import (
+    optimization_bundle as optimization_bundle,
 )
 from fairtrial.tables.bundle import (
     bundle_results as bundle_results,
@@ -93,59 +281,12 @@ from fairtrial.tables.export import (
 )
 from fairtrial.tables.results import (
     Results as Results,
+)
+from fairtrial.tables.results import (
     open_results as open_results,
 )
-from fairtrial.agents.forms import (
-    for_condition as for_condition,
-)
-from fairtrial.agents.output import (
-    AgentOutput as AgentOutput,
-    agent_result as agent_result,
-)
-from fairtrial.agents.task import (
-    Task as Task,
-)
-from fairtrial.problems.packet import (
-    ProblemPacket as ProblemPacket,
-    resolve_problem as resolve_problem,
-)
-from fairtrial.engine.preparing import (
-    DryRunReport as DryRunReport,
-    dry_run_validate as dry_run_validate,
-)
-from fairtrial.engine.run import (
-    resume_study as resume_study,
-    run_study as run_study,
-)
-from fairtrial.engine.seeding import (
-    reproducible_seed as reproducible_seed,
-)
-from fairtrial.recipes import (
-    AgentArchitectureComparisonConfig as AgentArchitectureComparisonConfig,
-    BenchmarkBundle as BenchmarkBundle,
-    BivariateComparisonConfig as BivariateComparisonConfig,
-    ComparisonStudyConfig as ComparisonStudyConfig,
-    DiversityAndExplorationConfig as DiversityAndExplorationConfig,
-    GrammarScaffoldConfig as GrammarScaffoldConfig,
-    HumanVsAgentProcessConfig as HumanVsAgentProcessConfig,
-    OptimizationBenchmarkConfig as OptimizationBenchmarkConfig,
-    PromptFramingConfig as PromptFramingConfig,
-    RecipeStudyConfig as RecipeStudyConfig,
-    StrategyComparisonConfig as StrategyComparisonConfig,
-    UnivariateComparisonConfig as UnivariateComparisonConfig,
-    build_agent_architecture_comparison_study as build_agent_architecture_comparison_study,
-    build_bivariate_comparison_study as build_bivariate_comparison_study,
-    build_diversity_and_exploration_study as build_diversity_and_exploration_study,
-    build_grammar_scaffold_study as build_grammar_scaffold_study,
-    build_human_vs_agent_process_study as build_human_vs_agent_process_study,
-    build_optimization_benchmark_study as build_optimization_benchmark_study,
-    build_prompt_framing_study as build_prompt_framing_study,
-    build_strategy_comparison_study as build_strategy_comparison_study,
-    build_univariate_comparison_study as build_univariate_comparison_study,
-    grammar_problem_bundle as grammar_problem_bundle,
-    human_vs_agent_bundle as human_vs_agent_bundle,
-    ideation_bundle as ideation_bundle,
-    optimization_bundle as optimization_bundle,
+from fairtrial.validation import (
+    validate_study as validate_study,
 )
 
 __version__: str

@@ -39,7 +39,7 @@ from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
 from fairtrial.protocols import Executor
-from fairtrial.tables.export import export_tables
+from fairtrial.tables.export import check_target, export_tables
 from fairtrial.tables.provenance import gather
 from fairtrial.tables.results import Results
 
@@ -112,6 +112,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
     """Run a study as the settings say, and write its tables."""
     prepared = prepare(study, settings)
     folder = Path(prepared.study.output_dir or ".")
+    check_target(folder, parquet=settings.parquet)
     with ExitStack() as stack:
         stack.enter_context(preserved_rng())
         ledger = _open(folder, settings, stack)

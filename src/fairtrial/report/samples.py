@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.errors import did_you_mean
 from fairtrial.model.factors import is_scalar, scalar_text
 from fairtrial.model.identity import canonical_json
+from fairtrial.prospect.power import ALPHA
 from fairtrial.report.questions import Question
 from fairtrial.report.values import REPLICATE, RunTable
 from fairtrial.stats.finding import UntestableError, finite, spread
@@ -31,10 +32,12 @@ class Group:
     mean, sd, median: of their values
     failed: runs that failed, and have no value of their own
     missing: runs that succeeded, and have none all the same
+    runs: all runs of the group that ended
     """
 
     name: str
     n: int
+    runs: int = 0
     mean: float | None = None
     sd: float | None = None
     median: float | None = None
@@ -100,12 +103,13 @@ def take_sample(question: Question) -> Sample:
     if not counted.any():
         raise UntestableError(_why_nothing(question, int(member.sum())))
     rows = np.flatnonzero(counted)
-    groups = tuple(
-        _describe(name, values[counted & (group == index)], [x & (group == index) for x in lost])
-        for index, name in enumerate(names)
-    )
+    groups = []
+    for index, name in enumerate(names):
+        inside = member & (group == index)
+        losses = [int((each & inside).sum()) for each in lost]
+        groups.append(_describe(name, int(inside.sum()), values[counted & inside], losses))
     kept = tuple(part[rows] for part in parts)
-    return Sample(question, names, rows, values[rows], group[rows], kept, groups, notes)
+    return Sample(question, names, rows, values[rows], group[rows], kept, tuple(groups), notes)
 
 
 def _grouping(question: Question) -> tuple[tuple[str, ...], list[Codes]]:
@@ -129,15 +133,44 @@ def _grouping(question: Question) -> tuple[tuple[str, ...], list[Codes]]:
     return tuple(" × ".join(levels) for levels in pairs), parts
 
 
-def _describe(name: str, values: Values, lost: Sequence[NDArray[np.bool_]]) -> Group:
+def _describe(name: str, runs: int, values: Values, lost: Sequence[int]) -> Group:
     import numpy as np
 
-    failed, missing = (int(each.sum()) for each in lost)
+    failed, missing = lost
     if not len(values):
-        return Group(name, 0, failed=failed, missing=missing)
+        return Group(name, 0, runs, failed=failed, missing=missing)
     sd = spread(values) if len(values) > 1 else None
     mean, median = finite(math.fsum(values / len(values))), finite(np.median(values))
-    return Group(name, len(values), mean, finite(sd), median, failed, missing)
+    return Group(name, len(values), runs, mean, finite(sd), median, failed, missing)
+
+
+def failure_note(groups: Sequence[Group]) -> str:
+    """A remark if some group's runs fail more often than others': then what is left differs too.
+
+    By Fisher's exact test of two groups; of several, of the worst against the others, with p times
+    their number.
+    """
+    from scipy import stats
+
+    if (
+        len(groups) < 2
+        or not any(group.failed for group in groups)
+        or not min(group.runs for group in groups)
+    ):
+        return ""
+    worst = max(groups, key=lambda group: group.failed / group.runs)
+    others = [group for group in groups if group is not worst]
+    failed, runs = sum(each.failed for each in others), sum(each.runs for each in others)
+    table = [[worst.failed, worst.runs - worst.failed], [failed, runs - failed]]
+    p = float(stats.fisher_exact(table).pvalue) * (1 if len(groups) == 2 else len(groups))
+    if p >= ALPHA:
+        return ""
+    against = others[0].name if len(others) == 1 else "the others"
+    return (
+        f"failures differ: {worst.failed:,} of {worst.runs:,} runs failed for {worst.name}, "
+        f"{failed:,} of {runs:,} for {against} (Fisher's exact test, p = {p:.2g}); a comparison of "
+        "the runs that are left may be unfair"
+    )
 
 
 def _fill(

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from fairtrial.report.answer import Detail
+from fairtrial.prospect.power import ALPHA
+from fairtrial.report.answer import Answer, Detail
+from fairtrial.report.questions import Question
 from fairtrial.stats.finding import Alternative, Finding, Interval
-
-ALPHA = 0.05
 
 
 class Verdict(StrEnum):
@@ -31,6 +31,23 @@ class Verdict(StrEnum):
 
 
 Judgement = tuple[Verdict, str]
+
+
+def judge(question: Question, answer: Answer, p: float, p_opposite: float | None) -> Judgement:
+    """The verdict on a claim; `p` and `p_opposite` are adjusted for the tests of the plan."""
+    margin = None if answer.margin is None else answer.margin.size
+    if question.is_equivalence and margin is not None:
+        return judge_equivalence(answer.finding, p, margin)
+    if answer.is_omnibus and question.comparison.shape == "interaction":
+        found = "the effect depends on the moderator"
+        return (
+            (Verdict.SUPPORTED, found)
+            if p < ALPHA
+            else (Verdict.INCONCLUSIVE, "no interaction was shown, and none is ruled out")
+        )
+    if answer.is_omnibus:
+        return judge_several(question.alternative, p, answer.details, margin)
+    return judge_difference(answer.finding, question.alternative, p, p_opposite, margin)
 
 
 def judge_equivalence(finding: Finding, p: float, margin: float) -> Judgement:

@@ -19,8 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.stats.finding import (
-    INNER,
-    OUTER,
+    CONFIDENCE,
     Alternative,
     Finding,
     Interval,
@@ -87,6 +86,7 @@ def _t_test(
         whole, asked = test("two-sided"), test(alternative)
         opposite = _OPPOSITE.get(alternative)
         estimate = float(left.mean() - right.mean())
+        interval = whole.confidence_interval(CONFIDENCE)
         sd = pooled_sd((left, right))
         return Finding(
             method=method,
@@ -96,8 +96,8 @@ def _t_test(
             df=(asked.df,),
             estimate=estimate,
             estimate_of="difference of means",
-            interval=whole.confidence_interval(OUTER),
-            bounds=whole.confidence_interval(INNER),
+            interval=interval,
+            bounds=interval,
             effect_name="Cohen's d",
             effect_size=estimate / sd if sd else None,
             p_opposite=test(opposite).pvalue if opposite else None,
@@ -156,7 +156,7 @@ def wilcoxon(left: Values, right: Values, alternative: Alternative = "two-sided"
             statistic=asked.statistic,
             estimate=float(np.median(differences)),
             estimate_of="median of the differences",
-            interval=median.confidence_interval(OUTER),
+            interval=median.confidence_interval(CONFIDENCE),
             bounds=_mean_bounds(paired_t, left, right),
             effect_name="rank-biserial r",
             effect_size=float(np.sum(ranks * signs) / np.sum(ranks)),
@@ -207,7 +207,7 @@ def _rank_interval(left: Values, right: Values) -> Interval | None:
         return None
     from statsmodels.stats.nonparametric import rank_compare_2indep
 
-    low, high = rank_compare_2indep(left, right).conf_int(alpha=1 - OUTER)
+    low, high = rank_compare_2indep(left, right).conf_int(alpha=1 - CONFIDENCE)
     return (max(-1.0, 2 * float(low) - 1), min(1.0, 2 * float(high) - 1))
 
 
@@ -227,7 +227,7 @@ def _median_interval(left: Values, right: Values) -> Interval | None:
         (left, right),
         difference,
         n_resamples=RESAMPLES,
-        confidence_level=OUTER,
+        confidence_level=CONFIDENCE,
         method="BCa" if count <= MOST_CORRECTED else "percentile",
         batch=max(1, 1_000_000 // count),
         vectorized=True,

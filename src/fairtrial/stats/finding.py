@@ -24,8 +24,7 @@ Alternative = Literal["two-sided", "greater", "less"]
 """Which difference is looked for: any, one above zero, or one below."""
 Interval = tuple[float, float]
 
-OUTER, INNER = 0.95, 0.90
-"""The confidence that is shown, and that of two one-sided tests at 0.05 each."""
+CONFIDENCE = 0.95
 NEEDS_STATSMODELS = 'needs `pip install "fairtrial[stats]"`'
 
 
@@ -44,8 +43,8 @@ class Finding:
     estimate: the size of the difference; None for tests of several groups at once
     estimate_of: what that is the size of: a difference of means, of medians, ...
     interval: its 95% confidence interval, both sides, whatever the test's
-    bounds: the 90% interval of the difference of *means*: what lies outside is ruled out at 5% on
-        that side, so that this is what a smallest difference of interest is held against
+    bounds: that of the difference of *means*, where the estimate is something else: a smallest
+        difference of interest is held against it
     effect_name, effect_size, effect_interval: the difference on a scale without units
     p_opposite: p of the opposite claim, for one-sided tests
     notes: what to know before believing it
@@ -172,8 +171,8 @@ def check_varies(groups: Sequence[Values]) -> None:
 
 def from_estimate(
     estimate: float, error: float, df: float, alternative: Alternative
-) -> tuple[float, float | None, Interval, Interval]:
-    """p, p of the opposite, 95% and 90% interval of an estimate with a standard error, by t."""
+) -> tuple[float, float | None, Interval]:
+    """p, p of the opposite, and the interval of an estimate with a standard error, by t."""
     from scipy import stats
 
     if not error > 0:
@@ -182,8 +181,8 @@ def from_estimate(
     tails = {"two-sided": 2 * stats.t.sf(abs(t), df), "greater": stats.t.sf(t, df)}
     tails["less"] = stats.t.cdf(t, df)
     opposite = {"greater": tails["less"], "less": tails["greater"]}.get(alternative)
-    outer, inner = (stats.t.interval(level, df, estimate, error) for level in (OUTER, INNER))
-    return float(tails[alternative]), opposite, outer, inner
+    interval = stats.t.interval(CONFIDENCE, df, estimate, error)
+    return float(tails[alternative]), opposite, interval
 
 
 def equivalence_p(estimate: float, error: float, df: float, margin: float) -> float:

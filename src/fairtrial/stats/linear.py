@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.stats.finding import (
-    OUTER,
+    CONFIDENCE,
     Alternative,
     Finding,
     UntestableError,
@@ -65,7 +65,7 @@ def slope(
         sd = float(np.sqrt(np.sum(residuals**2) / df))
         if sd <= 1e-12 * float(np.max(np.abs(y))):
             raise UntestableError("the values lie on a line exactly, or don't vary")
-        p, opposite, outer, inner = from_estimate(line.slope, line.stderr, df, alternative)
+        p, opposite, interval = from_estimate(line.slope, line.stderr, df, alternative)
         if margin:
             p, opposite = equivalence_p(line.slope, line.stderr, df, margin), None
         finding = Finding(
@@ -76,8 +76,8 @@ def slope(
             df=(df,),
             estimate=line.slope,
             estimate_of="rise of the line over the range",
-            interval=outer,
-            bounds=inner,
+            interval=interval,
+            bounds=interval,
             effect_name="r",
             effect_size=line.rvalue,
             p_opposite=opposite,
@@ -100,7 +100,7 @@ def correlation(
     opposite = {"greater": "less", "less": "greater"}.get(alternative)
     with quiet():
         found = test(x, y, alternative=alternative)
-        interval = None if by_rank else test(x, y).confidence_interval(OUTER)
+        interval = None if by_rank else test(x, y).confidence_interval(CONFIDENCE)
         return Finding(
             method=f"{name.partition(' ')[0]} correlation",
             p=found.pvalue,
@@ -216,7 +216,7 @@ def judge_estimate(
     margin: float = 0.0,
 ) -> Finding:
     """The test of a coefficient by its standard error."""
-    p, opposite, outer, inner = from_estimate(estimate, error, df, alternative)
+    p, opposite, interval = from_estimate(estimate, error, df, alternative)
     if margin:
         p, opposite = equivalence_p(estimate, error, df, margin), None
         method = f"two one-sided tests (TOST), {method}"
@@ -228,7 +228,7 @@ def judge_estimate(
         df=(df,),
         estimate=estimate,
         estimate_of="difference, adjusted by the model",
-        interval=outer,
-        bounds=inner,
+        interval=interval,
+        bounds=interval,
         p_opposite=opposite,
     )

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 METHOD = "linear mixed model (REML)"
 LEAST_LEVELS = 3
 FEW_LEVELS = 6
+OPTIMISERS = ["powell", "lbfgs"]
+"""Powell's method finds variances of zero, on which those that need a slope go astray."""
 MOST_CROSSED = 1_500
 """With several random effects the cost grows with the cube of the runs."""
 
@@ -91,7 +93,7 @@ def _fit(y: Values, exog: Values, cells: Codes, random: Sequence[Codes]) -> tupl
     try:
         with quiet() as messages:
             model = MixedLM(y, exog, groups, intercept, _components(groups, parts))
-            result = model.fit(reml=True)
+            result = model.fit(reml=True, method=OPTIMISERS)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise UntestableError(f"the mixed model could not be fitted: {error}") from error
     notes = []

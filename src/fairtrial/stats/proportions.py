@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.stats.finding import (
-    INNER,
-    OUTER,
+    CONFIDENCE,
     Alternative,
     Finding,
     Interval,
@@ -87,6 +86,7 @@ def _exact(
     _check_binary((left, right))
     table = [_yes_and_no(left), _yes_and_no(right)]
     with quiet():
+        interval = _newcombe(table)
         found = test(table, alternative)
         opposite = {"greater": "less", "less": "greater"}.get(alternative)
         odds = stats.contingency.odds_ratio(table)
@@ -99,11 +99,11 @@ def _exact(
             statistic=statistic if statistic < 1e300 else 1e300,
             estimate=float(left.mean() - right.mean()),
             estimate_of="difference of proportions",
-            interval=_newcombe(table, OUTER),
-            bounds=_newcombe(table, INNER),
+            interval=interval,
+            bounds=interval,
             effect_name="odds ratio",
             effect_size=odds.statistic,
-            effect_interval=odds.confidence_interval(OUTER),
+            effect_interval=odds.confidence_interval(CONFIDENCE),
             p_opposite=test(table, opposite).pvalue if opposite else None,
             notes=() if has_statsmodels() else (NO_INTERVAL,),
         )
@@ -134,7 +134,7 @@ def mcnemar(left: Values, right: Values, alternative: Alternative = "two-sided")
             estimate_of="difference of proportions",
             effect_name="share of differing pairs for the first",
             effect_size=share.statistic,
-            effect_interval=share.proportion_ci(OUTER),
+            effect_interval=share.proportion_ci(CONFIDENCE),
             p_opposite=other.pvalue if other else None,
         )
 
@@ -171,6 +171,7 @@ def equivalent_proportions(left: Values, right: Values, margin: float) -> Findin
 
     table = [_yes_and_no(left), _yes_and_no(right)]
     with quiet():
+        interval = _newcombe(table)
         found = tost_proportions_2indep(
             table[0][0], len(left), table[1][0], len(right), -margin, margin, method="score"
         )
@@ -181,8 +182,8 @@ def equivalent_proportions(left: Values, right: Values, margin: float) -> Findin
             statistic=found.statistic,
             estimate=float(left.mean() - right.mean()),
             estimate_of="difference of proportions",
-            interval=_newcombe(table, OUTER),
-            bounds=_newcombe(table, INNER),
+            interval=interval,
+            bounds=interval,
             effect_name="Cohen's d",
             effect_size=_standardise(left, right),
         )
@@ -208,13 +209,13 @@ def _yes_and_no(values: Values) -> list[int]:
     return [yes, len(values) - yes]
 
 
-def _newcombe(table: list[list[int]], level: float) -> Interval | None:
+def _newcombe(table: list[list[int]]) -> Interval | None:
     if not has_statsmodels():
         return None
     from statsmodels.stats.proportion import confint_proportions_2indep
 
     (yes, no), (other_yes, other_no) = table
     low, high = confint_proportions_2indep(
-        yes, yes + no, other_yes, other_yes + other_no, method="newcomb", alpha=1 - level
+        yes, yes + no, other_yes, other_yes + other_no, method="newcomb", alpha=1 - CONFIDENCE
     )
     return (float(low), float(high))

@@ -71,8 +71,8 @@ def export_tables(
 
     sqlite: also as one SQLite file
     parquet: also as Parquet files
-    complete_cases: also, in a folder below, without failed, broken and skipped runs, for readers that
-        can't take gaps; its manifest says how many were left out
+    complete_cases: also, in a folder below, without failed, broken and skipped runs, for readers
+        that can't take gaps; its manifest says how many were left out
     """
     reader = origin.reader if isinstance(origin, Results) else origin
     target = Path(folder)

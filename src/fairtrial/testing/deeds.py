@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -77,6 +78,16 @@ class Deeds:
     def emit(self, emit: Callable[[bytes], None], count: int, size: int = 1) -> None:
         for number in range(count):
             emit(pack(event(number=number, text="x" * size)))
+
+    def emit_late(self, emit: Callable[[bytes], None], count: int) -> None:
+        """Leave a thread behind that emits after the run has ended."""
+
+        def emit_on() -> None:
+            for number in range(count):
+                emit(pack(event(number=number)))
+                time.sleep(0.001)
+
+        threading.Thread(target=emit_on, daemon=True).start()
 
     def print(self, emit: Callable[[bytes], None], out: str, err: str, times: int = 1) -> None:
         for _ in range(times):

@@ -151,6 +151,12 @@ class ExecutorConformance:
                 heard[report.turn].append("end")
         assert all(told == [0, 1, 2, 3, 4, "end"] for told in heard.values())
 
+    def test_events_that_come_after_the_end_belong_to_nobody(self, executor: Executor) -> None:
+        later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
+        feed = ListFeed([assign(0, "emit_late", count=200), *later])
+        for report in execute(executor, feed, 1):  # which knows what is under way
+            assert report is None or report.turn == 0 or isinstance(report, Finished)
+
     def test_a_flood_of_events_is_cut_and_counted(self, executor: Executor) -> None:
         feed = ListFeed([assign(0, "emit", count=10_500), assign(1, "emit", count=40, size=10**6)])
         heard: dict[int, list[Any]] = {0: [], 1: []}
@@ -249,6 +255,16 @@ class ExecutorConformance:
         assert late.outcome.status is RunStatus.FAILED
         assert late.outcome.failure_kind is FailureKind.TIMEOUT
         assert late.outcome.latency_s >= 0.2
+
+    def test_a_caller_that_dawdles_makes_nobody_late(self, outline: Executor) -> None:
+        feed = ListFeed([assign(0), assign(1, "sleep", seconds=0.05, timeout_s=0.2)])
+        finished = {}
+        for report in execute(outline, feed, 2):
+            if isinstance(report, Finished):
+                finished[report.turn] = report
+                if report.turn == 0:
+                    time.sleep(0.3)
+        assert finished[1].outcome.status is RunStatus.SUCCESS
 
     def test_an_agents_own_interrupt_costs_one_run(self, outline: Executor) -> None:
         finished = finish(outline, [assign(0), assign(1, "interrupt"), assign(2)])

@@ -139,7 +139,8 @@ class Child:
                 pid, status = self.pid, LOST
             if pid:
                 self._status = status
-                self.kill_group()
+                if status != LOST:
+                    self.kill_group()
                 if self._process is not None:
                     self._process.returncode = 0  # it is waited for; else this would warn
         return self._status

@@ -39,19 +39,19 @@ def fork_child(work: Work, not_theirs: Iterable[int]) -> Child:
             # It is our own code that runs in the child, and it takes no lock of another thread's.
             warnings.filterwarnings("ignore", ".*multi-threaded", DeprecationWarning)
             pid = os.fork()
-            if not pid:
-                work_forked(
-                    work,
-                    parent,
-                    pipes.request_out,
-                    pipes.reply_in,
-                    pipes.stdout_in,
-                    pipes.stderr_in,
-                    (*pipes.parents(), *not_theirs),
-                )
     except OSError:
         pipes.close()
         raise
+    if not pid:
+        work_forked(
+            work,
+            parent,
+            pipes.request_out,
+            pipes.reply_in,
+            pipes.stdout_in,
+            pipes.stderr_in,
+            (*pipes.parents(), *not_theirs),
+        )
     pipes.close(pipes.reply_in, pipes.stdout_in, pipes.stderr_in)
     return Child(pid, pipes, None)
 
@@ -70,10 +70,11 @@ def spawn_child(luggage: Luggage) -> Child:
     """A worker that starts afresh."""
     pipes = Pipes()
     optimised = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []
+    path = json.dumps(luggage.path, default=str)
     numbers = (os.getpid(), pipes.request_out, pipes.reply_in)
     try:
         process = subprocess.Popen(
-            [sys.executable, *optimised, "-c", _BOOT, json.dumps(luggage.path), *map(str, numbers)],
+            [sys.executable, *optimised, "-c", _BOOT, path, *map(str, numbers)],
             stdin=subprocess.DEVNULL,
             stdout=pipes.stdout_in,
             stderr=pipes.stderr_in,

@@ -1,0 +1,54 @@
+"""`fairtrial export`: the tables anew, from the ledger alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fairtrial.cli.output import count, json_option, note, print_json
+from fairtrial.ledger.reading import LedgerReader
+from fairtrial.tables.export import COMPLETE_CASES_FOLDER, export_tables
+
+
+@click.command(
+    name="export",
+    epilog="Example: fairtrial export artifacts/my-study --complete-cases --parquet",
+    short_help="Write the tables anew from the ledger.",
+)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to, if not DIR.")
+@click.option("--complete-cases", is_flag=True, help="Also without failed runs, in a folder below.")
+@click.option("--sqlite", is_flag=True, help="Write study.sqlite, too.")
+@click.option("--parquet", is_flag=True, help="Write Parquet files, too.")
+@json_option
+def command(
+    folder: Path, out: Path | None, complete_cases: bool, sqlite: bool, parquet: bool, as_json: bool
+) -> None:
+    """Write the tables anew, from the ledger alone; also while the study still runs."""
+    reader = LedgerReader.open(folder)
+    try:
+        written = export_tables(
+            reader, out or folder, sqlite=sqlite, parquet=parquet, complete_cases=complete_cases
+        )
+        summary = reader.summary()
+    finally:
+        reader.close()
+    incomplete = summary.done - summary.counts.get("success", 0) + summary.skipped
+    if as_json:
+        print_json(
+            {
+                "ok": True,
+                "written": {name: str(path) for name, path in written.items()},
+                "runs": summary.done,
+                "pending": summary.pending,
+                "not_complete": incomplete,
+            }
+        )
+        return
+    click.echo(f"wrote the tables of {count(summary.done, 'run')} to {out or folder}")
+    if complete_cases:
+        where = (out or folder) / COMPLETE_CASES_FOLDER
+        click.echo(f"wrote complete cases to {where}, {count(incomplete, 'run')} left out")
+    if summary.pending:
+        note(f"{count(summary.pending, 'run')} not done yet")

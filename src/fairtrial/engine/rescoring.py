@@ -1,0 +1,74 @@
+"""Judging stored outputs again: a new evaluator, or the study's own once it is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairtrial import plugins
+from fairtrial.engine.binding import make_problem
+from fairtrial.engine.one import judge
+from fairtrial.errors import Mistake, StudyError, did_you_mean
+from fairtrial.ledger.lock import OwnerLock
+from fairtrial.ledger.reading import LedgerReader
+from fairtrial.ledger.store import open_ledger
+from fairtrial.model.runs import RunResult
+from fairtrial.model.study import Study
+from fairtrial.problems.packet import ProblemPacket
+from fairtrial.protocols import Problem
+from fairtrial.tables.export import export_tables
+from fairtrial.tables.rescoring import Judge, Rescored, rescore
+
+
+def rescore_study(
+    output_dir: str | Path,
+    evaluator: Callable[[Any], Any] | str | None = None,
+    *,
+    problem_registry: dict[str, Any] | None = None,
+) -> Rescored:
+    """Judge the stored outputs of a study again, without running an agent; tables follow.
+
+    evaluator: takes the place of every problem's own: a callable, or ``module:callable``. None
+        asks the problems themselves again, as they are now.
+    problem_registry: Python objects for names of problems, as for `run_study`
+    """
+    folder = Path(output_dir)
+    LedgerReader.open(folder).close()  # says what is wrong if there is no study here
+    with OwnerLock(folder):
+        ledger = open_ledger(folder)
+        try:
+            reader = LedgerReader(ledger.connection, ledger.path)
+            judge_run, name = _judge(reader.study, evaluator, problem_registry or {})
+            told = rescore(ledger, reader, judge_run, evaluator=name)
+            export_tables(LedgerReader(ledger.connection, ledger.path), folder)
+            return told
+        finally:
+            ledger.close()
+
+
+def _judge(
+    study: Study, evaluator: Callable[[Any], Any] | str | None, registry: dict[str, Any]
+) -> tuple[Judge, str]:
+    """What judges a run, and what to call it."""
+    if evaluator is None:
+        known = {**study.problems, **registry}
+        # What can't be made is said before anything is judged.
+        problems = {name: make_problem(name, known[name], study.folder) for name in known}
+        return (lambda result: judge(_problem_of(result, problems), result.outputs)), "own"
+    if isinstance(evaluator, str):
+        name = evaluator
+        evaluator = plugins.load_reference(evaluator, study.folder)
+    else:
+        name = f"{evaluator.__module__}:{getattr(evaluator, '__qualname__', evaluator)}"
+    packet = ProblemPacket("rescored", evaluator=evaluator)
+    return (lambda result: judge(packet, result.outputs)), name
+
+
+def _problem_of(result: RunResult, problems: Mapping[str, Problem]) -> Problem:
+    name = result.run_spec.problem_id if result.run_spec is not None else ""
+    if name not in problems:
+        raise StudyError(
+            Mistake(("problems",), f"there is no '{name}'", did_you_mean(name, problems))
+        )
+    return problems[name]

@@ -1,0 +1,377 @@
+"""A set of tables changes as one, whatever happens while it is written."""
+
+import csv
+import errno
+import json
+import os
+import shutil
+import signal
+import stat
+import sys
+import threading
+import warnings
+
+import pytest
+
+from fairtrial import LabError, StudyError
+from fairtrial.cli.main import main
+from fairtrial.ledger.reading import LedgerReader
+from fairtrial.tables import generation
+from fairtrial.tables.checking import validate_artifacts
+from fairtrial.tables.export import check_target, export_tables
+from small_ledgers import Lab, small_study
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A study of 20 runs; as many of them are done as are told."""
+    here = Lab(tmp_path / "out", small_study(replicates=10))
+    here.done = 0
+
+    def do(number):
+        for place in range(here.done, number):
+            here.add(place)
+        here.done = number
+        here.ledger.commit()
+
+    here.do = do
+    yield here
+    here.ledger.close()
+
+
+def count(folder):
+    with (folder / "runs.csv").open(encoding="utf-8", newline="") as file:
+        return len(list(csv.reader(file))) - 1
+
+
+def hidden(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith(".tables-"))
+
+
+def die_at(line_number, folder, **settings):
+    """Export in a process that is killed at the nth line of what puts a set in place.
+
+    Returns how it ended: a signal, or 0 if it got through.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # nothing of ours runs in threads
+        child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    try:
+        left = line_number
+
+        def trace(frame, what, _):
+            nonlocal left
+            if frame.f_code.co_filename != generation.__file__:
+                return None
+            if what == "line":
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return trace
+
+        reader = LedgerReader.open(folder)
+        sys.settrace(trace)
+        export_tables(reader, folder, **settings)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def instants(folder, **settings):
+    """Kill an export at every instant, or at 40 of them; True for each that got through."""
+    step = 1
+    position = 0
+    while True:
+        position += step
+        ended = die_at(position, folder, **settings)
+        assert ended in (0, signal.SIGKILL)
+        yield ended == 0
+        if ended == 0:
+            return
+        step = 1 if position < 12 else 5
+
+
+def test_a_first_export_killed_at_any_instant_leaves_nothing_or_the_whole(lab):  # spec 24
+    lab.do(5)
+    seen = []
+    for got_through in instants(lab.folder):
+        if (lab.folder / "runs.csv").exists():
+            assert validate_artifacts(lab.folder) == []
+            assert count(lab.folder) == 5
+        seen.append((lab.folder / "runs.csv").exists())
+        if not got_through:
+            shutil.rmtree(lab.folder / ".tables", ignore_errors=True)
+            for path in lab.folder.iterdir():
+                if path.name.startswith(".tables") or path.is_symlink():
+                    shutil.rmtree(
+                        path
+                    ) if path.is_dir() and not path.is_symlink() else path.unlink()
+    assert seen[0] is False
+    assert seen[-1] is True
+
+
+def test_a_later_export_killed_at_any_instant_leaves_the_old_set_or_the_new(lab):  # spec 24
+    lab.do(5)
+    export_tables(lab.reader, lab.folder, sqlite=True)
+    lab.do(8)
+    seen = []
+    for _ in instants(lab.folder):
+        assert validate_artifacts(lab.folder) == []
+        seen.append(count(lab.folder))
+    assert set(seen) == {5, 8}
+    assert seen == sorted(seen)
+    assert not (lab.folder / "study.sqlite").exists()  # of the old set
+    assert len(hidden(lab.folder)) == 2
+    export_tables(lab.reader, lab.folder)
+    assert len(hidden(lab.folder)) == 2  # what was killed is gone
+
+
+def test_links_that_were_copied_as_files_become_links_again_without_a_gap(lab, tmp_path):
+    lab.do(5)
+    export_tables(lab.reader, lab.folder, sqlite=True)
+    plain = tmp_path / "plain"
+    shutil.copytree(lab.folder, plain, ignore=shutil.ignore_patterns(".tables*"))
+    assert not (plain / "runs.csv").is_symlink()
+    lab.do(8)
+    shutil.copy(lab.folder / "ledger.sqlite", plain)
+    lab.ledger.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(lab.folder / "ledger.sqlite", plain)
+    seen = []
+    for _ in instants(plain, sqlite=True):
+        assert validate_artifacts(plain) == []
+        seen.append(count(plain))
+    assert set(seen) == {5, 8}
+    assert (plain / "runs.csv").is_symlink()
+
+
+def test_a_reader_never_sees_half_a_set(lab):
+    lab.do(5)
+    export_tables(lab.reader, lab.folder)
+    problems, stop = [], threading.Event()
+
+    def look():
+        while not stop.is_set():
+            problems.extend(validate_artifacts(lab.folder))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        for number in range(6, 16):
+            lab.do(number)
+            export_tables(lab.reader, lab.folder)
+    finally:
+        stop.set()
+        watcher.join()
+    assert problems == []
+    assert count(lab.folder) == 15
+
+
+def test_a_slow_reader_keeps_the_set_it_began_with(lab):
+    lab.do(5)
+    export_tables(lab.reader, lab.folder)
+    old = generation.locate(lab.folder, "events.csv")
+    lab.do(6)
+    export_tables(lab.reader, lab.folder)
+    assert len(old.read_text().splitlines()) == 6
+    export_tables(lab.reader, lab.folder)
+    assert not old.exists()
+    assert len(hidden(lab.folder)) == 2
+
+
+def test_two_exports_at_once_leave_one_whole_set(lab):
+    lab.do(10)
+    failures = []
+
+    def export():
+        reader = LedgerReader.open(lab.folder)
+        try:
+            for _ in range(5):
+                export_tables(reader, lab.folder)
+        except Exception as error:
+            failures.append(error)
+        finally:
+            reader.close()
+
+    threads = [threading.Thread(target=export) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert validate_artifacts(lab.folder) == []
+    assert len(hidden(lab.folder)) == 2
+
+
+# -- file systems without links --
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "symlink", refuse)
+
+
+def test_without_links_files_are_moved_one_by_one(lab, no_links):
+    lab.do(5)
+    export_tables(lab.reader, lab.folder, sqlite=True)
+    assert validate_artifacts(lab.folder) == []
+    lab.do(6)
+    export_tables(lab.reader, lab.folder)
+    assert validate_artifacts(lab.folder) == []
+    assert count(lab.folder) == 6
+    assert not (lab.folder / "study.sqlite").exists()
+    assert hidden(lab.folder) == []
+    assert not any(path.is_symlink() for path in lab.folder.iterdir())
+
+
+def test_without_links_a_kill_half_way_is_found_out_and_mended(lab, no_links):
+    lab.do(5)
+    export_tables(lab.reader, lab.folder)
+    lab.do(6)
+    told = set()
+    for _ in instants(lab.folder):
+        told.add(bool(validate_artifacts(lab.folder)))
+        export_tables(lab.reader, lab.folder)  # not taken for somebody else's files
+        assert validate_artifacts(lab.folder) == []
+        lab.do(lab.done + 1) if lab.done < 20 else None
+    assert told == {True, False}
+
+
+# -- what is not ours --
+
+
+def test_files_of_somebody_else_are_not_replaced(lab):
+    lab.do(5)
+    (lab.folder / "runs.csv").write_text("study_id,condition_id,run_id,score\ns,c,r,1\n")
+    (lab.folder / "study.yaml").write_text("my: own\n")
+    (lab.folder / "events.csv").mkdir()
+    with pytest.raises(StudyError) as caught:
+        check_target(lab.folder)
+    assert len(caught.value.mistakes) == 3
+    with pytest.raises(StudyError, match="move it away, or choose another output directory"):
+        export_tables(lab.reader, lab.folder)
+    assert (lab.folder / "study.yaml").read_text() == "my: own\n"
+    assert hidden(lab.folder) == []
+
+
+def test_a_table_that_was_edited_into_a_file_of_its_own_is_not_replaced(lab):
+    lab.do(5)
+    export_tables(lab.reader, lab.folder)
+    text = (lab.folder / "runs.csv").read_text()
+    (lab.folder / "runs.csv").unlink()
+    (lab.folder / "runs.csv").write_text(text + "mine\n")  # as editors do
+    with pytest.raises(StudyError, match=r"runs\.csv is to hold a table, and was not written by"):
+        export_tables(lab.reader, lab.folder)
+    (lab.folder / "runs.csv").write_text(text)
+    export_tables(lab.reader, lab.folder)
+    assert validate_artifacts(lab.folder) == []
+
+
+def test_a_link_to_elsewhere_is_left_alone(lab, tmp_path):
+    lab.do(5)
+    (tmp_path / "mine.csv").write_text("mine")
+    (lab.folder / "runs.csv").symlink_to(tmp_path / "mine.csv")
+    with pytest.raises(StudyError, match="is a link to somewhere else"):
+        export_tables(lab.reader, lab.folder)
+    assert (tmp_path / "mine.csv").read_text() == "mine"
+
+
+def test_a_plan_that_was_written_there_is_replaced(lab, tmp_path, capsys):
+    study = small_study(replicates=10)
+    study.to_yaml(tmp_path / "study.yaml")
+    out = [str(lab.folder / name) for name in ("conditions.csv", "runs.csv")]
+    with pytest.raises(SystemExit) as stop:
+        main(["plan", str(tmp_path / "study.yaml"), "--out", out[0], "--runs", out[1]])
+    assert stop.value.code == 0
+    lab.do(5)
+    check_target(lab.folder)
+    export_tables(lab.reader, lab.folder)
+    assert count(lab.folder) == 5
+
+
+# -- no room --
+
+
+@pytest.mark.parametrize("call", [1, 4, 9])
+def test_a_full_disk_leaves_the_old_set_and_says_what_to_do(lab, monkeypatch, call):
+    lab.do(5)
+    export_tables(lab.reader, lab.folder)
+    lab.do(6)
+    sync, calls = os.fsync, 0
+
+    def full(descriptor):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises((LabError, StudyError), match="No space left on device") as caught:
+            export_tables(lab.reader, lab.folder)
+    assert "make room" in str(caught.value)
+    assert caught.value.exit_code == 4
+    assert count(lab.folder) == 5
+    assert validate_artifacts(lab.folder) == []
+    assert len(hidden(lab.folder)) == 1
+    export_tables(lab.reader, lab.folder)
+    assert count(lab.folder) == 6
+
+
+def test_a_disk_that_is_really_full_is_survived(lab, tmp_path):
+    """A child with a limit on the size of files gets what a full disk gives: a failing write."""
+    lab.do(20)
+    export_tables(lab.reader, lab.folder)
+    told = tmp_path / "told"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        try:
+            import resource
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            reader = LedgerReader.open(lab.folder)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
+            try:
+                export_tables(reader, lab.folder)
+            except StudyError as error:
+                told.write_text(str(error))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert "the tables can't be written: File too large" in told.read_text()
+    assert validate_artifacts(lab.folder) == []
+    assert len(hidden(lab.folder)) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_to_is_told(lab, tmp_path):
+    lab.do(5)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    with pytest.raises(StudyError, match="can't be written: Permission denied"):
+        export_tables(lab.reader, closed)
+
+
+def test_a_file_where_the_folder_should_be_is_told(lab, tmp_path):
+    lab.do(5)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StudyError, match="can't be written"):
+        export_tables(lab.reader, tmp_path / "file" / "below")
+
+
+def test_files_have_the_mode_that_the_umask_gives(lab):
+    lab.do(5)
+    umask = os.umask(0o027)
+    try:
+        export_tables(lab.reader, lab.folder, sqlite=True, parquet=True)
+    finally:
+        os.umask(umask)
+    names = json.loads((lab.folder / "manifest.json").read_text())["files"]
+    assert {stat.S_IMODE((lab.folder / name).stat().st_mode) for name in names} == {0o640}

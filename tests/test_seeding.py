@@ -1,0 +1,84 @@
+"""Random numbers: the same for the same seed, and the caller's own left alone."""
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtrial.engine.seeding import preserved_rng, reproducible_seed
+from one_run import assignment, do, run, work_for
+
+
+def draw(task=None):
+    numbers = [random.random() for _ in range(3)] + np.random.random(3).tolist()
+    return {"numbers": numbers}
+
+
+@given(st.integers(0, 2**64))
+def test_the_same_seed_gives_the_same_numbers_and_gives_the_callers_back(seed):
+    random.seed(1)
+    np.random.seed(1)
+    expected = draw()
+    random.seed(1)
+    np.random.seed(1)
+    with reproducible_seed(seed):
+        first = draw()
+    with reproducible_seed(seed):
+        assert draw() == first
+    assert draw() == expected
+
+
+def test_the_callers_numbers_are_given_back_after_an_error_too():
+    state, numpy_state = random.getstate(), np.random.get_state()[1].tolist()
+    with pytest.raises(ZeroDivisionError), preserved_rng():
+        draw()
+        raise ZeroDivisionError
+    assert random.getstate() == state
+    assert np.random.get_state()[1].tolist() == numpy_state
+
+
+def test_each_run_seeds_random_and_numpy_with_its_own_seed():  # spec 18
+    random.seed(5)
+    work = work_for(draw)
+    first, second = do(work), do(work)
+    assert first.body["outputs"] == second.body["outputs"]
+    with reproducible_seed(assignment().spec.seed):
+        assert first.body["outputs"] == draw()
+    other = do(work, assignment(study=None, turn=0))
+    assert other.body["outputs"] == first.body["outputs"]
+
+
+def test_the_evaluator_is_seeded_with_its_run():
+    judge = {"evaluator": lambda output: random.random()}
+    first, second = (run(lambda task: {}, judge).body["evaluations"] for _ in range(2))
+    assert first == second
+
+
+def test_without_global_seeding_nobodys_numbers_are_touched():
+    state, numpy_state = random.getstate(), np.random.get_state()[1].tolist()
+    run(lambda task: {"own": task.rng.random()}, seed_globals=False)
+    assert random.getstate() == state
+    assert np.random.get_state()[1].tolist() == numpy_state
+
+
+def test_a_fresh_process_draws_the_same_numbers():  # spec 18
+    """Also when the agent is the first to import numpy there: we have done so before."""
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from one_run import do, work_for
+def draw(task):
+    import random, numpy
+    numbers = [random.random() for _ in range(3)] + numpy.random.random(3).tolist()
+    return {"numbers": numbers}
+print(do(work_for(draw)).body["outputs"]["numbers"])
+"""
+    here = __file__.rpartition("/")[0]
+    told = subprocess.run(
+        [sys.executable, "-c", code, here], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == str(run(draw).body["outputs"]["numbers"])
