@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
-#   make demo   sets up, then checks, plans and prints the example study
+#   make demo   sets up, then plans, runs and reports the example study
 #   make test   sets up, then lint, types and tests
 PYTHON ?= python3
 VENV := .venv
@@ -15,8 +15,10 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 demo: $(VENV)/.ready
-	$(BIN)/fairtrial check examples/prompt-style.yaml
-	$(BIN)/fairtrial plan examples/prompt-style.yaml --out artifacts/demo/conditions.csv
+	$(BIN)/fairtrial plan examples/search.yaml
+	$(BIN)/fairtrial run examples/search.yaml --resume --output artifacts/demo
+	$(BIN)/fairtrial report artifacts/demo
+	@echo "The results are in artifacts/demo: runs.csv and the other tables, report.md, and all of it in ledger.sqlite"
 
 test: lint types check
 
@@ -33,6 +35,7 @@ check: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/running.py
 
 clean:
 	rm -rf $(VENV) artifacts dist

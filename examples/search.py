@@ -71,16 +71,18 @@ def _setting(task: Task) -> tuple[Callable[[Point], float], Callable[[], list[fl
     return FUNCTIONS[payload["function"]], guess, task.condition.factor_assignments["steps"]
 
 
-def gap_of_sphere(point: Point) -> dict[str, float]:
-    """How far above the lowest point an answer lies."""
-    return {"gap": sphere(point)}
+def judge_sphere(point: Point) -> dict[str, float]:
+    return _judge(sphere(point))
 
 
-def gap_of_rastrigin(point: Point) -> dict[str, float]:
-    """How far above the lowest point an answer lies."""
-    return {"gap": rastrigin(point)}
+def judge_rastrigin(point: Point) -> dict[str, float]:
+    return _judge(rastrigin(point))
 
 
-def gap_of_ackley(point: Point) -> dict[str, float]:
-    """How far above the lowest point an answer lies."""
-    return {"gap": ackley(point)}
+def judge_ackley(point: Point) -> dict[str, float]:
+    return _judge(ackley(point))
+
+
+def _judge(gap: float) -> dict[str, float]:
+    """How far above the lowest point an answer lies, as it is and in orders of magnitude."""
+    return {"log_gap": math.log10(max(gap, 1e-12)), "gap": gap}

@@ -246,7 +246,7 @@ def test_a_factory_by_its_looks_gets_told_of_for_condition(name):
 @pytest.mark.parametrize(
     ("agent", "says"),
     [
-        (dict, "it takes no task"),
+        (lambda: {"a": 1}, "it takes no task"),
         (lambda packet, seed: {}, "nothing fills packet"),
         (lambda task, model: {}, "nothing fills model"),
         (lambda a, b, c: {}, "nothing fills a, b, c"),

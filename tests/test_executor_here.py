@@ -182,12 +182,11 @@ def test_64_runs_wait_together():
 
 
 def test_threads_end_with_the_study():
-    before = threading.active_count()
     finish(Threads(), [assign(turn) for turn in range(10)], 4)
-    for thread in threading.enumerate():
-        if thread.name == "fairtrial-run":
-            thread.join(60)
-    assert threading.active_count() == before
+    threads = [each for each in threading.enumerate() if each.name == "fairtrial-run"]
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def refuse_threads(monkeypatch, after):

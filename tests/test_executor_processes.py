@@ -504,6 +504,18 @@ def test_it_makes_do_with_the_open_files_that_it_may_have(executor):
 
 
 @METHODS
+def test_workers_hold_no_pipe_of_each_others(executor):
+    finished = call(count_pipes, *(assign(turn, "call") for turn in range(1, 4)), slots=4)
+    assert len({told_by(report)["pid"] for report in finished.values()}) == 4
+    assert len({told_by(report)["returned"] for report in finished.values()}) == 1
+
+
+def count_pipes(emit):
+    time.sleep(0.1)  # so that each worker gets one
+    return len(pipes_of_worker(set()))
+
+
+@METHODS
 def test_no_file_and_no_process_is_left(executor):
     before = open_files()
     deeds = [assign(turn, "leave_at_once", code=1) for turn in range(3)]

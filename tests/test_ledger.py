@@ -7,7 +7,6 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ledger_kit import add, begin, finished, make_plan, make_study, outcome, run_script, write_plan
 
 from fairtrial import LedgerError, RunBudget
 from fairtrial.ledger import reading, store
@@ -16,6 +15,7 @@ from fairtrial.ledger.reading import GONE, LedgerReader
 from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.ledger.store import open_ledger
 from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
+from ledger_kit import add, begin, finished, make_plan, make_study, outcome, run_script, write_plan
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_a_run_that_is_set_aside_is_pending_and_stays_among_the_attempts(begun):
     add(ledger, plan, order, 0, status="failed", kind=FailureKind.EXIT, stdout=b"bye")
     add(ledger, plan, order, 1)
     ledger.commit()
-    ledger.write_scores("judge", [(0, pack([{"metric_name": "old"}]))])
+    ledger.write_scores("judge", [(0, pack({"rows": [{"metric_name": "old"}], "metrics": {}}))])
     reader = reader_of(ledger)
     ledger.set_aside(reader.turns_with(RunStatus.FAILED))
     assert list(reader.done_turns()) == [1]
@@ -300,9 +300,11 @@ def test_later_verdicts_take_the_place_of_the_first(begun):  # spec 26
     ledger, plan, order = begun
     add(ledger, plan, order, 0)
     ledger.commit()
-    ledger.write_scores("judge", [(0, pack([{"metric_name": "new"}]))])
+    scores = {"rows": [{"metric_name": "new"}], "metrics": {"primary_outcome": 3}}
+    ledger.write_scores("judge", [(0, pack(scores))])
     (result,) = reader_of(ledger).results()
     assert result.evaluator_outputs == ({"metric_name": "new"},)
+    assert result.metrics == {"score": 0.0, "primary_outcome": 3}
 
 
 def test_turns_with_a_status_are_those_in_the_plan(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fairtrial.engine.failures import LONGEST_TRACE
 from fairtrial.errors import Broken, LabError, StudyError
 from fairtrial.ledger.packing import unpack
+from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.runs import FailureKind, RunStatus
 from one_run import assignment, do, run, work_for
 
@@ -20,7 +21,7 @@ def raising(error):
     return agent
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self):
         raise RuntimeError("no")
 
@@ -40,7 +41,12 @@ class Stop(BaseException):
         (asyncio.CancelledError(), "failed", "exception", "CancelledError"),
         (GeneratorExit(), "failed", "exception", "GeneratorExit"),
         (Stop("now"), "failed", "exception", "Stop: now"),
-        (Unprintable(), "failed", "exception", "Unprintable: (its message can't be read)"),
+        (
+            UnprintableError(),
+            "failed",
+            "exception",
+            "UnprintableError: (its message can't be read)",
+        ),
         (SystemExit(3), "failed", "exit", "SystemExit: 3"),
         (SystemExit(0), "failed", "exit", "SystemExit: 0"),
         (SystemExit(), "failed", "exit", "SystemExit"),
@@ -128,6 +134,13 @@ def test_an_agent_that_says_it_failed_is_not_judged():
     assert judged == []
 
 
+def test_numbers_that_nobody_can_average_fail_the_run():
+    outcomes = [OutcomeSpec("score", source_table="evaluations", primary=True)]
+    ran = run(lambda task: {"answer": 1}, {"evaluator": lambda a: [10**400, 1]}, outcomes=outcomes)
+    assert ran.outcome.status in ("failed", "success")
+    assert [row["metric_value"] for row in ran.body["evaluations"]] == [10**400, 1]
+
+
 # -- what can't be written down --
 
 
@@ -190,4 +203,5 @@ def test_a_worker_that_died_leaves_an_outcome(kind):
     assert body["error_info"] == "signal 11 \\ud800"
     assert body["metrics"] == {"latency_s": 1.5}
     assert body["provenance"]["agent_id"] == "agent"
+    assert body["execution_metadata"] == {"problem_family": "search"}
     assert body["started_at"] < do(work).body["started_at"]

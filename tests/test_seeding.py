@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.engine.seeding import preserved_rng, reproducible_seed
-from one_run import assignment, do, run, work_for
+from one_run import assignment, do, run, study_of, work_for
 
 
 def draw(task=None):
@@ -34,9 +35,14 @@ def test_the_same_seed_gives_the_same_numbers_and_gives_the_callers_back(seed):
 
 def test_the_callers_numbers_are_given_back_after_an_error_too():
     state, numpy_state = random.getstate(), np.random.get_state()[1].tolist()
-    with pytest.raises(ZeroDivisionError), preserved_rng():
+
+    @preserved_rng()
+    def stumble():
         draw()
         raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        stumble()
     assert random.getstate() == state
     assert np.random.get_state()[1].tolist() == numpy_state
 
@@ -48,8 +54,8 @@ def test_each_run_seeds_random_and_numpy_with_its_own_seed():  # spec 18
     assert first.body["outputs"] == second.body["outputs"]
     with reproducible_seed(assignment().spec.seed):
         assert first.body["outputs"] == draw()
-    other = do(work, assignment(study=None, turn=0))
-    assert other.body["outputs"] == first.body["outputs"]
+    study = study_of(run_budget={"replicates": 2})
+    assert do(work, assignment(study, turn=1)).body["outputs"] != first.body["outputs"]
 
 
 def test_the_evaluator_is_seeded_with_its_run():
@@ -77,7 +83,7 @@ def draw(task):
     return {"numbers": numbers}
 print(do(work_for(draw)).body["outputs"]["numbers"])
 """
-    here = __file__.rpartition("/")[0]
+    here = str(Path(__file__).parent)
     told = subprocess.run(
         [sys.executable, "-c", code, here], capture_output=True, text=True, check=True
     )

@@ -7,13 +7,20 @@ General layout::
     ├ model         frozen records: Study, Factor, Hypothesis, ...; ids and seeds
     ├ protocols     the seams that plug-ins fill
     ├ plugins       names to objects
+    ├ files         files that are complete or not there
     ├ design        from a study to conditions and runs
-    ├ stats         power and, later, tests: pure functions
+    ├ stats         power and tests: pure functions
     ├ prospect      what a plan can be expected to find
     ├ validation    a study against itself
-    ├ tables        conditions and runs as CSV and JSON
+    ├ ledger        what happened, durably
     ├ recipes       ready-made studies
     ├ loading       YAML and JSON files in and out, and their schema
+    ├ tables        results as canonical tables, bundles, Python objects
+    ├ agents        who proposes
+    ├ problems      what judges
+    ├ engine        from a study to its results
+    ├ report        from results to verdicts and text
+    ├ testing       suites for third-party executors
     └ cli           the `fairtrial` command
 
 Names below are imported when they are first used: `import fairtrial` costs next to nothing.
@@ -59,6 +66,13 @@ _HOMES = {
     "fairtrial.engine.rescoring": "rescore_study",
     "fairtrial.engine.run": "resume_study run_study",
     "fairtrial.engine.seeding": "reproducible_seed",
+    "fairtrial.report.codebook": "render_codebook",
+    "fairtrial.report.findings": "render_significance_brief",
+    "fairtrial.report.hypotheses": "judge_hypotheses",
+    "fairtrial.report.hypothesis": "HypothesisTest",
+    "fairtrial.report.markdown": "full_report write_markdown_report",
+    "fairtrial.report.methods": "render_methods_scaffold",
+    "fairtrial.report.summary": "render_markdown_summary",
     "fairtrial.recipes": (
         "AgentArchitectureComparisonConfig BenchmarkBundle BivariateComparisonConfig "
         "ComparisonStudyConfig DiversityAndExplorationConfig GrammarScaffoldConfig "

@@ -273,6 +273,30 @@ from fairtrial.recipes import (
 from fairtrial.recipes import (
     optimization_bundle as optimization_bundle,
 )
+from fairtrial.report.codebook import (
+    render_codebook as render_codebook,
+)
+from fairtrial.report.findings import (
+    render_significance_brief as render_significance_brief,
+)
+from fairtrial.report.hypotheses import (
+    judge_hypotheses as judge_hypotheses,
+)
+from fairtrial.report.hypothesis import (
+    HypothesisTest as HypothesisTest,
+)
+from fairtrial.report.markdown import (
+    full_report as full_report,
+)
+from fairtrial.report.markdown import (
+    write_markdown_report as write_markdown_report,
+)
+from fairtrial.report.methods import (
+    render_methods_scaffold as render_methods_scaffold,
+)
+from fairtrial.report.summary import (
+    render_markdown_summary as render_markdown_summary,
+)
 from fairtrial.tables.bundle import (
     bundle_results as bundle_results,
 )

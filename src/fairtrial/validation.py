@@ -89,12 +89,13 @@ def study_mistakes(
     ]
     found = list(itertools.chain.from_iterable(check(study) for check in checks))
     make_design(study.design_spec, found)
-    if with_plan and not any(map(_concerns_plan, (*known, *found))):
+    if with_plan and not any(map(concerns_plan, (*known, *found))):
         found.extend(_plan(study))
     return found
 
 
-def _concerns_plan(mistake: Mistake) -> bool:
+def concerns_plan(mistake: Mistake) -> bool:
+    """Whether conditions or the number of runs may depend on what is wrong."""
     # Without a path it is a field that is missing: the study's id or its title.
     return bool(mistake.path) and mistake.path[0] not in _BESIDE_THE_PLAN
 

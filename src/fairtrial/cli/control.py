@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import note
+from fairtrial.cli.output import json_option, note, print_json
 from fairtrial.engine.control import Request, request
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.lock import owner_of
@@ -20,10 +21,10 @@ _folder = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR
     short_help="Let a running study start nothing new for a while.",
 )
 @_folder
-def pause(folder: Path) -> None:
+@json_option
+def pause(folder: Path, as_json: bool) -> None:
     """Let a running study start nothing new; `fairtrial resume DIR` lets it go on."""
-    _ask(folder, "pause")
-    note(f"paused: what runs is finished; go on with `fairtrial resume {folder}`")
+    _ask(folder, "pause", "paused: what runs is finished; go on with", as_json)
 
 
 @click.command(
@@ -31,14 +32,19 @@ def pause(folder: Path) -> None:
     short_help="Stop a running study; what is done is kept.",
 )
 @_folder
-def cancel(folder: Path) -> None:
+@json_option
+def cancel(folder: Path, as_json: bool) -> None:
     """Stop a running study: what runs is cancelled, what is done is kept."""
-    _ask(folder, "cancel")
-    note(f"cancelled: later on, `fairtrial resume {folder}`")
+    _ask(folder, "cancel", "cancelled; later on:", as_json)
 
 
-def _ask(folder: Path, what: Request) -> None:
+def _ask(folder: Path, what: Request, said: str, as_json: bool) -> None:
     LedgerReader.open(folder).close()  # says what is wrong if there is no study here
+    shown = shlex.quote(str(folder))
     if owner_of(folder) is None:
-        raise LedgerError(f"nothing runs in {folder}; see `fairtrial status {folder}`")
+        raise LedgerError(f"nothing runs in {folder}; see `fairtrial status {shown}`")
     request(folder, what)
+    if as_json:
+        print_json({"ok": True, "asked": what, "output_dir": str(folder)})
+    else:
+        note(f"{said} `fairtrial resume {shown}`")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import heapq
+import shlex
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from fairtrial.model.runs import RunStatus
 from fairtrial.tables.results import Results
 
 FAILED, BUDGET, INTERRUPTED = 5, 6, 130
+WRONG = (RunStatus.FAILED, RunStatus.BROKEN)
 MOST_ERRORS = 5
 WHY = {
     "budget": "a budget is used up: raise it (run_budget.max_cost_usd, max_tokens) and resume",
@@ -29,6 +31,7 @@ def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_p
     if as_json:
         print_json(_as_json(results, summary, code))
         return code
+    folder = shlex.quote(str(results.folder))
     click.echo(_counts(summary))
     _print_errors(results, summary)
     if summary.left_out:
@@ -37,10 +40,10 @@ def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_p
         note(WHY[results.stopped])
     if summary.pending and not summary.is_running:
         why = "this was a pilot: " if is_pilot and results.stopped is None else ""
-        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {results.folder}")
+        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {folder}")
     click.echo(f"results: {results.folder}")
     if summary.done:
-        click.echo(f"next:    fairtrial report {results.folder}")
+        click.echo(f"next:    fairtrial report {folder}")
     return code
 
 
@@ -73,9 +76,12 @@ def _print_errors(results: Results, summary: Summary) -> None:
     wrong = summary.counts.get("failed", 0) + summary.counts.get("broken", 0)
     if not wrong:
         return
-    bad = (result for result in results if result.status is not RunStatus.SUCCESS)
-    failures = (result for result in bad if result.status is not RunStatus.SKIPPED)
-    for result in itertools.islice(failures, MOST_ERRORS):
+    reader = results.reader
+    turns = (turn for status in WRONG for turn in reader.turns_with(status))
+    for place in heapq.nsmallest(MOST_ERRORS, (reader.order[turn] for turn in turns)):
+        result = reader.result(place)
+        if result is None:  # somebody runs it again already
+            continue
         why = (result.error_info or "").partition("\n")[0]
         print_wrapped(
             f"{result.run_id} {result.status}, {result.failure_kind}: {why}", "  ", "    "
@@ -84,12 +90,21 @@ def _print_errors(results: Results, summary: Summary) -> None:
         click.echo(f"  ... and {wrong - MOST_ERRORS:,} more, in runs.csv")
 
 
+def summary_facts(summary: Summary) -> dict[str, Any]:
+    """A summary for programs; the last session's provenance is in the manifest."""
+    facts = summary.to_dict()
+    if facts["last_session"] is not None:
+        facts["last_session"] = {**facts["last_session"]}
+        del facts["last_session"]["provenance"]
+    return facts
+
+
 def _as_json(results: Results, summary: Summary, code: int) -> dict[str, Any]:
     return {
         "ok": code == 0,
         "exit_code": code,
         "study_id": results.study.study_id,
         "stopped": results.stopped,
-        **summary.to_dict(),
+        **summary_facts(summary),
         "output_dir": str(results.folder),
     }

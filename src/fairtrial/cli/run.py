@@ -49,6 +49,7 @@ class HowToRun:
             only=self.only,
             limit=self.limit,
             progress=self._mode(),
+            tell=lambda notice: warn([notice]),
         )
 
     def _mode(self) -> ProgressMode:
@@ -141,7 +142,9 @@ def resume(target: Path, output: Path | None, accept_changes: bool, **options: A
     """
     how = HowToRun(**options)
     if _is_results(target):
-        if _lift_pause(target):
+        if output is not None:
+            raise click.UsageError(f"--output goes with a study file; {target} is a directory")
+        if _lift_pause(target, as_json=how.as_json):
             return 0
         study, settings = _stored(target, how)
     else:
@@ -158,10 +161,15 @@ def resume(target: Path, output: Path | None, accept_changes: bool, **options: A
 @click.option("--failed", is_flag=True, help="Also runs that failed, not only those that broke.")
 @_shared
 def retry(target: Path, failed: bool, **options: Any) -> int:
-    """Run again what broke and, with --failed, what failed. Earlier attempts are kept."""
+    """Run again what broke and, with --failed, what failed, and nothing else.
+
+    Earlier attempts are kept.
+    """
     how = HowToRun(**options)
     study, settings = _stored(target, how)
-    settings = replace(settings, resume=True, retry="failed" if failed else "broken")
+    settings = replace(
+        settings, resume=True, retry="failed" if failed else "broken", only_again=True
+    )
     return _run(study, settings, how)
 
 
@@ -185,11 +193,14 @@ def _stored(folder: Path, how: HowToRun) -> tuple[Study, RunSettings]:
         reader.close()
 
 
-def _lift_pause(folder: Path) -> bool:
+def _lift_pause(folder: Path, *, as_json: bool) -> bool:
     if owner_of(folder) is None or requested(folder) != "pause":
         return False
     request(folder, None)
-    note(f"{folder} goes on, in the process that was paused")
+    if as_json:
+        print_json({"ok": True, "asked": "resume", "output_dir": str(folder)})
+    else:
+        note(f"{folder} goes on, in the process that was paused")
     return True
 
 

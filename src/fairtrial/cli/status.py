@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.outcome import COLOURS
+from fairtrial.cli.outcome import COLOURS, summary_facts
 from fairtrial.cli.output import count, json_option, print_json, style
 from fairtrial.engine.progress import spell_rate, spell_time
 from fairtrial.ledger.lock import owner_of
@@ -37,7 +37,7 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
         finally:
             reader.close()
         if as_json:
-            print_json({"study_id": study_id, "is_running": owner is not None, **summary.to_dict()})
+            print_json({"study_id": study_id, **summary_facts(summary)})
         else:
             if watch and owner is not None:
                 click.clear()

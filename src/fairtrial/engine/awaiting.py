@@ -57,7 +57,7 @@ _own = _Own()
 
 def settle(value: Any) -> Any:
     """What an awaitable comes to; any other value as it is."""
-    return _settle(value) if hasattr(value, "__await__") else value
+    return _settle(value) if hasattr(type(value), "__await__") else value
 
 
 def _settle(awaitable: Awaitable[Any]) -> Any:

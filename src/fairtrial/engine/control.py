@@ -63,7 +63,7 @@ class Interrupts:
 
     def __init__(self, *, raise_at_once: bool) -> None:
         self.count = 0
-        self._raise_at_once = raise_at_once
+        self.raise_at_once = raise_at_once
         self._earlier: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -84,5 +84,5 @@ class Interrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
-        if self._raise_at_once or self.count > 1:
+        if self.raise_at_once or self.count > 1:
             raise KeyboardInterrupt

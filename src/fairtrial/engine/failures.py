@@ -17,17 +17,21 @@ from fairtrial.model.runs import FailureKind, RunStatus
 LONGEST_ERROR = 2_000
 LONGEST_TRACE = 16_000
 HEAD_OF_TRACE = 4_000
+"""How much of a traceback that is too long is its beginning; the rest is its end."""
 DEEPEST = 50
+"""How many steps down a complaint says where it was."""
 _HERE = Path(__file__).parent.parent
+_PARTS = ("forms", "keywords", "task", "events", "output")
 _MACHINERY = (
-    *(str(_HERE / f"{part}.py") for part in ("agents/forms", "agents/keywords", "agents/task")),
-    *(str(_HERE / f"{part}.py") for part in ("agents/output", "agents/events", "model/foreign")),
-    *(str(_HERE / f"{part}.py") for part in ("problems/packet", "problems/scoring")),
     str(_HERE / "engine"),
+    *(str(_HERE / "agents" / f"{part}.py") for part in _PARTS),
+    str(_HERE / "problems" / "packet.py"),
+    str(_HERE / "problems" / "scoring.py"),
+    str(_HERE / "model"),
     str(Path(asyncio.__file__).parent),
     *concurrent.__path__,
 )
-"""Where code lies that is neither the agent's nor the evaluator's."""
+"""Where code lies that is neither an agent's nor an evaluator's."""
 _STATUS = {
     FailureKind.BROKEN: RunStatus.BROKEN,
     FailureKind.KILLED: RunStatus.BROKEN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import json
 from array import array
@@ -34,14 +35,21 @@ def lay_plan(ledger: Ledger, plan: RunPlan, settings: RunSettings) -> array[int]
         "folder": None if study.folder is None else str(study.folder),
         "print": json.dumps(study_print(study, plan.conditions)),
     }
-    is_new = ledger.fact("print") is None or next(reader.done_turns(), None) is None
-    if not is_new:
+    has_plan = ledger.fact("print") is not None
+    if has_plan and _has_any(ledger, "results"):
         _refuse(ledger, plan, settings, facts["print"] or "")
-        if ledger.fact("study") == facts["study"] and ledger.fact("print") == facts["print"]:
-            return reader.order
-    order = plan.order() if is_new else carry_order(reader, plan)
+    # Attempts that were cancelled, and events, keep their turns though there is no result yet.
+    has_begun = has_plan and _has_any(ledger, "results", "attempts", "events")
+    if has_begun and all(ledger.fact(name) == facts[name] for name in ("study", "print")):
+        return reader.order
+    order = carry_order(reader, plan) if has_begun else plan.order()
     ledger.write_plan(facts, plan.conditions, order)
     return order
+
+
+def _has_any(ledger: Ledger, *tables: str) -> bool:
+    found = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)
+    return bool(ledger.connection.execute(f"SELECT {found}").fetchone()[0])
 
 
 def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -> None:
@@ -63,14 +71,32 @@ def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -
         )
 
 
-def set_aside_unfinished(ledger: Ledger, reader: LedgerReader, settings: RunSettings) -> None:
-    """Make pending again what broke and, where that is asked for, what failed."""
+def choose_turns(
+    ledger: Ledger, plan: RunPlan, order: array[int], settings: RunSettings
+) -> Iterator[int]:
+    """The turns that this session is about: what isn't done yet, and what is run again.
+
+    What broke and, where that is asked for, what failed is made pending again; but nothing that
+    this session is not about.
+    """
+    matches = _matcher(plan, order, settings.only)
+    again = [turn for turn in _turns_again(ledger, settings) if matches(turn)]
+    if settings.limit is None and not settings.only_again:
+        ledger.set_aside(again)
+        return filter(matches, pending_turns(ledger, plan, order))
+    rest = iter(()) if settings.only_again else pending_turns(ledger, plan, order)
+    turns = heapq.merge(again, filter(matches, rest))
+    chosen = array("Q", itertools.islice(turns, settings.limit))
+    ledger.set_aside(sorted(set(again).intersection(chosen)))
+    return iter(chosen)
+
+
+def _turns_again(ledger: Ledger, settings: RunSettings) -> list[int]:
+    reader = LedgerReader(ledger.connection, ledger.path)
     statuses = [RunStatus.BROKEN]
     if settings.retry == "failed":
         statuses.append(RunStatus.FAILED)
-    turns = [turn for status in statuses for turn in reader.turns_with(status)]
-    if turns:
-        ledger.set_aside(turns)
+    return sorted(turn for status in statuses for turn in reader.turns_with(status))
 
 
 def pending_turns(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[int]:
@@ -90,20 +116,18 @@ def pending_turns(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[
                 yield turn
 
 
-def selected(
-    turns: Iterator[int], plan: RunPlan, order: array[int], settings: RunSettings
-) -> Iterator[int]:
-    """The turns that this session is about, where it is to do only some."""
-    if settings.only is not None:
-        expression = Expression(settings.only)
-        turns = (turn for turn in turns if _matches(expression, plan, order[turn]))
-    return turns if settings.limit is None else itertools.islice(turns, settings.limit)
+def _matcher(plan: RunPlan, order: array[int], only: str | None) -> Callable[[int], bool]:
+    if only is None:
+        return lambda turn: True
+    expression = Expression(only)
 
+    def matches(turn: int) -> bool:
+        place = order[turn]
+        condition, spec = plan.condition_at(place), plan.spec(place)
+        factors = {**_facts_of(spec), **condition.factor_assignments}
+        return expression.holds(factors, condition.block_assignments)
 
-def _matches(expression: Expression, plan: RunPlan, place: int) -> bool:
-    condition, spec = plan.condition_at(place), plan.spec(place)
-    factors = {**_facts_of(spec), **condition.factor_assignments}
-    return expression.holds(factors, condition.block_assignments)
+    return matches
 
 
 def _facts_of(spec: RunSpec) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections import deque
@@ -58,22 +59,26 @@ class Loop:
     def run(self, executor: Executor, slots: int) -> Stop | None:
         """Run until there is no more to do, or a reason to stop."""
         is_inline = executor.name == "serial"
+        self._mind_budget()
         try:
-            with Interrupts(raise_at_once=is_inline) as interrupts, self._committing(is_inline):
+            with Interrupts(raise_at_once=is_inline) as interrupts, self._watching(is_inline):
                 while True:
                     try:
                         self._follow(executor.execute(self.work, self.feed, slots), interrupts)
                         break
                     except KeyboardInterrupt:
                         if interrupts.count or not self._blame_agent():
-                            self.stop = "interrupted"
+                            self.stop = "cancelled" if self.stop == "cancelled" else "interrupted"
                             break
+                interrupts.raise_at_once = False  # to the end in good order, unless told twice
                 self._cancel_rest()
                 self._tell_live(time.monotonic())
                 self.ledger.commit()
                 self._settle()
         finally:
             self.progress.close()
+        if self.stop == "budget" and self.tally.done >= self.tally.total:
+            self.stop = None  # used up by the very last run
         return self.stop
 
     def _follow(self, reports: Iterator[Report | None], interrupts: Interrupts) -> None:
@@ -96,6 +101,7 @@ class Loop:
         outcome = report.outcome
         self._spent_usd += outcome.cost_usd
         self._used_tokens += outcome.tokens
+        self._mind_budget()
         if outcome.status is RunStatus.BROKEN and outcome.failure_kind in OURS:
             tried = self._tried.get(report.turn, 0)
             if tried < self.budget.retries:
@@ -108,18 +114,19 @@ class Loop:
         self.ledger.add_result(assignment, report)
         if outcome.status is RunStatus.FAILED and self.budget.fail_fast:
             self.stop = "failure"
-        elif self._is_spent() and self.stop is None:
+
+    def _mind_budget(self) -> None:
+        """Start nothing more once the budget is used up; what is under way is finished."""
+        most_usd, most_tokens = self.budget.max_cost_usd, self.budget.max_tokens
+        is_spent = (most_usd is not None and self._spent_usd >= most_usd) or (
+            most_tokens is not None and self._used_tokens >= most_tokens
+        )
+        if is_spent and self.stop is None:
             self.stop = "budget"
             self.feed.is_stopped = True
 
-    def _is_spent(self) -> bool:
-        most_usd, most_tokens = self.budget.max_cost_usd, self.budget.max_tokens
-        return (most_usd is not None and self._spent_usd >= most_usd) or (
-            most_tokens is not None and self._used_tokens >= most_tokens
-        )
-
     def _look_around(self, interrupts: Interrupts) -> None:
-        if interrupts.count:
+        if interrupts.count and self.stop != "cancelled":
             self.stop = "interrupted"
         now = time.monotonic()
         if now - self._looked < LOOK_S:  # quick runs come by the thousand
@@ -129,10 +136,7 @@ class Loop:
         if told == "cancel":
             self.stop = "cancelled"
         self.feed.is_paused = told == "pause"
-        if now - self._told_live >= LIVE_S:
-            self._tell_live(now)
-        if self.ledger.is_due:
-            self.ledger.commit()
+        self._keep_up()
         self._settle()
         self.progress.update()
 
@@ -198,8 +202,8 @@ class Loop:
         return True
 
     @contextmanager
-    def _committing(self, is_inline: bool) -> Iterator[None]:
-        """Commit in time while this thread is busy with a run.
+    def _watching(self, is_inline: bool) -> Iterator[None]:
+        """Do what has to be done while this thread is busy with a run.
 
         Other executors give the loop a chance every 100 ms; and a thread of ours would be in the
         way of forking.
@@ -208,17 +212,29 @@ class Loop:
             yield
             return
         ended = threading.Event()
+        is_main = threading.current_thread() is threading.main_thread()
 
-        def commit() -> None:
+        def watch() -> None:
             while not ended.wait(GROUP_S / 2):
-                if self.ledger.is_due:
-                    with suppress(LedgerError):  # the loop meets it too, and says so
-                        self.ledger.commit()
+                with suppress(LedgerError):  # the loop meets it too, and says so
+                    self._keep_up()
+                if is_main and self.feed.in_flight and self.control.told() == "cancel":
+                    self.stop = "cancelled"
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                    return
 
-        thread = threading.Thread(target=commit, name="fairtrial-commit", daemon=True)
+        thread = threading.Thread(target=watch, name="fairtrial-watch", daemon=True)
         thread.start()
         try:
             yield
         finally:
             ended.set()
             thread.join()
+
+    def _keep_up(self) -> None:
+        """Commit in time, and tell what is going on."""
+        now = time.monotonic()
+        if now - self._told_live >= LIVE_S:
+            self._tell_live(now)
+        if self.ledger.is_due:
+            self.ledger.commit()

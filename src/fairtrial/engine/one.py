@@ -44,6 +44,7 @@ TOLD = (
     "trace_path",
 )
 """What an agent's metadata may tell of it that has a place in tables and provenance."""
+_UNTOLD = dict.fromkeys(("problem_family", *TOLD))
 
 
 def judge(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
@@ -175,6 +176,8 @@ class StudyWork:
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
         """The outcome of an attempt that its worker didn't live to tell."""
         failure = FailureKind(kind)
+        problem = self._bindings.problems.get(assignment.spec.problem_id)
+        known = {} if problem is None else {"problem_family": problem.family}
         begun = datetime.now(UTC) - timedelta(seconds=latency_s)
         body: Body = {
             "outputs": {},
@@ -184,8 +187,8 @@ class StudyWork:
             "artifact_refs": [],
             "error_info": writable(message, LONGEST_ERROR),
             "traceback": None,
-            "provenance": self._provenance(assignment.spec, {}),
-            "execution_metadata": {},
+            "provenance": self._provenance(assignment.spec, known),
+            "execution_metadata": known,
             "started_at": begun.isoformat(timespec="milliseconds"),
         }
         return Outcome(status_of(failure), failure, 0.0, 0, latency_s, pack(body))
@@ -204,14 +207,7 @@ class StudyWork:
             run.evaluations = judge(problem, run.outputs)
 
     def _outcome(self, run: _Run, spec: RunSpec, started_at: str, latency_s: float) -> Outcome:
-        metrics = compose_metrics(
-            run.metrics,
-            run.evaluations,
-            run.events,
-            latency_s,
-            self._outcomes,
-            has_output=run.has_output,
-        )
+        metrics = self._metrics(run, latency_s)
         folder = run.workspace.reference
         body: Body = {
             "outputs": {} if run.outputs is None else run.outputs,
@@ -235,15 +231,20 @@ class StudyWork:
         cost_usd = float(metrics["cost_usd"])
         return Outcome(status, kind, cost_usd, count_tokens(metrics), latency_s, packed)
 
+    def _metrics(self, run: _Run, latency_s: float) -> dict[str, Any]:
+        told = run.metrics, run.evaluations, run.events, latency_s, self._outcomes
+        try:
+            return compose_metrics(*told, has_output=run.has_output)
+        except Exception as error:  # numbers that can't be reckoned with: a mean beyond all floats
+            run.fail(error)
+            return compose_metrics({}, [], run.events, latency_s, ())
+
     def _provenance(self, spec: RunSpec, told: Mapping[str, Any]) -> dict[str, Any]:
         if self._bindings.condition_runner is not None:
             return {"execution_mode": "condition_runner"}
-        return {
-            "agent_id": spec.agent_spec_ref,
-            "problem_id": spec.problem_id,
-            "problem_family": told.get("problem_family"),
-            **{name: told.get(name) for name in TOLD},
-        }
+        known = {"agent_id": spec.agent_spec_ref, "problem_id": spec.problem_id, **_UNTOLD, **told}
+        known.pop("agent_metadata", None)
+        return known
 
 
 def _make_again(

@@ -12,13 +12,15 @@ from fairtrial.design.constraints import Expression
 from fairtrial.design.plan import RunPlan
 from fairtrial.design.schedule import MOST_RUNS, refuse_collisions
 from fairtrial.engine.binding import Bindings, bind
+from fairtrial.engine.executors.reach import check_reachable
+from fairtrial.engine.one import StudyWork
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import Mistake, StudyError, spell_count
 from fairtrial.model.conditions import Condition
 from fairtrial.model.record import build
 from fairtrial.model.study import Study
 from fairtrial.protocols import Executor
-from fairtrial.validation import study_mistakes
+from fairtrial.validation import concerns_plan, study_mistakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,7 @@ def dry_run_validate(
         executor=executor,
     )
     mistakes: list[Mistake] = []
-    study = settings.apply(study)
-    plan = _check(study, settings, mistakes)
+    plan, _, _, _ = _look_over(settings.apply(study), settings, mistakes)
     return DryRunReport([str(mistake) for mistake in mistakes], plan.runnable if plan else 0)
 
 
@@ -69,37 +70,58 @@ def prepare(study: Study, settings: RunSettings) -> Prepared:
     """Everything that a run needs; raises one `StudyError` with all that is wrong."""
     study = settings.apply(study)
     mistakes: list[Mistake] = []
-    plan = _check(study, settings, mistakes)
-    if mistakes:
-        raise StudyError(mistakes)
-    assert plan is not None
-    executor, slots = choose_executor(study, settings, mistakes)
-    bindings = _bind(study, plan, settings, mistakes)
-    if mistakes or executor is None or bindings is None:
+    plan, bindings, executor, slots = _look_over(study, settings, mistakes)
+    if mistakes or plan is None or bindings is None or executor is None:
         raise StudyError(mistakes)
     return Prepared(study, plan, bindings, executor, slots)
 
 
-def _check(study: Study, settings: RunSettings, mistakes: list[Mistake]) -> RunPlan | None:
-    mistakes.extend(study_mistakes(study, with_plan=False))
+def _look_over(
+    study: Study, settings: RunSettings, mistakes: list[Mistake]
+) -> tuple[RunPlan | None, Bindings | None, Executor | None, int]:
+    """As much as can be had; what is wrong, wherever it is, goes to `mistakes`."""
+    plan, bindings = _plan_and_bind(study, settings, mistakes)
+    executor, slots = choose_executor(study, settings, mistakes)
+    if bindings is not None and not getattr(executor, "is_forking", True):
+        try:
+            check_reachable(StudyWork(bindings, outcomes=study.outcomes))
+        except StudyError as error:
+            mistakes.extend(error.mistakes)
+    return plan, bindings, executor, slots
+
+
+def _plan_and_bind(
+    study: Study, settings: RunSettings, mistakes: list[Mistake]
+) -> tuple[RunPlan | None, Bindings | None]:
+    wrong = study_mistakes(study, with_plan=False)
+    mistakes.extend(wrong)
     if settings.only is not None:
         mistakes.extend(_only_mistakes(study, settings.only))
     if settings.limit is not None and settings.limit < 1:
         mistakes.append(Mistake(("limit",), f"must be 1 or more, got {settings.limit}"))
-    choose_executor(study, settings, mistakes)
-    if mistakes:
-        return None
+    if any(map(concerns_plan, wrong)):
+        return None, None
     try:
-        conditions = build_design(study) if settings.conditions is None else settings.conditions
-        plan = RunPlan(study, list(conditions))
-        mistakes.extend(_plan_mistakes(study, plan))
-        if not mistakes:
+        plan = RunPlan(study, _conditions(study, settings))
+        too_much = _plan_mistakes(study, plan)
+        mistakes.extend(too_much)
+        if not too_much:
             refuse_collisions(study, plan.conditions)
-            _bind(study, plan, settings, mistakes)
     except StudyError as error:
         mistakes.extend(error.mistakes)
-        return None
-    return plan
+        return None, None
+    return plan, _bind(study, plan, settings, mistakes)
+
+
+def _conditions(study: Study, settings: RunSettings) -> list[Condition]:
+    if settings.conditions is None:
+        return build_design(study)
+    given = list(settings.conditions)
+    if not all(isinstance(each, Condition) for each in given):
+        raise StudyError(
+            Mistake(("conditions",), "must be a list of Condition, as build_design gives it")
+        )
+    return given
 
 
 def _bind(
@@ -162,16 +184,17 @@ def choose_executor(
     study: Study, settings: RunSettings, mistakes: list[Mistake]
 ) -> tuple[Executor | None, int]:
     """Where runs happen, and how many at once."""
-    slots = settings.parallelism or study.run_budget.parallelism
-    if settings.parallelism is not None and settings.parallelism < 1:
+    slots = settings.parallelism
+    if slots is None:
+        slots = study.run_budget.parallelism
+    elif slots < 1:
         mistakes.append(Mistake(("parallelism",), f"must be 1 or more, got {slots}"))
-        return None, 1
     chosen = settings.executor
     if chosen is None:
         # Only a worker process can be stopped when its time is up.
         is_alone = slots == 1 and study.run_budget.timeout_s is None
         chosen = "serial" if is_alone else "processes"
-    elif chosen == "serial" and study.run_budget.timeout_s is not None:
+    elif study.run_budget.timeout_s is not None and getattr(chosen, "name", chosen) == "serial":
         chosen, slots = "processes", 1
     if not isinstance(chosen, str):
         return chosen, slots

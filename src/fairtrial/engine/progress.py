@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TextIO
 
 from fairtrial.engine.settings import ProgressMode
 
@@ -58,12 +58,12 @@ class Tally:
         rate = self.rate
         return None if rate is None else (self.total - self.done) / rate
 
-    def line(self) -> str:
+    def line(self, *, is_over: bool = False) -> str:
         """`120/1,000 runs, 3 failed, 25.1/s, 0:35 left, $0.12`."""
         parts = [f"{self.done:,}/{self.total:,} runs"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
         parts += [f"{self.broken:,} broken"] if self.broken else []
-        if self.rate is not None and self.done < self.total:
+        if self.rate is not None and self.done < self.total and not is_over:
             parts += [f"{spell_rate(self.rate)}", f"{spell_time(self.eta_s or 0)} left"]
         parts += [f"${self.cost_usd:,.2f}"] if self.cost_usd else []
         return ", ".join(parts)
@@ -93,7 +93,7 @@ class Progress:
         self._mode, self._tally = mode, tally
         self._stream = stream or sys.stderr
         self._told = tally.clock()
-        self._live: Any = _start_bar(self._stream, tally) if mode == "bar" else None
+        self._show = _start_bar(self._stream, tally) if mode == "bar" else None
 
     def update(self) -> None:
         if self._mode == "none":
@@ -104,22 +104,24 @@ class Progress:
         self._told = now
         self._tell()
 
-    def _tell(self) -> None:
-        if self._live is not None:
-            self._live(self._tally)
+    def _tell(self, *, is_over: bool = False) -> None:
+        line = self._tally.line(is_over=is_over)
+        if self._show is not None:
+            self._show(line)
         else:
-            print(self._tally.line(), file=self._stream, flush=True)
+            print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
         """The last word: the bar stays where it is, a log gets its last line."""
         if self._mode == "none":
             return
-        self._tell()
-        if self._live is not None:
-            self._live(None)
+        self._tell(is_over=True)
+        if self._show is not None:
+            self._show(None)
 
 
-def _start_bar(stream: TextIO, tally: Tally) -> Callable[[Tally | None], None]:
+def _start_bar(stream: TextIO, tally: Tally) -> Callable[[str | None], None]:
+    """A bar on a terminal; returns what shows a new line beside it, and with None ends it."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as RichProgress
@@ -136,11 +138,11 @@ def _start_bar(stream: TextIO, tally: Tally) -> Callable[[Tally | None], None]:
     task = bar.add_task("", total=tally.total, completed=tally.done, line=tally.line())
     bar.start()
 
-    def show(now: Tally | None) -> None:
-        if now is None:
+    def show(line: str | None) -> None:
+        if line is None:
             bar.stop()
             return
-        bar.update(task, completed=now.done, total=now.total, line=now.line())
+        bar.update(task, completed=tally.done, total=tally.total, line=line)
         bar.refresh()
 
     return show

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from datetime import UTC, datetime
 from json import dumps
 from pathlib import Path
@@ -18,13 +19,7 @@ from typing import Any, Literal
 
 from fairtrial.engine.control import ControlFile
 from fairtrial.engine.feed import Feed
-from fairtrial.engine.laying import (
-    attempt_counter,
-    lay_plan,
-    pending_turns,
-    selected,
-    set_aside_unfinished,
-)
+from fairtrial.engine.laying import attempt_counter, choose_turns, lay_plan
 from fairtrial.engine.loop import Loop, Stop
 from fairtrial.engine.one import StudyWork
 from fairtrial.engine.preparing import Prepared, prepare
@@ -34,6 +29,7 @@ from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
+from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.ledger.store import Ledger, open_ledger
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult
@@ -111,19 +107,22 @@ def resume_study(study: Study, **settings: Any) -> Sequence[RunResult]:
 def conduct(study: Study, settings: RunSettings) -> Results:
     """Run a study as the settings say, and write its tables."""
     prepared = prepare(study, settings)
-    folder = Path(prepared.study.output_dir or ".")
+    folder = Path(prepared.study.output_dir or ".").absolute()
     check_target(folder, parquet=settings.parquet)
     with ExitStack() as stack:
         stack.enter_context(preserved_rng())
+        stack.enter_context(chdir("."))  # an agent may go elsewhere; the caller didn't ask for it
         ledger = _open(folder, settings, stack)
+        closing = stack.enter_context(ExitStack())
+        closing.callback(ledger.close)
+        if ledger.notice is not None:
+            settings.tell(ledger.notice)
         order = lay_plan(ledger, prepared.plan, settings)
         reader = LedgerReader(ledger.connection, ledger.path)
-        set_aside_unfinished(ledger, reader, settings)
-        turns = pending_turns(ledger, prepared.plan, order)
         feed = Feed(
             prepared.plan,
             order,
-            selected(turns, prepared.plan, order, settings),
+            choose_turns(ledger, prepared.plan, order, settings),
             timeout_s=prepared.study.run_budget.timeout_s,
             agents=prepared.study.agents,
             next_attempt=attempt_counter(ledger),
@@ -132,7 +131,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         if settings.tables:
             export_tables(reader, folder, sqlite=settings.sqlite, parquet=settings.parquet)
         if not settings.checkpoint:
-            stack.pop_all()  # the ledger lives as long as the results do
+            closing.pop_all()  # the ledger lives as long as the results do
             return Results(reader, stopped=stop)
     return Results(LedgerReader.open(folder), stopped=stop)
 
@@ -143,10 +142,12 @@ def _open(folder: Path, settings: RunSettings, stack: ExitStack) -> Ledger:
     except OSError as error:
         raise LedgerError(f"{folder} can't be made: {error.strerror}") from error
     stack.enter_context(OwnerLock(folder))
-    ledger = open_ledger(folder if settings.checkpoint else None)
-    if settings.checkpoint:
-        stack.callback(ledger.close)
-    return ledger
+    if not settings.checkpoint and (folder / LEDGER_NAME).exists():
+        raise LedgerError(
+            f"{folder} holds a ledger, and the tables of a study without one would not belong to "
+            "it; choose another output directory, or go on with checkpoint=True, resume=True"
+        )
+    return open_ledger(folder if settings.checkpoint else None)
 
 
 def _loop(
@@ -161,24 +162,24 @@ def _loop(
         workspaces=folder / "workspaces",
     )
     tally = _tally(reader)
-    loop = Loop(
-        ledger=ledger,
-        feed=feed,
-        work=work,
-        tally=tally,
-        progress=Progress(settings.progress, tally),
-        control=ControlFile(folder),
-        budget=study.run_budget,
-        retry_wait_s=settings.retry_wait_s,
-        deliver=_deliverer(reader, settings),
-    )
     with _session(ledger, prepared) as session:
+        loop = Loop(
+            ledger=ledger,
+            feed=feed,
+            work=work,
+            tally=tally,
+            control=ControlFile(folder),
+            budget=study.run_budget,
+            retry_wait_s=settings.retry_wait_s,
+            deliver=_deliverer(reader, settings),
+            progress=Progress(settings.progress, tally),  # last: from here on a bar may be shown
+        )
         session.ended_how = loop.run(executor, prepared.slots) or "done"
     return loop.stop
 
 
 class _Session:
-    ended_how = "error"
+    ended_how = ""
 
 
 @contextmanager
@@ -195,7 +196,12 @@ def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
         }
     )
     session = _Session()
-    yield session
+    try:
+        yield session
+    except BaseException:
+        with suppress(LedgerError):  # it may be the ledger that is in trouble
+            ledger.end_session(_now(), "error")
+        raise
     ledger.end_session(_now(), session.ended_how)
 
 
@@ -225,8 +231,6 @@ def _deliverer(reader: LedgerReader, settings: RunSettings) -> Callable[[int], N
 
 
 def _progress_mode(shown: bool | None) -> Literal["bar", "lines", "none"]:
-    import sys
-
     is_terminal = sys.stderr.isatty()
     if shown is None:
         return "bar" if is_terminal else "none"

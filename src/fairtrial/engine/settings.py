@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ class RunSettings:
     checkpoint: whether the ledger is a file; else it is kept in memory
     resume: whether to go on with what is there
     retry: what to run again on resume: what broke, or what failed as well
+    only_again: whether to do nothing but what is run again
     accept_changes: whether to go on though the study has changed
     only: an expression that says which runs to do this time
     limit: how many runs to do this time
@@ -36,6 +38,7 @@ class RunSettings:
     sqlite, parquet: which further forms of them to write
     progress: how to tell how far it has come
     on_result: called with each result once it is safe
+    tell: called with what the user should know of how the results are kept
     """
 
     conditions: Sequence[Condition] | None = None
@@ -48,6 +51,7 @@ class RunSettings:
     checkpoint: bool = True
     resume: bool = False
     retry: Literal["broken", "failed"] = "broken"
+    only_again: bool = False
     accept_changes: bool = False
     only: str | None = None
     limit: int | None = None
@@ -57,6 +61,7 @@ class RunSettings:
     parquet: bool = False
     progress: ProgressMode = "none"
     on_result: Callable[[RunResult], None] | None = None
+    tell: Callable[[str], None] = warnings.warn
 
     def apply(self, study: Study) -> Study:
         """The study with what these settings say of it."""

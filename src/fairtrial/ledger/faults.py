@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtrial.errors import LedgerError
+from fairtrial.errors import LedgerError, on_one_line
 
 NO_ROOM = (
     "can't be written: there is no room left; nothing that was counted as done is lost: make room, "
@@ -34,6 +34,7 @@ TWICE = (
     "holds a result of this run already: another process has written to it; stop that, then go on "
     "with `fairtrial resume {folder}`"
 )
+LONGEST = 120
 MEANINGS = {
     sqlite3.SQLITE_FULL: NO_ROOM,
     sqlite3.SQLITE_IOERR: IO_ERROR,
@@ -51,13 +52,18 @@ MEANINGS = {
 
 def explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
     """The same in words that help."""
-    code = getattr(error, "sqlite_errorcode", None)
-    meaning = MEANINGS.get(0 if code is None else code & 0xFF)  # the rest says more precisely which
-    if str(error).startswith("no such"):
-        meaning = DAMAGED  # a table or a column that every ledger has
+    meaning = MEANINGS.get(code_of(error))
+    said = str(error)
+    if said.startswith(("no such", "Could not decode")):  # a table that every ledger has; text
+        meaning = DAMAGED
     if meaning is None:
-        return LedgerError(f"{path or 'the ledger'}: {error}")
-    return _say(meaning, path, str(error))
+        return LedgerError(f"{path or 'the ledger in memory'}: {said}")
+    return _say(meaning, path, said)
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """Which sort of error it is; 0 if SQLite itself didn't say."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says more precisely which
 
 
 def damaged(path: Path | None, what: str) -> LedgerError:
@@ -68,7 +74,8 @@ def damaged(path: Path | None, what: str) -> LedgerError:
 def _say(meaning: str, path: Path | None, error: str) -> LedgerError:
     folder = "DIR" if path is None else path.parent
     name = path or "the ledger in memory"
-    return LedgerError(f"{name} {meaning.format(error=error, folder=folder, path=path)}")
+    what = on_one_line(error, LONGEST)
+    return LedgerError(f"{name} {meaning.format(error=what, folder=folder, path=path)}")
 
 
 @contextmanager

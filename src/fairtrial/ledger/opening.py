@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fairtrial.errors import LedgerError
-from fairtrial.ledger.faults import damaged, explain, explained
+from fairtrial.ledger.faults import code_of, damaged, explain, explained
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
 from fairtrial.ledger.volumes import network_kind
@@ -42,12 +42,13 @@ def open_for_writing(path: Path | None) -> tuple[sqlite3.Connection, str | None]
     with explained(path):
         connection = _connect(path, "mode=rw")
         try:
-            version = _check_marks(connection, path)
+            scripts = _scripts_from(_check_marks(connection, path), path)
             notice = _set_journal(connection, path)
-            connection.execute("BEGIN IMMEDIATE")  # says at once if it can't be written
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("DELETE FROM facts WHERE name = ''")  # says if it can't be written
             connection.execute("ROLLBACK")
             _check_soundness(connection, path, was_cut_off)
-            _migrate(connection, path, version)
+            _migrate(connection, scripts)
         except BaseException:
             connection.close()
             raise
@@ -55,19 +56,19 @@ def open_for_writing(path: Path | None) -> tuple[sqlite3.Connection, str | None]
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing."""
+    """A connection that adds nothing.
+
+    It may tidy up, though: one that may not leaves the files of its log lying about.
+    """
     if not path.parent.is_dir():
         raise LedgerError(f"there is no folder {path.parent}")
     if not os.path.lexists(path):
         raise LedgerError(f"{path.parent} holds no study: there is no {path.name} in it")
     _refuse_other_things(path)
     try:
-        return _read_only(path, "mode=ro")
+        return _read_only(path, "mode=rw")
     except sqlite3.Error as error:
-        if (error.sqlite_errorcode & 0xFF) not in (
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_READONLY,
-        ):
+        if code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise explain(error, path) from error
         return _read_unwritable(path, error)
 
@@ -75,6 +76,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 def _read_only(path: Path, options: str) -> sqlite3.Connection:
     connection = _connect(path, options)
     try:
+        connection.execute("PRAGMA query_only = ON")
         version = _check_marks(connection, path)
         if version < VERSION:
             raise LedgerError(
@@ -208,19 +210,23 @@ def _set_journal(connection: sqlite3.Connection, path: Path) -> str | None:
     )
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    if version == VERSION:
-        return
-    missing = [step for step in range(version, VERSION) if step not in MIGRATIONS]
-    if missing:
+def _scripts_from(version: int, path: Path) -> list[str]:
+    """What brings a file of a version up to date."""
+    steps = range(version, VERSION)
+    if not all(step in MIGRATIONS for step in steps):
         raise LedgerError(
             f"{path} is of format {version}, which this fairtrial can't bring up to date; use the "
             "one that wrote it, or choose another --output"
         )
-    scripts = "\n".join(MIGRATIONS[step] for step in range(version, VERSION))
+    return [MIGRATIONS[step] for step in steps]
+
+
+def _migrate(connection: sqlite3.Connection, scripts: list[str]) -> None:
+    if not scripts:
+        return
     try:
         connection.executescript(
-            f"BEGIN IMMEDIATE; {scripts} PRAGMA user_version = {VERSION}; COMMIT;"
+            f"BEGIN IMMEDIATE; {' '.join(scripts)} PRAGMA user_version = {VERSION}; COMMIT;"
         )
     except sqlite3.Error:
         if connection.in_transaction:

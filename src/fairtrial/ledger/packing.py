@@ -69,6 +69,17 @@ class EventData(TypedDict, total=False):
     evaluation_id: str
 
 
+class Scores(TypedDict):
+    """What a packed verdict of a later evaluator holds.
+
+    rows: evaluations, in the place of the first ones
+    metrics: those that follow from them, in the place of metrics of their names
+    """
+
+    rows: list[Mapping[str, Any]]
+    metrics: Mapping[str, Any]
+
+
 BIG_INT = 1
 """The msgpack extension that holds a whole number beyond 64 bits, as text."""
 MOST_BYTES = 256 << 20

@@ -41,7 +41,8 @@ CREATE TABLE events (
     turn INTEGER NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
     PRIMARY KEY (turn, attempt, number)
 ) WITHOUT ROWID;
--- verdicts of a later evaluator over stored outputs; they take the place of the first ones
+-- verdicts of a later evaluator over stored outputs (packing.Scores); they take the place of the
+-- first ones
 CREATE TABLE scores (turn INTEGER PRIMARY KEY, evaluator TEXT NOT NULL, rows BLOB NOT NULL);
 """
 MIGRATIONS: dict[int, str] = {}

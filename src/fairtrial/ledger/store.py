@@ -199,7 +199,7 @@ class Ledger:
                     self.connection.execute(statement, (turn,))
 
     def write_scores(self, evaluator: str, scores: Iterable[tuple[int, bytes]]) -> None:
-        """Verdicts of a later evaluator, packed, by turn; in the place of earlier ones."""
+        """Verdicts of a later evaluator (`packing.Scores`), by turn; they replace earlier ones."""
         with self._transaction():
             self.connection.executemany(
                 "INSERT OR REPLACE INTO scores VALUES (?,?,?)",

@@ -79,7 +79,7 @@ def fit_mixed(sample: Sample, alternative: Alternative, margin: float) -> Findin
     found = mixed_model(
         sample.y,
         list(fixed.values()),
-        sample.group,
+        None if sample.question.comparison.shape == "slope" else sample.group,
         list(effects.values()),
         alternative,
         margin,

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST_CELL = 400
-_SPECIAL = re.compile(r"([\\`*\[\]<>|~]|(?<![^\W_])_|_(?![^\W_]))")
-_AT_START = re.compile(r"^(\s*)([#+\-=]|\d+[.)])")
+# An underscore within a word is no markup, nor is a bracket that no address follows.
+_SPECIAL = re.compile(r"([\\`*<>|~]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_]))")
+_AT_START = re.compile(r"^(\d*)((?<!\d)[#+\-=]+|(?<=\d)[.)])(?=\s|$)|^()(\[)")
 
 
 def plain_text(text: Any, longest: int = LONGEST_CELL) -> str:
@@ -18,7 +19,12 @@ def plain_text(text: Any, longest: int = LONGEST_CELL) -> str:
     """
     line = _one_line(text, longest).replace("&", "&amp;")
     line = _SPECIAL.sub(r"\\\1", line).replace("\\<", "&lt;").replace("\\>", "&gt;")
-    return _AT_START.sub(r"\1\\\2", line)
+    return _AT_START.sub(_escape_start, line)
+
+
+def _escape_start(found: re.Match[str]) -> str:
+    """What would begin a heading, a list or a box to tick, with a backslash before it."""
+    return f"{found[1] or ''}\\{found[2] or found[4]}"
 
 
 def code(text: Any, longest: int = LONGEST_CELL) -> str:
@@ -26,11 +32,13 @@ def code(text: Any, longest: int = LONGEST_CELL) -> str:
     line = _one_line(text, longest)
     if not line:
         return ""
+    if "|" in line:
+        # It would end a table's cell even within code, where not all readers let it be escaped.
+        return plain_text(line, longest)
     runs = [len(found) for found in re.findall("`+", line)]
     fence = "`" * (max(runs, default=0) + 1)
-    # A pipe ends a table's cell even within code, unless it is escaped.
     pad = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|")
+    return f"{fence}{pad}{line}{pad}{fence}"
 
 
 def _one_line(text: Any, longest: int) -> str:

@@ -1,4 +1,4 @@
-"""From a test's figures to a word, and no further than they carry.
+"""From a test's figures to a word, and no further than they carry::
 
 supported       the claimed difference (or equivalence) was found
 not supported   a difference as large as the smallest of interest is ruled out

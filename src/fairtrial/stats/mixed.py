@@ -42,14 +42,15 @@ MOST_CROSSED = 1_500
 def mixed_model(
     y: Values,
     terms: Sequence[Values],
-    cells: Codes,
+    cells: Codes | None,
     random: Sequence[Codes],
     alternative: Alternative = "two-sided",
     margin: float = 0.0,
 ) -> Finding:
     """The test of the first term, given the other terms and the random effects.
 
-    cells: for each run the level (or combination of levels) that is tested, numbered from 0
+    cells: for each run the level (or combination of levels) that is tested, numbered from 0; None
+        for a number, whose slope is taken as the same everywhere
     random: for each random effect the level that each run has, numbered from 0
     """
     need_statsmodels()
@@ -63,22 +64,25 @@ def mixed_model(
         raise UntestableError(
             f"several random effects over more than {MOST_CROSSED:,} runs are not fitted here"
         )
-    if spread(y) == 0:
+    # In units of their own spread: the search for variances doesn't know whether 1 is much.
+    scale = spread(y)
+    if scale == 0:
         raise UntestableError(f"every value is {y[0]:g}")
-    exog = design_matrix(terms)
-    result, notes = _fit(y, exog, cells, random)
+    result, notes = _fit((y - y.mean()) / scale, design_matrix(terms), cells, random)
     width = terms[0].shape[1]
     if fewest < FEW_LEVELS:
         notes.append(f"the random effect has only {fewest} levels: its spread is hardly known")
     if width == 1:
-        estimate, error = float(result.fe_params[1]), float(result.bse_fe[1])
+        estimate, error = scale * float(result.fe_params[1]), scale * float(result.bse_fe[1])
         found = judge_estimate(estimate, error, fewest - 1, METHOD, alternative, margin)
     else:
         found = _joint(result, width, fewest - 1)
     return found.noting(*notes)
 
 
-def _fit(y: Values, exog: Values, cells: Codes, random: Sequence[Codes]) -> tuple[Any, list[str]]:
+def _fit(
+    y: Values, exog: Values, cells: Codes | None, random: Sequence[Codes]
+) -> tuple[Any, list[str]]:
     import numpy as np
     from statsmodels.regression.mixed_linear_model import MixedLM
 
@@ -88,17 +92,19 @@ def _fit(y: Values, exog: Values, cells: Codes, random: Sequence[Codes]) -> tupl
     else:
         # One group that holds all runs: the random effects cross each other.
         groups, parts, intercept = np.zeros(len(y), dtype=np.intp), list(random), None
-    if repeats := [codes for codes in random if _repeats(codes, cells)]:
+    notes = []
+    if cells is None:
+        notes.append("the slope is taken as the same for all: if it isn't, p is too small")
+    elif repeats := [codes for codes in random if _repeats(codes, cells)]:
         parts += [codes * (int(cells.max()) + 1) + cells for codes in repeats]
+    else:
+        notes.append("each cell has one run: how the effect varies is part of the residual")
     try:
         with quiet() as messages:
             model = MixedLM(y, exog, groups, intercept, _components(groups, parts))
             result = model.fit(reml=True, method=OPTIMISERS)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise UntestableError(f"the mixed model could not be fitted: {error}") from error
-    notes = []
-    if not repeats:
-        notes.append("each cell has one run: how the effect varies is part of the residual")
     if not result.converged:
         raise UntestableError("the mixed model did not converge")
     if any("boundary" in message or "singular" in message for message in messages):

@@ -1,0 +1,137 @@
+"""What came of a study, in short: how runs ended, what they cost, what the conditions gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fairtrial.design.build import build_design
+from fairtrial.errors import StudyError
+from fairtrial.model.conditions import Condition
+from fairtrial.model.runs import RunResult, RunStatus
+from fairtrial.model.study import Study
+from fairtrial.report.findings import render_verdicts
+from fairtrial.report.hypotheses import judge_table
+from fairtrial.report.hypothesis import HypothesisTest
+from fairtrial.report.text import bullets, code, count, figure, plain_text, table
+from fairtrial.report.values import RunTable, collect
+from fairtrial.tables.outcome import PRIMARY
+
+MOST_CONDITIONS = 40
+MOST_OUTCOMES = 4
+
+
+def render_markdown_summary(
+    study: Study,
+    run_results: Iterable[RunResult],
+    conditions: Sequence[Condition] | None = None,
+) -> str:
+    """The summary of a study; conditions are made anew where none are given."""
+    remark = ""
+    if conditions is None:
+        try:
+            conditions = build_design(study)
+        except StudyError as error:
+            conditions, remark = (), f"The conditions can't be made again: {plain_text(error)}"
+    data = collect(study, conditions, run_results)
+    tests = judge_table(data) if conditions else []
+    parts = [f"# {plain_text(study.title)}", summary_text(data, tests)]
+    return "\n\n".join([*parts, *([remark] if remark else [])]) + "\n"
+
+
+def summary_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
+    """Verdicts, runs, conditions; without a title."""
+    parts = [_lead(data)]
+    if data.study.hypotheses:
+        parts += ["## Verdicts", render_verdicts(tests) or "Nothing was tested."]
+    parts += ["## Runs", bullets(_run_lines(data))]
+    if data.conditions and len(data):
+        parts += ["## Conditions", condition_text(data)]
+    return "\n\n".join(parts)
+
+
+def _lead(data: RunTable) -> str:
+    study, tally = data.study, data.tally
+    done = sum(tally.statuses[str(each)] for each in (RunStatus.SUCCESS, RunStatus.FAILED))
+    of = f" of {tally.planned:,} planned" if tally.planned is not None else ""
+    facts = [code(study.study_id), f"{done:,}{of} runs done"]
+    if failed := tally.statuses[str(RunStatus.FAILED)]:
+        facts.append(f"{failed:,} failed")
+    if tally.cost_usd:
+        facts.append(f"${tally.cost_usd:,.2f}")
+    return " · ".join(facts)
+
+
+def _run_lines(data: RunTable) -> Iterator[str]:
+    tally = data.tally
+    statuses = ", ".join(f"{number:,} {status}" for status, number in tally.statuses.most_common())
+    yield f"results: {tally.total:,}" + (f" ({statuses})" if statuses else "")
+    if tally.planned is not None and tally.planned > tally.total:
+        yield f"planned and not there yet: {tally.planned - tally.total:,}"
+    if tally.failures:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in tally.failures.most_common())
+        yield f"why runs did not succeed: {kinds}"
+    if tally.retried:
+        yield f"runs that took more than one attempt: {tally.retried:,}"
+    if tally.homeless:
+        yield f"results of no condition of the study, left out below: {tally.homeless:,}"
+    yield from _cost_lines(data)
+
+
+def _cost_lines(data: RunTable) -> Iterator[str]:
+    import numpy as np
+
+    tally = data.tally
+    yield f"cost: ${tally.cost_usd:,.4g}" if tally.cost_usd else "cost: none recorded"
+    if tally.input_tokens or tally.output_tokens:
+        yield f"tokens: {tally.input_tokens:,.0f} in, {tally.output_tokens:,.0f} out"
+    if len(data):
+        middle, late, longest = np.quantile(data.latencies, (0.5, 0.95, 1.0))
+        shown = f"median {figure(middle)}, 95% within {figure(late)}, longest {figure(longest)}"
+        yield f"latency in seconds: {shown}"
+
+
+def condition_text(data: RunTable) -> str:
+    """The primary outcomes' means under each condition (all outcomes, if none is primary)."""
+    import numpy as np
+
+    study = data.study
+    names = (study.primary_outcomes or study.secondary_outcomes or (PRIMARY,))[:MOST_OUTCOMES]
+    place, failed = data.column("condition"), data.failed
+    varied = list(_varied(data))
+    columns = [*map(code, varied), "n", "failed", *(f"{code(name)} mean (sd)" for name in names)]
+    met = np.unique(place)
+    rows = []
+    for index in met[:MOST_CONDITIONS]:
+        inside = place == index
+        condition = data.conditions[index]
+        levels = [plain_text(data.variable(name)[0].assigned(condition) or "–") for name in varied]
+        counts = [f"{int((inside & ~failed).sum()):,}", f"{int((inside & failed).sum()):,}"]
+        means = [_mean(data.values(name)[inside]) for name in names]
+        rows.append([*levels, *counts, *means])
+    width = len(varied)
+    text = table(columns, rows, right=range(width, width + 2 + len(names)))
+    left = len(met) - MOST_CONDITIONS
+    idle = sum(condition.admissible for condition in data.conditions) - len(met)
+    notes = [f"{count(left, 'more condition')} not shown"] if left > 0 else []
+    notes += [f"{count(idle, 'condition')} without a run that ended"] if idle > 0 else []
+    return f"{text}\n\n{'; '.join(notes)}." if notes else text
+
+
+def _varied(data: RunTable) -> Iterator[str]:
+    study = data.study
+    for name in (*(b.name for b in study.blocks), *(f.name for f in study.factors)):
+        _, codes = data.variable(name)
+        if codes.min() != codes.max():
+            yield name
+
+
+def _mean(values: object) -> str:
+    import numpy as np
+
+    numbers = np.asarray(values, dtype=float)
+    numbers = numbers[~np.isnan(numbers)]
+    if not len(numbers):
+        return "–"
+    if len(numbers) < 2:
+        return figure(float(numbers[0]))
+    return f"{figure(float(numbers.mean()))} ({figure(float(numbers.std(ddof=1)))})"

@@ -1,0 +1,230 @@
+"""Runs `fairtrial` commands in processes of their own, quickly: forked from this warm one.
+
+Reads requests, one JSON document a line, and answers in kind. A request may ask for a fault to be
+injected: see `inject`. The child ends as any interpreter does, its exit code is the command's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec  # noqa: F401 - what a study that runs imports, so that its children needn't
+import numpy as np  # noqa: F401
+import yaml  # noqa: F401
+
+import fairtrial.cli.control
+import fairtrial.cli.run
+import fairtrial.cli.status
+from fairtrial.cli.main import main
+from fairtrial.engine import run as engine_run
+from fairtrial.engine.feed import Feed
+from fairtrial.engine.loop import Loop
+from fairtrial.ledger import store
+from fairtrial.ledger.store import Ledger
+from fairtrial.tables import export
+from fairtrial.tables.csv_set import CsvFile
+
+PHASES = ("start", "run", "commit", "export", "end")
+
+
+class Steps:
+    """Counts what the process does, phase by phase, and kills it at the step it is told.
+
+    The instant before and the one after each deed are steps of their own. Forked workers count
+    nothing.
+    """
+
+    def __init__(self, at: dict[str, Any]) -> None:
+        self.counts = dict.fromkeys(PHASES, 0)
+        self.phase = "start"
+        self._pid = os.getpid()
+        self._at = at
+
+    def step(self) -> None:
+        if os.getpid() != self._pid:
+            return
+        if self.phase == self._at.get("phase") and self.counts[self.phase] == self._at["step"]:
+            self._kill()
+        self.counts[self.phase] += 1
+
+    def _kill(self) -> None:
+        delay_s = self._at.get("after_s")
+        if delay_s is None:
+            os.kill(self._pid, signal.SIGKILL)
+            return
+
+        def kill_soon() -> None:
+            until = time.perf_counter() + delay_s
+            while time.perf_counter() < until:
+                pass
+            os.kill(self._pid, signal.SIGKILL)
+
+        threading.Thread(target=kill_soon).start()
+
+    def watch(self, owner: Any, name: str) -> None:
+        """Make a function's beginning and its end steps."""
+        function = getattr(owner, name)
+
+        def watched(*args: Any, **named: Any) -> Any:
+            self.step()
+            value = function(*args, **named)
+            self.step()
+            return value
+
+        setattr(owner, name, watched)
+
+    def mark(self, owner: Any, name: str, phase: str, after: str | None = None) -> None:
+        """While a function runs it is that phase; then `after`, or what it was before."""
+        function = getattr(owner, name)
+
+        def marked(*args: Any, **named: Any) -> Any:
+            before = self.phase
+            self.phase = phase
+            self.step()
+            try:
+                return function(*args, **named)
+            finally:
+                self.phase = after or before
+
+        setattr(owner, name, marked)
+
+
+def watch_everything(steps: Steps) -> None:
+    class Connection(sqlite3.Connection):
+        def execute(self, *args: Any) -> Any:
+            steps.step()
+            cursor = super().execute(*args)
+            steps.step()
+            return cursor
+
+        def executemany(self, *args: Any) -> Any:
+            steps.step()
+            cursor = super().executemany(*args)
+            steps.step()
+            return cursor
+
+        def executescript(self, *args: Any) -> Any:
+            steps.step()
+            cursor = super().executescript(*args)
+            steps.step()
+            return cursor
+
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *args, **named: connect(*args, **named, factory=Connection)  # type: ignore[assignment]
+    for name in ("replace", "symlink", "mkdir", "unlink", "fsync", "ftruncate"):
+        steps.watch(os, name)
+    steps.watch(shutil, "rmtree")
+    for owner, name in (
+        (Loop, "_finish"),
+        (Loop, "_settle"),
+        (Feed, "__call__"),
+        (CsvFile, "add"),
+        (export, "_write_json"),
+        (export, "check_set"),
+    ):
+        steps.watch(owner, name)
+    steps.mark(Loop, "run", "run")
+    steps.mark(Ledger, "commit", "commit")
+    steps.mark(engine_run, "export_tables", "export", "end")
+
+
+def report_to(path: str) -> None:
+    """Let `on_result` write down which runs were reported as done."""
+    conduct = fairtrial.cli.run.conduct
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def reporting(study: Any, settings: Any) -> Any:
+        def note(result: Any) -> None:
+            os.write(handle, f"{result.run_id}\n".encode())
+
+        return conduct(study, replace(settings, on_result=note))
+
+    fairtrial.cli.run.conduct = reporting
+
+
+def inject(faults: dict[str, Any]) -> None:
+    """Set up what is to go wrong.
+
+    kill_at: `{phase, step}`, with `after_s` that long after the step began
+    count_to: the file to write the number of steps in each phase to
+    report_to: the file that `on_result` appends to
+    group_runs: how many results make a commit
+    file_bytes: the largest file that may be written, as if the disk were full then
+    full_in_export: the same, from the beginning of the export on
+    """
+    if "kill_at" in faults or "count_to" in faults:
+        steps = Steps(faults.get("kill_at", {}))
+        watch_everything(steps)
+        if "count_to" in faults:
+            import atexit
+
+            pid = os.getpid()
+            atexit.register(
+                lambda: (
+                    os.getpid() == pid
+                    and Path(faults["count_to"]).write_text(json.dumps(steps.counts))
+                )
+            )
+    if "report_to" in faults:
+        report_to(faults["report_to"])
+    if "group_runs" in faults:
+        store.GROUP_RUNS = faults["group_runs"]
+    if "file_bytes" in faults:
+        limit_files(faults["file_bytes"])
+    if "full_in_export" in faults:
+        write = export._write
+
+        def write_little(*args: Any, **named: Any) -> Any:
+            limit_files(faults["full_in_export"])
+            return write(*args, **named)
+
+        export._write = write_little
+
+
+def limit_files(most_bytes: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+
+
+def start(request: dict[str, Any]) -> int:
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    out, err = (os.open(request[name], flags, 0o666) for name in ("stdout", "stderr"))
+    for number, place in ((null, 0), (out, 1), (err, 2)):
+        os.dup2(number, place)
+        os.close(number)
+    os.chdir(request["folder"])
+    os.environ.update(request["environment"])
+    inject(request["faults"])
+    sys.argv = ["fairtrial", *request["arguments"]]
+    main(request["arguments"])
+
+
+def serve() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "wait" in request:
+            answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
+        else:
+            answer = start(request)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,135 @@
+"""What agents do to their worker costs one run: their own (spec 17, 19)."""
+
+import sys
+
+import pytest
+
+from fault_stage import is_gone, wait_until
+
+pytest_plugins = ("fault_fixtures",)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+ENDS = {
+    # deed: status, failure_kind, what the error says, attempt
+    "nothing": ("success", "", "", "1"),
+    "die_once": ("success", "", "", "2"),
+    "die_always": ("broken", "killed", "SIGKILL", "2"),
+    "segfault": ("failed", "crash", "SIGSEGV", "1"),
+    "leave": ("failed", "exit", "exit code 3", "1"),
+    "abort": ("failed", "crash", "SIGABRT", "1"),
+    "quit": ("failed", "exit", "SystemExit: that's it", "1"),
+    "raise": ("failed", "exception", "LookupError: nothing here", "1"),
+    "recurse": ("failed", "exception", "RecursionError", "1"),
+    "hang": ("failed", "timeout", "took longer than 3 s", "1"),
+    "spin": ("failed", "timeout", "took longer than 3 s", "1"),
+    "flood_stdout": ("success", "", "", "1"),
+    "flood_events": ("success", "", "", "1"),
+    "unwritable": ("broken", "unwritable", "outputs.thing", "1"),
+    "out_of_memory": ("failed", "exception", "MemoryError", "1"),
+}
+HOSTILE = (
+    "delete_workspace change_folder lose_folder close_standard_files close_streams mask locale "
+    "handle_signals set_alarm start_thread leave_zombie leave_child fork environment path trace"
+).split()
+"""What spoils a process, but is no failure."""
+
+
+def write_deeds(stage, deeds, **budget):
+    stage.write(
+        "doer", factors=[{"name": "deed", "levels": list(deeds)}], run_budget={**budget}
+    )
+
+
+def by_deed(stage):
+    deeds = {row["condition_id"]: row["deed"] for row in stage.table("conditions.csv")}
+    found = {}
+    for row in stage.table():
+        found.setdefault(deeds[row["condition_id"]], []).append(row)
+    return found
+
+
+def test_every_way_to_die_costs_one_run(stage):
+    write_deeds(stage, ENDS, timeout_s=3, retries=1)
+    ended = stage.run("--parallel", 3)
+    assert ended.code == 5, ended.err
+    assert ended.errors == []
+    rows = by_deed(stage)
+    for deed, (status, kind, says, attempt) in ENDS.items():
+        (row,) = rows[deed]
+        assert (row["status"], row["failure_kind"], row["attempt"]) == (status, kind, attempt), row
+        assert says in row["error_info"]
+        assert 0 <= float(row["latency_s"]) < 60
+        assert row["end_time"] >= row["start_time"]
+    assert float(rows["hang"][0]["latency_s"]) >= 3
+    shown = stage.call("status", stage.output, "--json").told
+    assert shown["counts"] == {"success": 4, "failed": 9, "broken": 2}
+    assert shown["failures"]["timeout"] == 2
+    wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
+
+
+@pytest.fixture
+def results(stage):
+    from fairtrial import open_results
+
+    def results():
+        with open_results(stage.output) as found:
+            return {row.run_spec.condition_id: row for row in found}, {
+                row["deed"]: row["condition_id"] for row in found.condition_table
+            }
+
+    return results
+
+
+def test_what_a_run_left_before_it_died_is_kept(stage, results):
+    """Events, what was printed, and the traceback."""
+    write_deeds(stage, ["segfault", "leave", "raise", "flood_stdout", "flood_events"])
+    assert stage.run("--parallel", 2).code == 5
+    found, conditions = results()
+    told = {deed: found[condition] for deed, condition in conditions.items()}
+    for deed, result in told.items():
+        assert result.observations[0]["text"] == f"now {deed}"
+        assert result.stdout.startswith(f"about to {deed}\n")
+    assert "_do_raise" in told["raise"].traceback
+    assert "LookupError" in told["raise"].traceback
+    assert "Segmentation fault" in told["segfault"].stderr
+    assert len(told["flood_stdout"].stdout) < 100_000
+    assert "more bytes" in told["flood_stdout"].stdout
+    assert len(told["flood_events"].observations) == 10_001
+    assert told["flood_events"].observations[-1]["meta"]["dropped"] == 5_001
+
+
+def test_a_worker_that_is_killed_from_outside_costs_an_attempt(stage):
+    stage.write("held", run_budget={"replicates": 2})
+    command = stage.start_run("--parallel", 2)
+    wait_until(lambda: len(stage.witnesses()) == 2, "two workers")
+    wait_until(lambda: stage.status()["live"], "a run that is said to be under way")
+    import os
+    import signal
+
+    os.kill(max(stage.witnesses()), signal.SIGKILL)
+    wait_until(lambda: len(stage.witnesses()) == 3, "a new worker")
+    stage.message("go")
+    ended = command.wait()
+    assert ended.code == 0, ended.err
+    attempts = sorted(row["attempt"] for row in stage.table())
+    assert attempts == ["1"] * 5 + ["2"]
+    ((status, kind),) = stage.query("SELECT status, failure_kind FROM attempts")
+    assert (status, kind) == ("broken", "killed")
+    assert sorted(stage.calls().values()) == [1] * 5 + [2]
+
+
+def test_an_agent_that_spoils_its_process_spoils_no_other_run(stage):
+    """One worker after the other: what comes after each deed is a run that needs the process."""
+    write_deeds(stage, [*HOSTILE, "use_workspace"], replicates=2, timeout_s=30)
+    (stage.folder / "relative").mkdir()
+    ended = stage.start("run", "study.yaml", "--output", "out", "--parallel", 1).wait()
+    assert "Traceback" not in ended.err, ended.err
+    wrong = {
+        (deed, row["status"], row["error_info"])
+        for deed, rows in by_deed(stage).items()
+        for row in rows
+        if row["status"] != "success"
+    }
+    assert wrong == set()
+    assert ended.code == 0
+    assert sorted(stage.calls().values()) == [1] * 2 * (len(HOSTILE) + 1)
