@@ -16,7 +16,8 @@ $(VENV)/.ready: pyproject.toml
 
 demo: $(VENV)/.ready
 	$(BIN)/fairtrial plan examples/search.yaml
-	$(BIN)/fairtrial run examples/search.yaml --resume --output artifacts/demo
+	rm -rf artifacts/demo
+	$(BIN)/fairtrial run examples/search.yaml --output artifacts/demo
 	$(BIN)/fairtrial report artifacts/demo
 	@echo "The results are in artifacts/demo: runs.csv and the other tables, report.md, and all of it in ledger.sqlite"
 

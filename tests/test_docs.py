@@ -68,13 +68,15 @@ def test_the_readme_shows_what_plan_really_prints():
     assert shown.stdout.strip() in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_readmes_python_runs():
+def test_the_readmes_python_runs_and_runs_again(tmp_path):
     text = (ROOT / "README.md").read_text("utf-8")
     code = re.search(r"```python\n(.*?)```", text, re.S).group(1)
-    shown = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert shown.stdout.startswith("run-")
+    for _ in range(2):
+        shown = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert re.match(r"40 run-\w{12} -\d", shown.stdout)
+    assert (tmp_path / "artifacts" / "sums" / "runs.csv").exists()
 
 
 def test_the_api_guides_python_runs(tmp_path):

@@ -44,7 +44,8 @@ class ControlFile:
         self._looked = 0.0
         self._told: str | None = None
         if folder is not None:
-            request(folder, None)  # what was asked of an earlier session
+            with suppress(OSError):  # a stray folder of that name asks for nothing
+                request(folder, None)  # what was asked of an earlier session
 
     def told(self) -> str | None:
         """What is asked for right now."""
@@ -57,11 +58,11 @@ class ControlFile:
 class Interrupts:
     """Ctrl-C and SIGTERM while a study runs: counted, so that it can end in good order.
 
-    The first is only noted, unless `raise_at_once` (runs happen in this very thread); the second
+    The first is only noted, unless `raise_at_once` (a run goes on in this very thread); the second
     is a KeyboardInterrupt like any other.
     """
 
-    def __init__(self, *, raise_at_once: bool) -> None:
+    def __init__(self, *, raise_at_once: bool = False) -> None:
         self.count = 0
         self.raise_at_once = raise_at_once
         self._earlier: dict[int, Any] = {}

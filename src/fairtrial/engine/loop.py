@@ -17,7 +17,7 @@ from fairtrial.engine.progress import Progress, Tally
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.packing import pack
 from fairtrial.ledger.store import GROUP_S, Ledger
-from fairtrial.model.runs import FailureKind, Finished, Report, RunStatus
+from fairtrial.model.runs import Assignment, FailureKind, Finished, Outcome, Report, RunStatus
 from fairtrial.model.study import RunBudget
 from fairtrial.protocols import Executor, Work
 
@@ -29,6 +29,26 @@ MOST_SHOWN = 20
 """How many of the runs under way `fairtrial status` can tell of."""
 OURS = (FailureKind.BROKEN, FailureKind.KILLED)
 """What is tried again. A result that can't be written down would come out the same."""
+
+
+class _Interruptible:
+    """Work that happens in this very thread: an interrupt cuts the run off, not what we do between.
+
+    An interrupt in the middle of writing a result down would lose it.
+    """
+
+    def __init__(self, work: Work, interrupts: Interrupts) -> None:
+        self._attempt, self.fail, self._interrupts = work.attempt, work.fail, interrupts
+
+    def attempt(self, assignment: Assignment, emit: Callable[[bytes], None]) -> Outcome:
+        interrupts = self._interrupts
+        interrupts.raise_at_once = True
+        try:
+            if interrupts.count:  # it came since the loop last looked
+                raise KeyboardInterrupt
+            return self._attempt(assignment, emit)
+        finally:
+            interrupts.raise_at_once = False
 
 
 @dataclass
@@ -61,20 +81,22 @@ class Loop:
         is_inline = executor.name == "serial"
         self._mind_budget()
         try:
-            with Interrupts(raise_at_once=is_inline) as interrupts, self._watching(is_inline):
+            with Interrupts() as interrupts, self._watching(is_inline):
+                work = _Interruptible(self.work, interrupts) if is_inline else self.work
                 while True:
                     try:
-                        self._follow(executor.execute(self.work, self.feed, slots), interrupts)
+                        self._follow(executor.execute(work, self.feed, slots), interrupts)
                         break
                     except KeyboardInterrupt:
                         if interrupts.count or not self._blame_agent():
                             self.stop = "cancelled" if self.stop == "cancelled" else "interrupted"
                             break
-                interrupts.raise_at_once = False  # to the end in good order, unless told twice
                 self._cancel_rest()
                 self._tell_live(time.monotonic())
                 self.ledger.commit()
                 self._settle()
+                if interrupts.count > 1:
+                    raise KeyboardInterrupt  # at once: without the tables
         finally:
             self.progress.close()
         if self.stop == "budget" and self.tally.done >= self.tally.total:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -106,10 +107,13 @@ class Progress:
 
     def _tell(self, *, is_over: bool = False) -> None:
         line = self._tally.line(is_over=is_over)
-        if self._show is not None:
-            self._show(line)
-        else:
-            print(line, file=self._stream, flush=True)
+        try:
+            if self._show is not None:
+                self._show(line)
+            else:
+                print(line, file=self._stream, flush=True)
+        except (OSError, ValueError):  # whoever listened is gone, or the log's disk is full
+            self._mode = "none"
 
     def close(self) -> None:
         """The last word: the bar stays where it is, a log gets its last line."""
@@ -117,7 +121,8 @@ class Progress:
             return
         self._tell(is_over=True)
         if self._show is not None:
-            self._show(None)
+            with suppress(OSError, ValueError):
+                self._show(None)
 
 
 def _start_bar(stream: TextIO, tally: Tally) -> Callable[[str | None], None]:

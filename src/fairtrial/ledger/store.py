@@ -48,11 +48,11 @@ _SET_ASIDE = (
 class _Group:
     """Rows that wait for a commit."""
 
-    __slots__ = ("attempts", "bodies", "bytes", "events", "overwritten", "results")
+    __slots__ = ("attempts", "bytes", "events", "overwritten", "results")
 
     def __init__(self) -> None:
-        self.results: list[tuple[Any, ...]] = []
-        self.bodies: list[tuple[Any, ...]] = []
+        # Both rows of a result in one step: an interrupt may come between any two.
+        self.results: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
         self.attempts: list[tuple[Any, ...]] = []
         self.overwritten: list[tuple[int, int]] = []
         self.events: list[tuple[Any, ...]] = []
@@ -161,8 +161,7 @@ class Ledger:
         )
         packed = (turn, body, report.stdout or None, report.stderr or None, crc32(body))
         with self._lock:
-            self._group.results.append(result)
-            self._group.bodies.append(packed)
+            self._group.results.append((result, packed))
             if self._numbers:
                 self._numbers.pop((turn, report.attempt), None)
             self._note(len(body) + len(report.stdout) + len(report.stderr))
@@ -233,8 +232,8 @@ class Ledger:
     def _write(self, group: _Group, live: bytes | None) -> None:
         write = self.connection.executemany
         if group.results:
-            write(_RESULT, group.results)
-            write(_BODY, group.bodies)
+            write(_RESULT, [result for result, _ in group.results])
+            write(_BODY, [body for _, body in group.results])
         if group.attempts:
             write(_ATTEMPT, group.attempts)
         if group.overwritten:  # by an attempt that was cut off, and goes by the same number

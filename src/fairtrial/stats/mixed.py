@@ -14,7 +14,10 @@ References::
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.stats.finding import (
@@ -53,6 +56,8 @@ def mixed_model(
         for a number, whose slope is taken as the same everywhere
     random: for each random effect the level that each run has, numbered from 0
     """
+    import numpy as np
+
     need_statsmodels()
     levels = [int(codes.max()) + 1 for codes in random]
     fewest = min(levels)
@@ -68,48 +73,79 @@ def mixed_model(
     scale = spread(y)
     if scale == 0:
         raise UntestableError(f"every value is {y[0]:g}")
-    result, notes = _fit((y - y.mean()) / scale, design_matrix(terms), cells, random)
-    width = terms[0].shape[1]
+    parts, notes = _random_parts(cells, random)
+    # Several random effects cross each other: to statsmodels all runs are then one group.
+    groups = random[0] if len(random) == 1 else np.zeros(len(y), dtype=np.intp)
+    fixed = _fit((y - y.mean()) / scale, design_matrix(terms), groups, parts)
+    if fixed.parts < len(parts):
+        notes.append("a variance that can't be told from zero was left out of the model")
     if fewest < FEW_LEVELS:
         notes.append(f"the random effect has only {fewest} levels: its spread is hardly known")
+    width = terms[0].shape[1]
     if width == 1:
-        estimate, error = scale * float(result.fe_params[1]), scale * float(result.bse_fe[1])
+        error = scale * math.sqrt(fixed.covariance[1, 1])
+        estimate = scale * float(fixed.estimates[1])
         found = judge_estimate(estimate, error, fewest - 1, METHOD, alternative, margin)
     else:
-        found = _joint(result, width, fewest - 1)
+        found = _joint(fixed, width, fewest - 1)
     return found.noting(*notes)
 
 
-def _fit(
-    y: Values, exog: Values, cells: Codes | None, random: Sequence[Codes]
-) -> tuple[Any, list[str]]:
+def _random_parts(cells: Codes | None, random: Sequence[Codes]) -> tuple[list[Codes], list[str]]:
+    """The random effects, and how what is tested varies with each, where that can be told."""
+    if cells is None:
+        return list(random), ["the slope is taken as the same for all: if it isn't, p is too small"]
+    repeats = [codes for codes in random if _repeats(codes, cells)]
+    if not repeats:
+        note = "each cell has one run: how the effect varies is part of the residual"
+        return list(random), [note]
+    return [*random, *(codes * (int(cells.max()) + 1) + cells for codes in repeats)], []
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """The fixed effects of a fitted model.
+
+    likelihood: how well the model fits
+    parts: how many variances it has besides the residual's
+    """
+
+    estimates: Values
+    covariance: Values
+    likelihood: float
+    parts: int
+
+
+def _fit(y: Values, exog: Values, groups: Codes, parts: Sequence[Codes]) -> _Fixed:
+    """The model; without the variances that are zero, since statsmodels can't invert those."""
+    import numpy as np
+
+    for size in range(len(parts), 0, -1):
+        chosen = itertools.combinations(parts, size)
+        fits = [fit for each in chosen if (fit := _try(y, exog, groups, each)) is not None]
+        if fits:
+            return max(fits, key=lambda fit: fit.likelihood)
+    from statsmodels.regression.linear_model import OLS
+
+    plain = OLS(y, exog).fit()
+    return _Fixed(np.asarray(plain.params), np.asarray(plain.cov_params()), 0.0, 0)
+
+
+def _try(y: Values, exog: Values, groups: Codes, parts: Sequence[Codes]) -> _Fixed | None:
     import numpy as np
     from statsmodels.regression.mixed_linear_model import MixedLM
 
-    if len(random) == 1:
-        groups, parts = random[0], []
-        intercept: Any = np.ones((len(y), 1))
-    else:
-        # One group that holds all runs: the random effects cross each other.
-        groups, parts, intercept = np.zeros(len(y), dtype=np.intp), list(random), None
-    notes = []
-    if cells is None:
-        notes.append("the slope is taken as the same for all: if it isn't, p is too small")
-    elif repeats := [codes for codes in random if _repeats(codes, cells)]:
-        parts += [codes * (int(cells.max()) + 1) + cells for codes in repeats]
-    else:
-        notes.append("each cell has one run: how the effect varies is part of the residual")
+    count = exog.shape[1]
     try:
-        with quiet() as messages:
-            model = MixedLM(y, exog, groups, intercept, _components(groups, parts))
+        with quiet():
+            model = MixedLM(y, exog, groups, exog_vc=_components(groups, parts))
             result = model.fit(reml=True, method=OPTIMISERS)
-    except (np.linalg.LinAlgError, ValueError) as error:
-        raise UntestableError(f"the mixed model could not be fitted: {error}") from error
-    if not result.converged:
-        raise UntestableError("the mixed model did not converge")
-    if any("boundary" in message or "singular" in message for message in messages):
-        notes.append("a variance was estimated as zero or nearly so")
-    return result, notes
+            covariance = np.asarray(result.cov_params())[:count, :count]
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+    if not result.converged or not np.all(np.isfinite(covariance)):
+        return None
+    return _Fixed(np.asarray(result.fe_params), covariance, float(result.llf), len(parts))
 
 
 def _repeats(codes: Codes, cells: Codes) -> bool:
@@ -125,8 +161,6 @@ def _components(groups: Codes, parts: Sequence[Codes]) -> Any:
     import numpy as np
     from statsmodels.regression.mixed_linear_model import VCSpec
 
-    if not parts:
-        return None
     mats, names = [], []
     for codes in parts:
         columns = [np.unique(codes[groups == group]) for group in np.unique(groups)]
@@ -140,14 +174,14 @@ def _components(groups: Codes, parts: Sequence[Codes]) -> Any:
     return VCSpec([f"part {number}" for number in range(len(parts))], names, mats)
 
 
-def _joint(result: Any, width: int, df: float) -> Finding:
+def _joint(fixed: _Fixed, width: int, df: float) -> Finding:
     """Wald's test that all coefficients of the first term are zero, by F."""
     import numpy as np
     from scipy import stats
 
+    estimates = fixed.estimates[1 : 1 + width]
+    covariance = fixed.covariance[1 : 1 + width, 1 : 1 + width]
     with quiet():
-        estimates = np.asarray(result.fe_params)[1 : 1 + width]
-        covariance = np.asarray(result.cov_params())[1 : 1 + width, 1 : 1 + width]
         f = float(estimates @ np.linalg.solve(covariance, estimates)) / width
         return Finding(
             method=METHOD,

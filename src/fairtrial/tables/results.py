@@ -73,9 +73,11 @@ class Results(Sequence[RunResult]):
         return self._result(place)
 
     def __iter__(self) -> Iterator[RunResult]:
+        # A generator, and so one that holds on to these results: nobody else may, in a `for` loop.
         if len(self._places) == len(self.reader.plan):  # there can't be any new ones
-            return self.reader.results()
-        return map(self._result, self._places)
+            yield from self.reader.results()
+        else:
+            yield from map(self._result, self._places)
 
     def __repr__(self) -> str:
         planned = self.reader.plan.runnable

@@ -34,6 +34,7 @@ from fairtrial.engine.executors.frames import (
     make_frame,
     split_request,
 )
+from fairtrial.engine.executors.surroundings import Surroundings
 from fairtrial.model.runs import Assignment, FailureKind, Outcome
 from fairtrial.protocols import Work
 
@@ -157,6 +158,7 @@ class _Channel:
 
 def _serve(work: Work, channel: _Channel) -> NoReturn:
     process, stdout, stderr = os.getpid(), sys.stdout, sys.stderr
+    surroundings = Surroundings(of_worker=True)
     channel.send(READY)
     while True:
         assignment = load_assignment(channel.receive())
@@ -165,6 +167,7 @@ def _serve(work: Work, channel: _Channel) -> NoReturn:
         if os.getpid() != process:
             os._exit(0)  # an agent forked, and this is not the one that was asked
         emitter.close()
+        surroundings.restore()
         stdout, stderr = _flush(stdout, 1), _flush(stderr, 2)
         sys.stdout, sys.stderr = stdout, stderr
         channel.send(DONE, dump_outcome(assignment, outcome))
