@@ -134,7 +134,9 @@ feed = ListFeed([assign(0, "old")])
 reports = [each for each in Processes("fork").execute(Old(), feed, 1) if each]
 assert reports[0].stdout == b"more", reports
 """
-    told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
+    buffered = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-c", script]
+    told = subprocess.run(command, stdout=subprocess.PIPE, env=buffered, check=True)
     assert told.stdout == b"once"
 
 
@@ -277,7 +279,7 @@ def test_a_death_is_seen_though_somebody_holds_the_pipes():
 
 
 def test_an_agent_that_forks_and_comes_back_twice_counts_once():
-    finished = call(lambda emit: os.fork() and None, assign(1))
+    finished = call(lambda emit: os.fork() and None, assign(1, "sleep", seconds=0.1))
     assert {report.outcome.status for report in finished.values()} == {RunStatus.SUCCESS}
 
 
@@ -505,7 +507,8 @@ def test_it_makes_do_with_the_open_files_that_it_may_have(executor):
 
 @METHODS
 def test_workers_hold_no_pipe_of_each_others(executor):
-    finished = call(count_pipes, *(assign(turn, "call") for turn in range(1, 4)), slots=4)
+    others = (assign(turn, "call") for turn in range(1, 4))
+    finished = call(count_pipes, *others, slots=4, executor=executor)
     assert len({told_by(report)["pid"] for report in finished.values()}) == 4
     assert len({told_by(report)["returned"] for report in finished.values()}) == 1
 

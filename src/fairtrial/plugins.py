@@ -55,7 +55,7 @@ def load(group: str, name: str) -> type[Any]:
 
 
 def load_reference(reference: str, folder: Path | None = None) -> Callable[..., Any]:
-    """The callable that ``module:name`` stands for; `folder` is searched first."""
+    """What ``module:name`` stands for, a callable or an agent with `run`; `folder` goes first."""
     module_name, _, name = reference.partition(":")
     try:
         with contextlib.redirect_stdout(sys.stderr):  # ours may be JSON that somebody reads
@@ -75,9 +75,24 @@ def load_reference(reference: str, folder: Path | None = None) -> Callable[..., 
                 )
             )
         found = getattr(found, part)
-    if not callable(found):
+    if not callable(found) and not callable(getattr(found, "run", None)):
         raise PluginError(Mistake((), f"'{reference}' is not callable"))
     return typing.cast("Callable[..., Any]", found)
+
+
+@contextlib.contextmanager
+def importable(folder: Path | None) -> Iterator[None]:
+    """Lets modules of a folder be imported meanwhile: agents may do so while they run."""
+    entry = None if folder is None else str(folder.resolve())
+    if entry is None or entry in sys.path:
+        yield
+        return
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(entry)
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.output import count, note, print_json, print_wrapped, style
+from fairtrial.cli.output import count, note, print_json, print_wrapped, shown_path, style
 from fairtrial.ledger.reading import Summary
 from fairtrial.model.runs import RunStatus
 from fairtrial.tables.results import Results
@@ -31,7 +31,7 @@ def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_p
     if as_json:
         print_json(_as_json(results, summary, code))
         return code
-    folder = shlex.quote(str(results.folder))
+    folder = shlex.quote(shown_path(results.folder))
     click.echo(_counts(summary))
     _print_errors(results, summary)
     if summary.left_out:
@@ -41,7 +41,7 @@ def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_p
     if summary.pending and not summary.is_running:
         why = "this was a pilot: " if is_pilot and results.stopped is None else ""
         note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {folder}")
-    click.echo(f"results: {results.folder}")
+    click.echo(f"results: {shown_path(results.folder)}")
     if summary.done:
         click.echo(f"next:    fairtrial report {folder}")
     return code

@@ -56,6 +56,12 @@ def style(text: str, **how: Any) -> str:
     return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
+def shown_path(path: Path) -> str:
+    """A path as people would write it here: from this directory where it is below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
 def note(text: str) -> None:
     """A line that isn't part of the result: warnings, where files went."""
     click.echo(text, err=True)

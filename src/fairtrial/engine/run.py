@@ -17,6 +17,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Literal
 
+from fairtrial import plugins
 from fairtrial.engine.control import ControlFile
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.laying import attempt_counter, choose_turns, lay_plan
@@ -112,6 +113,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
     with ExitStack() as stack:
         stack.enter_context(preserved_rng())
         stack.enter_context(chdir("."))  # an agent may go elsewhere; the caller didn't ask for it
+        stack.enter_context(plugins.importable(prepared.study.folder))
         ledger = _open(folder, settings, stack)
         closing = stack.enter_context(ExitStack())
         closing.callback(ledger.close)

@@ -50,9 +50,11 @@ class Results(Sequence[RunResult]):
         return self.reader.conditions
 
     @property
-    def folder(self) -> Path | None:
+    def folder(self) -> Path:
         """The output directory."""
-        return self.study.output_dir if self.reader.path is None else self.reader.path.parent
+        if self.reader.path is not None:
+            return self.reader.path.parent
+        return Path(self.study.output_dir or ".").absolute()
 
     # -- results --
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairtrial.engine.executors.capture import Capture
 from fairtrial.engine.executors.events import Emitter
+from fairtrial.engine.executors.surroundings import Surroundings
 from fairtrial.model.runs import Assignment, Emitted, Finished, Report
 from fairtrial.protocols import Feed, Work
 
@@ -36,18 +38,31 @@ class Serial:
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """One assignment after the other, however many slots there are."""
-        capture = Capture()
-        while (given := feed()) is not None:
-            if not isinstance(given, Assignment):
-                time.sleep(max(0.0, min(given, LONGEST_SILENCE_S)))
-                yield None
-                continue
-            events: list[bytes] = []
-            emitter = Emitter(events.append)
+        surroundings = Surroundings(of_worker=False)
+        try:
+            yield from _execute(work, feed, surroundings)
+        finally:
+            surroundings.close()
+
+
+def _execute(work: Work, feed: Feed, surroundings: Surroundings) -> Iterator[Report | None]:
+    capture, process = Capture(), os.getpid()
+    while (given := feed()) is not None:
+        if not isinstance(given, Assignment):
+            time.sleep(max(0.0, min(given, LONGEST_SILENCE_S)))
+            yield None
+            continue
+        events: list[bytes] = []
+        emitter = Emitter(events.append)
+        try:
             with capture:
                 outcome = work.attempt(given, emitter)
-            emitter.close()
-            turn, attempt = given.turn, given.attempt
-            for data in events:
-                yield Emitted(turn, attempt, data)
-            yield Finished(turn, attempt, outcome, capture.stdout.take(), capture.stderr.take())
+        finally:
+            surroundings.restore()
+        if os.getpid() != process:
+            os._exit(0)  # an agent forked, and this is not the one that was asked
+        emitter.close()
+        turn, attempt = given.turn, given.attempt
+        for data in events:
+            yield Emitted(turn, attempt, data)
+        yield Finished(turn, attempt, outcome, capture.stdout.take(), capture.stderr.take())

@@ -12,8 +12,7 @@ import signal
 from contextlib import suppress
 
 STANDARD_FILES = (0, 1, 2)
-FIRST_SPARE = 64
-"""Copies of files get numbers from here on, out of the way of agents that count on low ones."""
+FIRST_SPARE = 3
 
 
 class Surroundings:
@@ -26,12 +25,12 @@ class Surroundings:
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._folder = -1
-        with suppress(OSError):  # it may be gone
+        self._files: list[tuple[int, int]] = []
+        with suppress(OSError):  # there may be no more files to be had, or no such directory
+            for number in STANDARD_FILES if of_worker else ():
+                copy = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE)
+                self._files.append((copy, number))
             self._folder = os.open(os.curdir, os.O_RDONLY | os.O_CLOEXEC)
-        self._files = [
-            (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE), number)
-            for number in (STANDARD_FILES if of_worker else ())
-        ]
 
     def restore(self) -> None:
         """Put everything back."""
