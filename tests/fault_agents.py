@@ -195,7 +195,8 @@ def _do_delete_workspace(task):
 
 def _do_use_workspace(task):
     (task.workspace / "draft").write_text("x")
-    (Path("relative") if Path("relative").is_dir() else HERE).joinpath("seen").touch()
+    here = Path("relative")
+    (here if here.is_dir() else HERE).joinpath("seen").touch()
 
 
 def _do_change_folder(task):
@@ -252,7 +253,7 @@ def _do_leave_zombie(task):
 
 
 def _do_leave_child(task):
-    subprocess.Popen(["sleep", "3600"])
+    subprocess.Popen(["sleep", "10"])
 
 
 def _do_fork(task):

@@ -123,9 +123,13 @@ class Stage:
     # -- commands --
 
     def start(
-        self, *arguments: object, faults: Mapping[str, Any] | None = None, cold: bool = False
+        self,
+        *arguments: object,
+        faults: Mapping[str, Any] | None = None,
+        cold: bool = False,
+        stderr: int | None = None,
     ) -> Command:
-        """Start a command; `cold` by a Python that starts afresh."""
+        """Start a command; `cold` by a Python that starts afresh, its errors to `stderr`."""
         self._count += 1
         out, err = (self.folder / f"{name}-{self._count}" for name in ("stdout", "stderr"))
         words = [str(argument) for argument in arguments]
@@ -136,7 +140,7 @@ class Stage:
                     [sys.executable, "-m", "fairtrial", *words],
                     stdin=subprocess.DEVNULL,
                     stdout=to,
-                    stderr=aside,
+                    stderr=aside if stderr is None else stderr,
                     cwd=self.folder,
                     env={**os.environ, **environment},
                     start_new_session=True,

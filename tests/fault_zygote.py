@@ -28,6 +28,7 @@ import fairtrial.cli.run
 import fairtrial.cli.status
 from fairtrial.cli.main import main
 from fairtrial.engine import run as engine_run
+from fairtrial.engine.executors.crew import Crew
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.loop import Loop
 from fairtrial.ledger import store
@@ -45,11 +46,11 @@ class Steps:
     nothing.
     """
 
-    def __init__(self, at: dict[str, Any]) -> None:
+    def __init__(self, at: dict[str, Any], number: int = signal.SIGKILL) -> None:
         self.counts = dict.fromkeys(PHASES, 0)
         self.phase = "start"
         self._pid = os.getpid()
-        self._at = at
+        self._at, self._number = at, number
 
     def step(self) -> None:
         if os.getpid() != self._pid:
@@ -61,7 +62,7 @@ class Steps:
     def _kill(self) -> None:
         delay_s = self._at.get("after_s")
         if delay_s is None:
-            os.kill(self._pid, signal.SIGKILL)
+            os.kill(self._pid, self._number)
             return
 
         def kill_soon() -> None:
@@ -128,6 +129,9 @@ def watch_everything(steps: Steps) -> None:
     for owner, name in (
         (Loop, "_finish"),
         (Loop, "_settle"),
+        (Ledger, "add_result"),
+        (Ledger, "add_event"),
+        (Ledger, "_note"),
         (Feed, "__call__"),
         (CsvFile, "add"),
         (export, "_write_json"),
@@ -157,12 +161,16 @@ def inject(faults: dict[str, Any]) -> None:
     """Set up what is to go wrong.
 
     kill_at: `{phase, step}`, with `after_s` that long after the step began
+    signal_at: the same with an interrupt instead
     count_to: the file to write the number of steps in each phase to
     report_to: the file that `on_result` appends to
     group_runs: how many results make a commit
+    hang_at_end: the end of the workers takes for ever; first, the file of that name is made
     file_bytes: the largest file that may be written, as if the disk were full then
     full_in_export: the same, from the beginning of the export on
     """
+    if "signal_at" in faults:
+        watch_everything(Steps(faults["signal_at"], signal.SIGINT))
     if "kill_at" in faults or "count_to" in faults:
         steps = Steps(faults.get("kill_at", {}))
         watch_everything(steps)
@@ -180,6 +188,16 @@ def inject(faults: dict[str, Any]) -> None:
         report_to(faults["report_to"])
     if "group_runs" in faults:
         store.GROUP_RUNS = faults["group_runs"]
+    if "hang_at_end" in faults:
+        end = Crew.end
+
+        def hang(crew: Crew) -> None:
+            end(crew)
+            Path(faults["hang_at_end"]).touch()
+            while True:
+                time.sleep(1)
+
+        Crew.end = hang  # type: ignore[method-assign]
     if "file_bytes" in faults:
         limit_files(faults["file_bytes"])
     if "full_in_export" in faults:
@@ -213,7 +231,7 @@ def start(request: dict[str, Any]) -> int:
     os.environ.update(request["environment"])
     inject(request["faults"])
     sys.argv = ["fairtrial", *request["arguments"]]
-    main(request["arguments"])
+    main()
 
 
 def serve() -> None:

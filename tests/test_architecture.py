@@ -76,11 +76,19 @@ def top_level(tree):
     return [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
 
 
+def for_types_alone(tree):
+    """Imports that only type checkers see."""
+    for node in tree.body:
+        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
+            yield from node.body
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_first_party_imports_stand_at_the_top(path):
     if str(path.relative_to(PACKAGE)) in LAZY:
         return
-    top = {node.lineno for node in top_level(parse(path))}
+    tree = parse(path)
+    top = {node.lineno for node in [*top_level(tree), *for_types_alone(tree)]}
     for node, module in imports(parse(path)):
         if module.split(".")[0] == "fairtrial":
             assert node.lineno in top, f"{path.relative_to(ROOT)}:{node.lineno}"

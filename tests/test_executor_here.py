@@ -12,8 +12,8 @@ from fairtrial.engine.executors.threads import Threads
 from fairtrial.errors import LabError
 from fairtrial.ledger.packing import pack
 from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
-from fairtrial.testing.deeds import Deeds, ListFeed, assign, event
-from fairtrial.testing.executors import execute, finish
+from fairtrial.testing.deeds import Deeds, assign, event
+from fairtrial.testing.driving import ListFeed, execute, finish
 
 BOTH = pytest.mark.parametrize("executor", [Serial(), Threads()], ids=["serial", "threads"])
 

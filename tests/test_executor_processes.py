@@ -24,8 +24,8 @@ from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.packing import pack, unpack
 from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
 from fairtrial.plugins import load_reference
-from fairtrial.testing.deeds import Deeds, ListFeed, assign, event, told_by
-from fairtrial.testing.executors import execute, finish, is_alive
+from fairtrial.testing.deeds import Deeds, assign, event, told_by
+from fairtrial.testing.driving import ListFeed, execute, finish, is_alive
 
 FORK, SPAWN = Processes("fork"), Processes("spawn")
 METHODS = pytest.mark.parametrize("executor", [FORK, SPAWN], ids=["fork", "spawn"])
@@ -67,7 +67,8 @@ from fairtrial.engine.executors import worker
 from fairtrial.engine.executors.processes import Processes
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.packing import unpack
-from fairtrial.testing.deeds import Deeds, ListFeed, assign
+from fairtrial.testing.deeds import Deeds, assign
+from fairtrial.testing.driving import ListFeed
 from pathlib import Path
 
 method, watched, folder = sys.argv[1:]
@@ -123,7 +124,8 @@ def test_a_worker_leaves_its_parents_database_alone(tmp_path):
 def test_what_the_parent_was_about_to_print_is_printed_once(tmp_path):
     script = """
 from fairtrial.engine.executors.processes import Processes
-from fairtrial.testing.deeds import Deeds, ListFeed, assign
+from fairtrial.testing.deeds import Deeds, assign
+from fairtrial.testing.driving import ListFeed
 print("once", end="")
 old = __import__("sys").stdout
 class Old(Deeds):
@@ -533,7 +535,8 @@ def test_a_program_without_terminal_can_have_workers():
     script = """
 import os
 from fairtrial.engine.executors.processes import Processes
-from fairtrial.testing.deeds import Deeds, ListFeed, assign
+from fairtrial.testing.deeds import Deeds, assign
+from fairtrial.testing.driving import ListFeed
 for number in (0, 1, 2):
     os.close(number)
 feed = ListFeed([assign(turn, "print", out="out", err="err") for turn in range(3)])

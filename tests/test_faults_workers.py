@@ -1,9 +1,12 @@
 """What agents do to their worker costs one run: their own (spec 17, 19)."""
 
+import os
+import signal
 import sys
 
 import pytest
 
+from fairtrial import open_results
 from fault_stage import is_gone, wait_until
 
 pytest_plugins = ("fault_fixtures",)
@@ -32,6 +35,10 @@ HOSTILE = (
     "handle_signals set_alarm start_thread leave_zombie leave_child fork environment path trace"
 ).split()
 """What spoils a process, but is no failure."""
+HOSTILE_HERE = (
+    "delete_workspace change_folder lose_folder close_streams mask locale start_thread "
+    "leave_zombie leave_child fork environment"
+).split()
 
 
 def write_deeds(stage, deeds, **budget):
@@ -69,8 +76,6 @@ def test_every_way_to_die_costs_one_run(stage):
 
 @pytest.fixture
 def results(stage):
-    from fairtrial import open_results
-
     def results():
         with open_results(stage.output) as found:
             return {row.run_spec.condition_id: row for row in found}, {
@@ -103,9 +108,6 @@ def test_a_worker_that_is_killed_from_outside_costs_an_attempt(stage):
     command = stage.start_run("--parallel", 2)
     wait_until(lambda: len(stage.witnesses()) == 2, "two workers")
     wait_until(lambda: stage.status()["live"], "a run that is said to be under way")
-    import os
-    import signal
-
     os.kill(max(stage.witnesses()), signal.SIGKILL)
     wait_until(lambda: len(stage.witnesses()) == 3, "a new worker")
     stage.message("go")
@@ -118,11 +120,11 @@ def test_a_worker_that_is_killed_from_outside_costs_an_attempt(stage):
     assert sorted(stage.calls().values()) == [1] * 5 + [2]
 
 
-def test_an_agent_that_spoils_its_process_spoils_no_other_run(stage):
-    """One worker after the other: what comes after each deed is a run that needs the process."""
-    write_deeds(stage, [*HOSTILE, "use_workspace"], replicates=2, timeout_s=30)
+def run_hostile(stage, deeds, *options):
+    """Each deed twice, one run after the other, among runs that need a sound process."""
+    write_deeds(stage, [*deeds, "use_workspace"], replicates=2)
     (stage.folder / "relative").mkdir()
-    ended = stage.start("run", "study.yaml", "--output", "out", "--parallel", 1).wait()
+    ended = stage.start("run", "study.yaml", "--output", "out", *options).wait()
     assert "Traceback" not in ended.err, ended.err
     wrong = {
         (deed, row["status"], row["error_info"])
@@ -131,5 +133,32 @@ def test_an_agent_that_spoils_its_process_spoils_no_other_run(stage):
         if row["status"] != "success"
     }
     assert wrong == set()
-    assert ended.code == 0
-    assert sorted(stage.calls().values()) == [1] * 2 * (len(HOSTILE) + 1)
+    assert ended.code == 0, ended.err
+    assert sorted(stage.calls().values()) == [1] * 2 * (len(deeds) + 1)
+    assert len(stage.table()) == 2 * (len(deeds) + 1)
+    assert (stage.folder / "relative" / "seen").exists()
+    assert not (stage.folder / "seen").exists()  # no run was in a folder that wasn't its own
+
+
+def test_an_agent_that_spoils_its_process_spoils_no_other_run(stage):
+    run_hostile(stage, HOSTILE, "--executor", "processes")
+
+
+def test_an_agent_can_spoil_little_where_it_runs_in_our_own_process(stage):
+    run_hostile(stage, HOSTILE_HERE, "--executor", "serial")
+
+
+def test_stray_files_in_the_output_directory_are_no_runs_and_no_trouble(stage):
+    stage.write()
+    stage.output.mkdir()
+    for name in ("control", "checkpoints", ".tables-1234", "x.part"):
+        (stage.output / name).mkdir()
+    for name in ("run-000000000000.json", "notes.txt", "ledger.sqlite.new", "owner.lock"):
+        (stage.output / name).write_text("{}")
+    ended = stage.run("--parallel", 2)
+    assert ended.code == 0, ended.err
+    assert len(stage.table()) == 6
+    assert (stage.output / "notes.txt").read_text() == "{}"
+    (stage.output / "runs.csv.bak").write_text("run_id\nrun-1\n")
+    assert stage.run("--resume").code == 0
+    assert len(stage.table()) == 6

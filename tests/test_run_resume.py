@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 import tracemalloc
 from dataclasses import replace
 
@@ -54,7 +55,7 @@ def test_pilots_by_limit_are_continued_by_the_full_study(tmp_path):
     results = run(study, witness, limit=2)
     assert len(results) == len(witness.called) == 2
     assert len(read_table(tmp_path, "runs.csv")) == 2
-    assert [result.run_id for result in results] != [] and results.stopped is None
+    assert results.stopped is None
     assert len(run(study, witness, limit=3, resume=True)) == 5
     assert len(run(study, witness, resume=True)) == 6
     assert len(witness.called) == len(set(witness.called)) == 6
@@ -63,8 +64,8 @@ def test_pilots_by_limit_are_continued_by_the_full_study(tmp_path):
 @pytest.mark.parametrize(
     ("only", "expected"),
     [
-        ("x == 1", 4),
-        ("x != 1 and replicate == 2", 4),
+        ("x == 1", 8),
+        ("x != 1 and replicate == 2", 8),
         ("agent_id == 'b' and day == 'mon'", 6),
         ("factors['x'] in [1, 3] and agent_id == 'a'", 8),
         ("x > 9", 0),
@@ -74,10 +75,7 @@ def test_a_pilot_by_expression_does_what_it_says(tmp_path, only, expected):
     study = make_study(
         tmp_path, agent_specs=("a", "b"), blocks=(Block("day", levels=("mon", "tue")),)
     )
-    # 3 levels × 2 days × 2 replicates × 2 agents
-    if "replicate" not in only and expected == 4:
-        only, expected = f"{only} and day == 'mon'", 4
-    results = run(study, only=only)
+    results = run(study, only=only)  # of 3 levels × 2 days × 2 replicates × 2 agents
     assert len(results) == expected
     assert len(run(study, resume=True)) == 24
 
@@ -268,9 +266,8 @@ def test_a_study_that_came_to_no_result_may_be_changed_freely(tmp_path):
     def leave(task):
         task.emit("begun")
         request(tmp_path, "cancel")
-        task.rng.random()
         while True:
-            pass
+            time.sleep(60)
 
     results = run(study, leave)
     assert (len(results), results.stopped) == (0, "cancelled")
@@ -315,8 +312,8 @@ def test_memory_does_not_grow_with_the_number_of_runs(tmp_path):  # spec 20
         return most
 
     peak(10)
-    # A result takes a kilobyte: 6,000 of them in memory would be 6 MB.
-    assert peak(700) - peak(100) < 1_000_000
+    # A result takes a kilobyte: 1,600 of them in memory would be 1.6 MB.
+    assert peak(200) - peak(40) < 400_000
 
 
 def test_done_lookups_go_to_the_database(tmp_path):  # spec 20

@@ -98,7 +98,7 @@ class Executor(Protocol):
         """Take assignments while there are any and a slot is free; report what comes of each.
 
         Lazy: asks `feed` only when a slot is free, and reports each attempt once, after all its
-        events. Yields None when there is nothing to report, at least every 100 ms if it can, so
+        events. Yields None when there is nothing to report, at least every 50 ms if it can, so
         that the caller gets to do its own work. Closing the iterator ends what still runs, at
         once, and without a report.
         """

@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -37,6 +38,7 @@ COMMANDS = {
 }
 
 
+GRACE_S = 2.0
 MOST_MISTAKES = 100
 """How many are printed; `--json` prints them all."""
 
@@ -97,7 +99,24 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _run(given)
     except OSError:
         code = 2  # not even the report could be written
+    if arguments is None:
+        _leave_threads(code)
     sys.exit(code)
+
+
+def _leave_threads(code: int) -> None:
+    """Don't wait for ever for threads that agents have left running in this process."""
+    left = [each for each in threading.enumerate() if not each.daemon]
+    if left == [threading.main_thread()]:
+        return
+
+    def leave() -> None:
+        click.echo(f"not waiting for {len(left) - 1} threads that agents left running", err=True)
+        os._exit(code)
+
+    timer = threading.Timer(GRACE_S, leave)
+    timer.daemon = True  # if they do end, so does this
+    timer.start()
 
 
 def _prepare_output() -> None:

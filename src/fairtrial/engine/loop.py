@@ -227,7 +227,7 @@ class Loop:
     def _watching(self, is_inline: bool) -> Iterator[None]:
         """Do what has to be done while this thread is busy with a run.
 
-        Other executors give the loop a chance every 100 ms; and a thread of ours would be in the
+        Other executors give the loop a chance every 50 ms; and a thread of ours would be in the
         way of forking.
         """
         if not is_inline:

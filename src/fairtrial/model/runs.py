@@ -115,7 +115,7 @@ class Emitted:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an attempt, with what it printed (the first part of it, where that was much)."""
+    """The end of an attempt, with what it printed: beginning and end, where that was much."""
 
     turn: int
     attempt: int

@@ -17,7 +17,7 @@ from fairtrial.report.questions import Question, ask
 from fairtrial.report.samples import Sample, failure_note, take_sample
 from fairtrial.report.values import RunTable, collect
 from fairtrial.report.verdicts import Verdict, judge
-from fairtrial.stats.finding import UntestableError
+from fairtrial.stats.finding import UntestableError, quiet
 from fairtrial.stats.multiplicity import adjust_p, is_policy, policy_name
 from fairtrial.stats.words import find_test, known_tests
 
@@ -103,14 +103,14 @@ def _judge_family(
 
 
 def _try(question: Question, word: str) -> _Trial:
-    sample = None
+    sample, entry = None, find_test(word)
     try:
-        sample = take_sample(question)
-        entry = find_test(word)
-        if entry is None:
-            known = did_you_mean(word, known_tests())
-            raise UntestableError(f"'{word}' is not a test that fairtrial knows; {known}")
-        return _Trial(question, sample, answer_question(sample, entry.name))
+        with quiet():
+            sample = take_sample(question)
+            if entry is None:
+                known = did_you_mean(word, known_tests())
+                raise UntestableError(f"'{word}' is not a test that fairtrial knows; {known}")
+            return _Trial(question, sample, answer_question(sample, entry.name))
     except UntestableError as error:
         return _Trial(question, sample, None, str(error))
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fairtrial.design.table import LARGEST
 from fairtrial.errors import did_you_mean
 from fairtrial.model.claims import SOURCE_TABLES, OutcomeSpec
 from fairtrial.model.conditions import Condition
@@ -99,7 +100,7 @@ class OutcomeReader:
                 yield meta[key]
 
     def _number(self, value: Any) -> tuple[float] | None:
-        """A finite number in a tuple, so that 0 is not taken for nothing."""
+        """A number that can be reckoned with, in a tuple, so that 0 is not taken for nothing."""
         if value is None:
             return None
         plain = plain_number(value)
@@ -108,7 +109,8 @@ class OutcomeReader:
                 number = float(plain)
             except OverflowError:
                 number = math.inf
-            if math.isfinite(number) and (not self._is_binary or number in (0.0, 1.0)):
+            # Beyond LARGEST squares are no numbers any more.
+            if abs(number) <= LARGEST and (not self._is_binary or number in (0.0, 1.0)):
                 return (number,)
         self.unreadable[repr(value)[:40]] += 1
         return None

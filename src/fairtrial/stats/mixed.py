@@ -143,7 +143,8 @@ def _try(y: Values, exog: Values, groups: Codes, parts: Sequence[Codes]) -> _Fix
             covariance = np.asarray(result.cov_params())[:count, :count]
     except (np.linalg.LinAlgError, ValueError):
         return None
-    if not result.converged or not np.all(np.isfinite(covariance)):
+    is_sound = np.all(np.isfinite(covariance)) and np.all(np.diag(covariance) > 0)
+    if not result.converged or not is_sound:
         return None
     return _Fixed(np.asarray(result.fe_params), covariance, float(result.llf), len(parts))
 

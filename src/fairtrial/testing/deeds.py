@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,26 +132,3 @@ def event(text: str = "", **meta: Any) -> EventData:
         "actor_id": "deeds",
         "meta": meta,
     }
-
-
-class ListFeed:
-    """Hands out assignments in order; notes what is under way, and the most that ever was."""
-
-    def __init__(self, assignments: Iterable[Assignment]) -> None:
-        self.waiting = list(assignments)
-        self.under_way: set[tuple[int, int]] = set()
-        self.most = 0
-        self.asked = 0
-
-    def __call__(self) -> Assignment | float | None:
-        self.asked += 1
-        if not self.waiting:
-            return None
-        assignment = self.waiting.pop(0)
-        self.under_way.add((assignment.turn, assignment.attempt))
-        self.most = max(self.most, len(self.under_way))
-        return assignment
-
-    def finish(self, report: Finished) -> None:
-        """Note a report; one of something that isn't under way is a mistake."""
-        self.under_way.remove((report.turn, report.attempt))

@@ -16,65 +16,20 @@ more.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairtrial.ledger.packing import unpack
-from fairtrial.model.runs import Assignment, Emitted, FailureKind, Finished, Report, RunStatus
-from fairtrial.protocols import Executor, Work
-from fairtrial.testing.deeds import Deeds, ListFeed, assign, told_by
+from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
+from fairtrial.protocols import Executor
+from fairtrial.testing.deeds import assign, told_by
+from fairtrial.testing.driving import HesitantFeed, ListFeed, execute, finish, is_alive
 
-PATIENCE_S = 60.0
-"""After this long an executor counts as stuck; no test needs a second."""
 MOST_KEPT = 100_000
-
-
-def execute(
-    executor: Executor, feed: ListFeed, slots: int, work: Work | None = None
-) -> Iterator[Report | None]:
-    """The reports of an executor; fails when it is stuck, and checks each against the feed."""
-    until = time.monotonic() + PATIENCE_S
-    reports = executor.execute(work or Deeds(), feed, slots)
-    try:
-        for report in reports:
-            assert time.monotonic() < until, "the executor is stuck"
-            if report is not None:
-                key = (report.turn, report.attempt)
-                assert key in feed.under_way, f"{report} is of nothing that is under way"
-            if isinstance(report, Finished):
-                feed.finish(report)
-            yield report
-    finally:
-        assert isinstance(reports, Generator), "the caller must be able to close it"
-        reports.close()
-
-
-def finish(
-    executor: Executor, assignments: Iterable[Assignment], slots: int = 2
-) -> dict[int, Finished]:
-    """What comes of all these assignments, by turn."""
-    feed = ListFeed(assignments)
-    reports = execute(executor, feed, slots)
-    finished = {report.turn: report for report in reports if isinstance(report, Finished)}
-    assert not feed.under_way, "something was never reported"
-    return finished
-
-
-def is_alive(pid: int) -> bool:
-    """Whether there is such a process, other than as a dead one that nobody has waited for."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return not Path("/proc/self").exists()
 
 
 class ExecutorConformance:
@@ -170,7 +125,7 @@ class ExecutorConformance:
             assert last["meta"]["dropped"] == count - len(kept)
 
     def test_it_waits_as_long_as_it_is_told(self, executor: Executor) -> None:
-        feed = _HesitantFeed(assign(0), wait_s=0.3)
+        feed = HesitantFeed(assign(0), wait_s=0.3)
         reports = list(execute(executor, feed, 2))
         assert isinstance(reports[-1], Finished)
         assert None in reports, "the caller got no chance to do its own work"
@@ -332,18 +287,3 @@ class ExecutorConformance:
         finished = finish(isolated, deeds, 1)
         assert finished[0].outcome.failure_kind is FailureKind.TIMEOUT
         assert {finished[turn].outcome.status for turn in (1, 2)} == {RunStatus.SUCCESS}
-
-
-class _HesitantFeed(ListFeed):
-    """Has nothing for a while."""
-
-    def __init__(self, assignment: Assignment, wait_s: float) -> None:
-        super().__init__([assignment])
-        self._until = time.monotonic() + wait_s
-
-    def __call__(self) -> Assignment | float | None:
-        left_s = self._until - time.monotonic()
-        if left_s > 0:
-            self.asked += 1
-            return left_s
-        return super().__call__()

@@ -1,6 +1,6 @@
 """All workers of a study, and the one loop that serves them.
 
-No threads: a selector tells which pipe has something to say, and every tenth of a second, or when
+No threads: a selector tells which pipe has something to say, and twenty times a second, or when
 a run's time is up, the loop looks at the workers themselves.
 """
 
@@ -30,7 +30,7 @@ from fairtrial.errors import LabError
 from fairtrial.model.runs import Emitted, FailureKind, Finished, Outcome, Report
 from fairtrial.protocols import Work
 
-LONGEST_SILENCE_S = 0.1
+LONGEST_SILENCE_S = 0.05
 DYING_LOOK_S = 0.002
 CUT_OFF_S = 1.0
 """How long a worker may live on after it has closed its end of the pipe."""

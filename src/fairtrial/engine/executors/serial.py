@@ -13,7 +13,7 @@ from fairtrial.engine.executors.surroundings import Surroundings
 from fairtrial.model.runs import Assignment, Emitted, Finished, Report
 from fairtrial.protocols import Feed, Work
 
-LONGEST_SILENCE_S = 0.1
+LONGEST_SILENCE_S = 0.05
 
 
 @dataclass(frozen=True)

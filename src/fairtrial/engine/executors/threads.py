@@ -16,7 +16,7 @@ from fairtrial.errors import LabError
 from fairtrial.model.runs import Assignment, Emitted, FailureKind, Finished, Outcome, Report
 from fairtrial.protocols import Feed, Work
 
-LONGEST_SILENCE_S = 0.1
+LONGEST_SILENCE_S = 0.05
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ def _open_output(number: int) -> TextIOWrapper:
 
 
 def _die_with(parent: int) -> None:
+    """End when the parent does; on Linux, to be exact, when its thread that started us does."""
     try:
         is_set = (
             sys.platform == "linux"

@@ -1,0 +1,260 @@
+"""Stopping: Ctrl-C, SIGTERM, cancel, pause, fail_fast; and two at once (spec 20, 22)."""
+
+import os
+import signal
+import sys
+import threading
+
+import pytest
+
+from fault_stage import is_gone, wait_until
+
+pytest_plugins = ("fault_fixtures",)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+EXECUTORS = {
+    "serial": ("--executor", "serial"),
+    "processes": ("--parallel", 2),
+    "threads": ("--executor", "threads", "--parallel", 2),
+}
+SIGNALS = {"Ctrl-C": signal.SIGINT, "SIGTERM": signal.SIGTERM}
+
+
+def write_held(stage, replicates=2):
+    """Runs of dose 1 are done at once; others wait for `go`. In plan order, so that all is known."""
+    stage.write(
+        "held", design_spec={"kind": "full_factorial"}, run_budget={"replicates": replicates}
+    )
+
+
+def start_held(stage, *options, **named):
+    """Start a study whose runs hold on; gives it when one of them is under way."""
+    write_held(stage)
+    command = stage.start_run(*options, **named)
+    wait_until(lambda: held(stage), "a run that waits")
+    return command
+
+
+def held(stage):
+    """The runs that are under way: called, and not done."""
+    return set(stage.witnessed()) - set(stage.done()) if commits(stage) else set()
+
+
+def commits(stage):
+    """Whether all that is done must have been committed by now: the wait is bounded."""
+    seen = stage.witnessed()
+    return len(seen) > 0 and stage.query("SELECT 1 FROM sessions") != []
+
+
+def assert_stopped(stage, ended, code=130):
+    """What holds after every stop: done is kept, what ran left an attempt and stays pending."""
+    assert ended.code == code, ended.err
+    assert "Traceback" not in ended.err
+    assert f"fairtrial resume {stage.output}" in ended.err
+    done, called = stage.done(), stage.calls()
+    assert len(done) == len(set(done))
+    cut_off = set(called) - set(done)
+    attempts = stage.query("SELECT turn, attempt, status, failure_kind FROM attempts")
+    assert len(attempts) == len(cut_off) > 0
+    assert {row[1:] for row in attempts} == {(1, "pending", "cancelled")}
+    wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
+    assert {row["run_id"] for row in stage.table()} == set(done)
+    return cut_off
+
+
+def assert_goes_on(stage, cut_off, *options):
+    stage.message("go")
+    ended = stage.run("--resume", *options)
+    assert ended.code == 0, ended.err
+    assert sorted(stage.done()) == sorted(set(stage.done()))
+    assert len(stage.done()) == 6
+    again = {run_id: row["attempt"] for row in stage.table() for run_id in [row["run_id"]]}
+    assert {run_id for run_id, attempt in again.items() if attempt == "2"} == cut_off
+    assert {run_id for run_id, number in stage.calls().items() if number == 2} == cut_off
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_an_interrupt_cancels_what_runs_and_keeps_what_is_done(stage, executor, name):
+    command = start_held(stage, *EXECUTORS[executor])
+    # As a terminal does it: to the whole group.
+    os.killpg(command.pid, SIGNALS[name])
+    ended = command.wait()
+    assert "interrupted" in ended.err
+    cut_off = assert_stopped(stage, ended)
+    assert len(cut_off) <= 2
+    assert_goes_on(stage, cut_off, *EXECUTORS[executor])
+
+
+def test_a_second_interrupt_leaves_at_once(stage):
+    """Without waiting for whatever keeps the first from coming to an end."""
+    write_held(stage)
+    command = stage.start_run("--parallel", 2, faults={"hang_at_end": str(stage.folder / "ending")})
+    wait_until(lambda: held(stage), "a run that waits")
+    command.kill(signal.SIGINT)
+    wait_until((stage.folder / "ending").exists, "it to be stopping")
+    command.kill(signal.SIGINT)
+    ended = command.wait()
+    assert ended.code == 130
+    assert "Traceback" not in ended.err
+    wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
+    stage.message("go")
+    assert stage.run("--resume", "--parallel", 2).code == 0
+    assert len(stage.table()) == 6
+
+
+def test_an_interrupt_gets_past_an_agent_that_swallows_exceptions(stage):
+    stage.write("held_back_by_excepts")
+    command = stage.start_run("--executor", "serial", cold=True)
+    wait_until(stage.witnessed, "a run")
+    command.kill(signal.SIGINT)
+    assert_stopped(stage, command.wait())
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_an_agent_that_raises_what_ctrl_c_raises_fails_its_run_only(stage, executor):
+    stage.write("raises_interrupt")
+    ended = stage.run(*EXECUTORS[executor])
+    assert ended.code == 5, ended.err
+    kinds = sorted(row["failure_kind"] for row in stage.table())
+    assert kinds == ["", "", "", "", "exception", "exception"]
+    assert {row["error_info"] for row in stage.table()} == {"", "KeyboardInterrupt"}
+    assert set(stage.calls().values()) == {1}
+
+
+@pytest.mark.parametrize("step", range(0, 60, 6))
+def test_an_interrupt_between_runs_loses_nothing(stage, step):
+    """Serial: it may come while a result is being written down."""
+    stage.write(run_budget={"replicates": 4})
+    report = stage.folder / "reported"
+    faults = {
+        "group_runs": 3,
+        "signal_at": {"phase": "run", "step": step},
+        "report_to": str(report),
+    }
+    ended = stage.run("--executor", "serial", faults=faults)
+    assert ended.code == 130, ended.err
+    done = stage.done()
+    assert set(report.read_text().split() if report.exists() else []) <= set(done)
+    assert stage.query("SELECT count(*) FROM bodies") == [(len(done),)]
+    assert len(set(stage.calls()) - set(done)) <= 1
+    assert stage.run("--resume", "--executor", "serial").code == 0
+    assert len(stage.table()) == len(set(stage.done())) == 12
+    assert sum(stage.calls().values()) <= 13
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_cancel_from_another_process_does_what_ctrl_c_does(stage, executor):
+    command = start_held(stage, *EXECUTORS[executor])
+    asked = stage.call("cancel", stage.output)
+    assert asked.code == 0, asked.err
+    ended = command.wait()
+    assert "cancelled" in ended.err
+    cut_off = assert_stopped(stage, ended)
+    assert_goes_on(stage, cut_off, *EXECUTORS[executor])
+
+
+def test_pause_lets_nothing_new_start_until_it_is_lifted(stage):
+    command = start_held(stage, "--parallel", 2)
+    wait_until(lambda: (stage.status()["live"] or {}).get("running"), "status to tell what runs")
+    asked = stage.call("pause", stage.output)
+    assert asked.code == 0, asked.err
+    wait_until(lambda: stage.status()["live"]["paused"], "it to pause")
+    before = set(stage.witnessed())
+    stage.message("go")
+    wait_until(lambda: stage.status()["live"]["running"] == 0, "what runs to be finished")
+    paused = stage.status()
+    assert paused["is_running"] is True
+    assert set(stage.done()) == set(stage.witnessed()) == before
+    assert 0 < paused["done"] == len(before) < 6
+    asked = stage.call("resume", stage.output)
+    assert asked.code == 0, asked.err
+    assert command.wait().code == 0
+    assert len(stage.table()) == 6
+    assert set(stage.calls().values()) == {1}
+
+
+def test_status_tells_what_goes_on_while_it_goes_on(stage):
+    write_held(stage)
+    command = stage.start_run("--parallel", 2)
+    wait_until(lambda: (stage.status()["live"] or {}).get("running"), "status to tell what runs")
+    wait_until(lambda: held(stage), "a run that waits")
+    first = stage.status()
+    assert first["is_running"] is True
+    assert {run["agent_id"] for run in first["live"]["runs"]} == {"subject"}
+    stage.message("go")
+    assert command.wait().code == 0
+    last = stage.status()
+    assert (last["done"], last["pending"], last["is_running"]) == (6, 0, False)
+    assert last["done"] > first["done"]
+    assert last["live"]["running"] == 0
+    assert stage.call("cancel", stage.output).code == 3
+    assert stage.call("pause", stage.output).code == 3
+
+
+def test_fail_fast_stops_at_the_first_failure(stage):
+    stage.write("fails", run_budget={"replicates": 2, "fail_fast": True})
+    ended = stage.run("--parallel", 6)
+    assert ended.code == 5, ended.err
+    assert "fail_fast" in ended.err
+    rows = stage.table()
+    assert [row["failure_kind"] for row in rows if row["status"] == "failed"] == ["exception"]
+    cut_off = set(stage.calls()) - set(stage.done())
+    attempts = stage.query("SELECT status, failure_kind FROM attempts")
+    assert set(attempts) <= {("pending", "cancelled")}
+    assert len(attempts) == len(cut_off)
+    wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
+    stage.message("go")
+    ended = stage.run("--resume", "--parallel", 6, "--set", "run_budget.fail_fast=false")
+    assert ended.code == 5, ended.err
+    assert len(stage.table()) == 6
+    assert [row["status"] for row in stage.table()].count("failed") == 2
+
+
+def test_a_second_process_is_refused_at_once_and_the_first_goes_on(stage):
+    command = start_held(stage, "--parallel", 2)
+    for words in (("--resume",), (), ("--resume", "--parallel", 2)):
+        refused = stage.run(*words)
+        assert refused.code == 3
+        assert f"process {command.pid}" in refused.err
+        assert len(refused.errors) == 1
+    stage.message("go")
+    assert command.wait().code == 0
+    assert len(stage.table()) == 6
+    assert set(stage.calls().values()) == {1}
+
+
+def test_two_that_start_together_run_everything_once(stage):
+    stage.write(options={"wait_s": 0.02}, run_budget={"replicates": 8})
+    ends = []
+    commands = [stage.start_run("--parallel", 2, cold=True) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda each=each: ends.append(each.wait())) for each in commands
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(end.code for end in ends) == [0, 3], [end.err for end in ends]
+    assert set(stage.calls().values()) == {1}
+    assert len(stage.table()) == 24
+
+
+def test_the_lock_of_a_killed_process_is_taken_over_at_once(stage):
+    command = start_held(stage, "--parallel", 2)
+    command.kill()
+    stage.message("go")
+    assert stage.run("--resume", "--parallel", 2).code == 0  # before anybody has waited for it
+    assert command.wait().code == -9
+    assert len(stage.table()) == 6
+
+
+def test_whoever_read_the_log_may_leave(stage):
+    """A pipe that nobody reads any more is no reason to stop a study."""
+    stage.write()
+    end, start = os.pipe()
+    os.close(end)
+    command = stage.start_run("--parallel", 2, cold=True, stderr=start)
+    os.close(start)
+    assert command.wait().code == 0
+    assert len(stage.table()) == 6

@@ -1,0 +1,365 @@
+"""What ends a run or a study early: retries, limits of agents, fail_fast, budgets (spec 4, 22)."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from fairtrial import AgentBinding, Broken, ProblemPacket, RunBudget, RunStatus
+from fairtrial.engine import loop
+from fairtrial.engine.control import request
+from fairtrial.ledger.reading import LedgerReader
+from running import PACKET, add, make_study, read_table, run
+
+WAIT_S = 30.0
+"""How long something may take that ought to happen at once."""
+
+
+def statuses(results):
+    return [result.status.value for result in results]
+
+
+def attempts_at(results, place):
+    return results.reader.attempts(results.reader.turns[place])
+
+
+# -- retries --
+
+
+class Unlucky:
+    """Breaks so many times for each run, then works; notes when it was called for which."""
+
+    def __init__(self, times):
+        self.times, self.calls = times, []
+
+    def __call__(self, task):
+        self.calls.append((task.run_spec.run_id, time.monotonic()))
+        if Counter(run_id for run_id, _ in self.calls)[task.run_spec.run_id] <= self.times:
+            task.emit("tried")
+            raise Broken("rate limit")
+        return add(task)
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_a_run_that_breaks_is_tried_again_and_its_attempts_are_kept(tmp_path, executor):
+    agent = Unlucky(2)
+    study = make_study(tmp_path, levels=(1, 2), replicates=1)
+    results = run(study, agent, executor=executor, parallelism=2, retry_wait_s=0.01)
+    assert statuses(results) == ["success", "success"]
+    assert [result.attempt for result in results] == [3, 3]
+    assert len(agent.calls) == 6
+    for place in (0, 1):
+        attempts = attempts_at(results, place)
+        assert [each.attempt for each in attempts] == [1, 2]
+        assert {each.status for each in attempts} == {RunStatus.BROKEN}
+        assert {each.told["error_info"] for each in attempts} == {"Broken: rate limit"}
+    assert [row["attempt"] for row in read_table(tmp_path, "runs.csv")] == ["3", "3"]
+    assert {row["event_type"] for row in read_table(tmp_path, "events.csv")} == {"assistant_output"}
+
+
+def test_the_wait_before_a_retry_doubles(tmp_path):
+    agent = Unlucky(3)
+    study = make_study(tmp_path, levels=(1,), replicates=1, budget={"retries": 3})
+    run(study, agent, retry_wait_s=0.05)
+    times = [at for _, at in agent.calls]
+    for number, wait_s in enumerate([0.05, 0.1, 0.2]):
+        assert times[number + 1] - times[number] >= wait_s
+
+
+def test_a_run_that_waits_to_be_tried_again_holds_no_other_up(tmp_path):
+    called = []
+
+    def agent(task):
+        called.append(task.run_spec.run_id)
+        if called.count(called[0]) == 1 and task.run_spec.run_id == called[0]:
+            raise Broken("later")
+        return add(task)
+
+    results = run(make_study(tmp_path), agent, retry_wait_s=0.2)
+    assert statuses(results) == ["success"] * 6
+    assert called[-1] == called[0]
+    assert len(set(called[:6])) == 6
+
+
+def test_when_all_retries_are_used_up_the_run_is_broken_and_comes_again_on_resume(tmp_path):
+    agent = Unlucky(3)
+    study = make_study(tmp_path, levels=(1,), replicates=1, budget={"retries": 1})
+    results = run(study, agent, retry_wait_s=0.01)
+    assert [(result.status, result.failure_kind, result.attempt) for result in results] == [
+        ("broken", "broken", 2)
+    ]
+    assert read_table(tmp_path, "runs.csv")[0]["failure_kind"] == "broken"
+    results = run(study, agent, resume=True, retry_wait_s=0.01)
+    assert [(result.status, result.attempt) for result in results] == [("success", 4)]
+    assert [each.attempt for each in attempts_at(results, 0)] == [1, 2, 3]
+
+
+def test_a_result_that_cannot_be_written_down_is_not_tried_again_at_once(tmp_path):
+    called = []
+
+    def agent(task):
+        called.append(task)
+        return {"x": object()}
+
+    packet = replace(PACKET, evaluator=None)
+    results = run(make_study(tmp_path, levels=(1,), replicates=1), agent, packet)
+    assert [(result.status, result.failure_kind) for result in results] == [
+        ("broken", "unwritable")
+    ]
+    assert len(called) == 1
+
+
+# -- limits of agents --
+
+
+def test_an_agent_at_its_limit_waits_and_others_go_on(tmp_path):
+    running, most, lock = Counter(), Counter(), threading.Lock()
+    together = threading.Barrier(3)
+
+    def agent(task):
+        name = task.run_spec.agent_spec_ref
+        with lock:
+            running[name] += 1
+            most[name] = max(most[name], running[name])
+        if name == "b":
+            together.wait(WAIT_S)  # three at once, though the other agent has runs to come
+        else:
+            time.sleep(0.005)
+        with lock:
+            running[name] -= 1
+        return add(task)
+
+    study = make_study(
+        tmp_path,
+        agent_specs=("a", "b"),
+        agents={"a": AgentBinding("m:f", max_parallel=2)},
+    )
+    results = run(study, agent, executor="threads", parallelism=5)
+    assert statuses(results) == ["success"] * 12
+    assert most["a"] <= 2
+    assert most["b"] == 3
+
+
+def test_a_limited_agent_that_breaks_is_still_tried_again(tmp_path):
+    agents = {"a": AgentBinding("m:f", max_parallel=1)}
+    study = make_study(tmp_path, agents=agents)
+    results = run(study, Unlucky(1), executor="threads", parallelism=3, retry_wait_s=0.001)
+    assert statuses(results) == ["success"] * 6
+    assert [result.attempt for result in results] == [2] * 6
+
+
+def test_starts_are_spread_over_the_minute(tmp_path):
+    starts = {"a": [], "b": []}
+
+    def agent(task):
+        starts[task.run_spec.agent_spec_ref].append(time.monotonic())
+        return add(task)
+
+    agents = {"a": AgentBinding("m:f", max_per_minute=1200)}
+    study = make_study(tmp_path, agent_specs=("a", "b"), agents=agents)
+    began = time.monotonic()
+    run(study, agent, executor="threads", parallelism=6)
+    for number, start in enumerate(sorted(starts["a"])):
+        assert start - began >= number * 60 / 1200
+    assert max(starts["b"]) < max(starts["a"])
+
+
+# -- fail_fast --
+
+
+def test_fail_fast_starts_nothing_after_the_first_failure(tmp_path):
+    called = []
+
+    def agent(task):
+        called.append(task)
+        if len(called) == 3:
+            raise ValueError("no")
+        return add(task)
+
+    study = make_study(tmp_path, budget={"fail_fast": True})
+    results = run(study, agent)
+    assert (len(called), len(results), results.stopped) == (3, 3, "failure")
+    assert sorted(statuses(results)) == ["failed", "success", "success"]
+    assert len(read_table(tmp_path, "runs.csv")) == 3
+    (session,) = results.reader.sessions.values()
+    assert session["ended_how"] == "failure"
+
+
+@pytest.mark.parametrize("executor", ["processes", "threads"])
+def test_fail_fast_cancels_what_runs_and_leaves_it_pending(tmp_path, executor):  # known trap
+    others = tmp_path / "others"
+    others.mkdir()
+
+    def agent(task):
+        if task.factors["x"] != 1:
+            (others / task.run_spec.run_id).touch()
+            time.sleep(WAIT_S)
+        until = time.monotonic() + WAIT_S
+        while len(list(others.iterdir())) < 2 and time.monotonic() < until:
+            time.sleep(0.002)
+        raise ValueError("no")
+
+    study = make_study(tmp_path / "out", replicates=1, budget={"fail_fast": True})
+    began = time.monotonic()
+    results = run(study, agent, executor=executor, parallelism=3)
+    assert time.monotonic() - began < WAIT_S
+    assert (statuses(results), results.stopped) == (["failed"], "failure")
+    for place in (1, 2):
+        (attempt,) = attempts_at(results, place)
+        assert (attempt.status, attempt.failure_kind) == ("pending", "cancelled")
+    assert results.reader.summary().pending == 2
+    results = run(replace(study, run_budget=RunBudget()), resume=True)
+    assert statuses(results) == ["failed", "success", "success"]
+    assert [result.attempt for result in results] == [1, 2, 2]
+
+
+# -- budgets --
+
+
+def costing(usd=0.0, tokens=0):
+    def agent(task):
+        metrics = {"cost_usd": usd, "input_tokens": tokens}
+        return {"output": {"x": 1}, "metrics": metrics}
+
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("budget", "agent", "expected"),
+    [
+        ({"max_cost_usd": 1.0}, costing(usd=0.4), 3),
+        ({"max_cost_usd": 1.2}, costing(usd=0.4), 3),
+        ({"max_tokens": 1000}, costing(tokens=300), 4),
+        ({"max_tokens": 1000, "max_cost_usd": 0.1}, costing(usd=0.1, tokens=1), 1),
+    ],
+)
+def test_a_budget_stops_the_study_once_it_is_used_up(tmp_path, budget, agent, expected):
+    study = make_study(tmp_path, budget=budget)
+    results = run(study, agent)
+    assert (len(results), results.stopped) == (expected, "budget")
+    # It is the study's, not the session's: going on means to raise it.
+    results = run(study, agent, resume=True)
+    assert (len(results), results.stopped) == (expected, "budget")
+    results = run(make_study(tmp_path), agent, resume=True)
+    assert (len(results), results.stopped) == (6, None)
+
+
+def test_what_is_under_way_when_the_budget_ends_is_finished(tmp_path):
+    together = threading.Barrier(3)
+
+    def agent(task):
+        together.wait(WAIT_S)
+        return costing(usd=1.0)(task)
+
+    study = make_study(tmp_path, budget={"max_cost_usd": 0.5})
+    results = run(study, agent, executor="threads", parallelism=3)
+    assert (len(results), results.stopped) == (3, "budget")
+    assert results.reader.summary().cost_usd == 3.0
+
+
+def test_a_budget_that_the_last_run_uses_up_ended_nothing(tmp_path):
+    study = make_study(tmp_path, budget={"max_cost_usd": 6.0})
+    results = run(study, costing(usd=1.0))
+    assert (len(results), results.stopped) == (6, None)
+    assert run(study, costing(usd=1.0), resume=True).stopped is None
+
+
+def test_attempts_that_broke_cost_what_they_cost(tmp_path):
+    """The judge is down, but the agent has been paid."""
+
+    def judge(answer):
+        raise Broken("the judge is down")
+
+    packet = ProblemPacket("p", "f", "b", {}, {}, judge)
+    study = make_study(tmp_path, budget={"max_cost_usd": 2.0, "retries": 9})
+    results = run(study, costing(usd=1.0), packet, retry_wait_s=0.001)
+    assert results.stopped == "budget"
+    assert results.reader.summary().cost_usd == 2.0
+
+
+# -- time --
+
+
+@pytest.mark.parametrize("executor", ["processes", "threads"])
+def test_a_run_past_its_time_has_failed_and_no_other_has(tmp_path, executor):
+    release = threading.Event()
+
+    def agent(task):
+        if task.factors["x"] == 2:
+            release.wait(WAIT_S)
+        return add(task)
+
+    study = make_study(tmp_path, budget={"timeout_s": 0.5})
+    began = time.monotonic()
+    results = run(study, agent, executor=executor, parallelism=3)
+    release.set()
+    assert time.monotonic() - began < WAIT_S
+    assert statuses(results) == [*["success"] * 2, *["failed"] * 2, *["success"] * 2]
+    assert [result.failure_kind for result in results][2:4] == ["timeout", "timeout"]
+    assert [result.attempt for result in results] == [1] * 6
+    assert "took longer than 0.5 s" in results[2].error_info
+
+
+# -- from outside --
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes", "threads"])
+def test_a_cancelled_study_stops_in_the_midst_of_a_run(tmp_path, executor):
+    def agent(task):
+        request(tmp_path, "cancel")
+        time.sleep(WAIT_S)
+        return add(task)
+
+    study = make_study(tmp_path)
+    began = time.monotonic()
+    results = run(study, agent, executor=executor, parallelism=1)
+    assert time.monotonic() - began < WAIT_S
+    assert (len(results), results.stopped) == (0, "cancelled")
+    assert len(run(study, resume=True)) == 6
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes", "threads"])
+def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch, executor):
+    monkeypatch.setattr(loop, "LIVE_S", 0.05)
+    done = []
+
+    def watch():
+        until = time.monotonic() + WAIT_S
+        while time.monotonic() < until:
+            summary = summary_of(tmp_path)
+            if summary.live["paused"] and not summary.live["running"]:
+                break
+            time.sleep(0.01)
+        done.append(summary.done)
+        time.sleep(0.3)
+        done.append(summary_of(tmp_path).done)
+        request(tmp_path, None)
+
+    watcher = threading.Thread(target=watch)
+
+    def pause(result):
+        if not watcher.ident:
+            request(tmp_path, "pause")
+            watcher.start()
+
+    study = make_study(tmp_path, levels=range(100), replicates=10)
+    results = run(study, slowly, executor=executor, parallelism=2, on_result=pause)
+    watcher.join()
+    assert done[0] == done[1]
+    assert 0 < done[0] < 1000
+    assert (len(results), results.stopped) == (1000, None)
+
+
+def slowly(task):
+    time.sleep(0.001)
+    return add(task)
+
+
+def summary_of(folder):
+    reader = LedgerReader.open(folder)
+    try:
+        return reader.summary()
+    finally:
+        reader.close()
