@@ -24,10 +24,14 @@ LONGEST_S = 60.0
 
 
 def _witness(task):
+    """Note a call; returns the number of it, from 1."""
     line = f"{task.run_spec.run_id} {os.getpid()}\n".encode()
-    handle = os.open(WITNESS, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    handle = os.open(WITNESS, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     os.write(handle, line)
+    end = os.lseek(handle, 0, os.SEEK_CUR)
+    before = os.pread(handle, end, 0)
     os.close(handle)
+    return before.count(b"\n")
 
 
 def _wait_for(path):
@@ -51,9 +55,8 @@ def steady(task, *, wait_s=0.0, cost_usd=0.0, tokens=0):
 
 
 def held(task):
-    """Does what it should, but runs of dose 2 and more only once there is a file named `go`."""
-    _witness(task)
-    if task.condition.factor_assignments["dose"] > 1:
+    """Does what it should; from the third call on only once there is a file named `go`."""
+    if _witness(task) > 2:
         _wait_for(HERE / "go")
     return {"answer": task.run_spec.replicate}
 

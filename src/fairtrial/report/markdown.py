@@ -51,7 +51,11 @@ def full_report(
     if setting:
         parts += ["### As it was run", bullets(setting)]
     deviations = list(deviation_lines(data, tests, left_out))
-    told = bullets(deviations) if deviations else "None: every planned run and test was made."
+    told = (
+        bullets(deviations)
+        if deviations
+        else "There are none: every planned run and test was made."
+    )
     parts += ["### Deviations from the plan", told]
     if codebook:
         parts.append(codebook_text(study, conditions, data.tally.metrics))

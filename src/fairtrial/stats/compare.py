@@ -64,8 +64,9 @@ def paired_t(left: Values, right: Values, alternative: Alternative = "two-sided"
     """The paired t test: the mean of the differences; the numbers stand pair by pair."""
     from scipy import stats
 
-    _check_pairs(left, right)
-    check_varies((left - right,))
+    differences = _differences(left, right)
+    if spread(differences) == 0:
+        raise UntestableError(f"the two values of every pair differ by {differences[0]:g}")
     return _t_test(
         "paired t test",
         lambda way: stats.ttest_rel(left, right, alternative=way),
@@ -139,8 +140,7 @@ def wilcoxon(left: Values, right: Values, alternative: Alternative = "two-sided"
     import numpy as np
     from scipy import stats
 
-    _check_pairs(left, right)
-    differences = left - right
+    differences = _differences(left, right)
     if not np.any(differences):
         raise UntestableError("the two values of every pair are the same")
     with quiet():
@@ -185,10 +185,16 @@ def equivalent(test: TwoGroups, left: Values, right: Values, margin: float) -> F
     )
 
 
-def _check_pairs(left: Values, right: Values) -> None:
+def _differences(left: Values, right: Values) -> Values:
+    """The differences of pairs; what is left of rounding is none."""
+    import numpy as np
+
     if len(left) < 2:
-        count = "no complete pairs" if len(left) == 0 else "one complete pair"
-        raise UntestableError(f"there {'are' if len(left) == 0 else 'is'} {count}; needs 2 or more")
+        count = "are no complete pairs" if len(left) == 0 else "is one complete pair"
+        raise UntestableError(f"there {count}; a test needs 2 or more")
+    differences = left - right
+    differences[np.abs(differences) <= 1e-12 * np.maximum(np.abs(left), np.abs(right))] = 0.0
+    return differences
 
 
 def _mean_bounds(test: TwoGroups, left: Values, right: Values) -> Interval | None:
