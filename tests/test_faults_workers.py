@@ -42,9 +42,7 @@ HOSTILE_HERE = (
 
 
 def write_deeds(stage, deeds, **budget):
-    stage.write(
-        "doer", factors=[{"name": "deed", "levels": list(deeds)}], run_budget={**budget}
-    )
+    stage.write("doer", factors=[{"name": "deed", "levels": list(deeds)}], run_budget={**budget})
 
 
 def by_deed(stage):

@@ -170,7 +170,7 @@ def test_a_group_is_due_after_a_while_whatever_the_wall_clock_says(begun, monkey
     monkeypatch.setattr(time, "monotonic", lambda: now)
     add(ledger, plan, order, 0)
     assert not ledger.is_due
-    monkeypatch.setattr(time, "monotonic", lambda: now + store.GROUP_S)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 1.01 * store.GROUP_S)
     assert ledger.is_due
     ledger.commit()
     assert not ledger.is_due
@@ -440,6 +440,18 @@ def test_the_log_is_folded_back_as_it_grows_and_gone_after_a_clean_end(tmp_path)
     assert log.stat().st_size < 10e6
     ledger.close()
     assert not log.exists()
+
+
+def test_a_clean_end_leaves_nothing_in_the_log_even_while_somebody_reads(tmp_path):
+    ledger, plan, order = begin(tmp_path)
+    add(ledger, plan, order, 0)
+    ledger.commit()
+    reader = LedgerReader.open(tmp_path)
+    ledger.close()
+    assert (tmp_path / f"{LEDGER_NAME}-wal").stat().st_size == 0
+    assert list(reader.done_turns()) == [0]
+    reader.close()
+    assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
 
 
 def test_large_results_are_read_a_few_at_a_time(tmp_path, monkeypatch):

@@ -98,24 +98,31 @@ FORKER = """
     from pathlib import Path
     from fairtrial import LedgerError
     from fairtrial.ledger.lock import OwnerLock, owner_of
-    folder = Path(sys.argv[1])
-    lock = OwnerLock(folder)
-    lock.__enter__()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
+
+    def look():
         assert owner_of(folder)["pid"] == parent, owner_of(folder)
         try:
             OwnerLock(folder).__enter__()
         except LedgerError as error:
-            assert str(parent) in str(error)
+            assert str(parent) in str(error), error
         else:
             raise AssertionError("a child got what its parent holds")
         lock.__exit__()  # as when a with block is left in the wrong process
-        os.write(1, b"looked\\n")
+
+    folder, parent = Path(sys.argv[1]), os.getpid()
+    lock = OwnerLock(folder)
+    lock.__enter__()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        try:
+            look()
+            os.write(1, b"looked\\n")
+        except Exception as error:
+            os.write(1, f"{error!r}\\n".encode())
         signal.pause()
-    os.write(1, f"{child}\\n".encode())
     sys.stdin.readline()
+    os.write(1, f"{child}\\n".encode())
     os._exit(0)  # without letting go
 """
 
@@ -125,14 +132,15 @@ def test_a_forked_worker_neither_has_nor_keeps_its_parents_lock(tmp_path):  # a 
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        told = {process.stdout.readline().strip(), process.stdout.readline().strip()}
-        (child,) = (int(line) for line in told - {"looked"})
+        assert process.stdout.readline() == "looked\n"
+        assert owner_of(tmp_path) == {"pid": process.pid, "host": HOST}
+        assert json.loads((tmp_path / LOCK_NAME).read_text())["pid"] == process.pid
+        process.stdin.write("\n")
+        process.stdin.flush()
+        child = int(process.stdout.readline())
+        process.wait()
         try:
-            assert owner_of(tmp_path) == {"pid": process.pid, "host": HOST}
-            process.stdin.write("\n")
-            process.stdin.flush()
-            process.wait()
-            os.kill(child, 0)  # the child lives on
+            os.kill(child, 0)  # lives on
             assert owner_of(tmp_path) is None
             assert run_script(TAKER, tmp_path) == "taken\n"
         finally:

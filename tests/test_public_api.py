@@ -2,23 +2,40 @@
 
 import ast
 import dataclasses
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import fairtrial
 
 ROOT = Path(__file__).parent.parent
 
 
-def documented_names():
-    text = (ROOT / "docs" / "api.md").read_text("utf-8")
-    return set(re.findall(r"^\| `(\w+)", text, flags=re.MULTILINE))
+GUIDE = (ROOT / "docs" / "api.md").read_text("utf-8")
+DOCUMENTED = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", GUIDE, flags=re.MULTILINE))
 
 
 def test_the_exported_names_are_what_the_docs_list():
-    assert set(fairtrial.__all__) == documented_names()
+    assert set(fairtrial.__all__) == DOCUMENTED.keys()
+    assert GUIDE.count("\n| `") == len(DOCUMENTED), "each of them once"
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTED.keys() - {"__version__"}))
+def test_the_docs_say_of_a_name_what_it_says_itself(name):
+    own = inspect.getdoc(getattr(fairtrial, name)) or ""
+    assert DOCUMENTED[name] == " ".join(own.partition("\n\n")[0].split())
+
+
+def test_the_docs_list_every_argument_of_run_study():
+    listed = GUIDE.split("`run_study` takes, beside the study:\n\n")[1].partition("\n\n")[0]
+    told = re.findall(r"`(\w+)`(?=[,:])", re.sub(r"(: .*?)(?=;|$)", ":", listed, flags=re.M))
+    assert sorted(told) == sorted(
+        inspect.signature(fairtrial.run_study).parameters.keys() - {"study"}
+    )
 
 
 def test_every_exported_name_can_be_imported():

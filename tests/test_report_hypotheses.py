@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 import sys
 
 import pytest
@@ -174,6 +175,7 @@ def test_a_minimum_effect_is_in_standard_deviations_unless_the_outcome_states_it
     value = lambda s, c, rng: 10 * rng.gauss(0, 1)  # noqa: E731
     free = judge_one(study, value)
     assert free.minimum_effect.startswith("d = 0.5, here ")
+    assert re.search(r"a difference of [45]\.\d+ is", free.why)
     stated = dataclasses.replace(study, outcomes=(OutcomeSpec("score", primary=True, sd=10.0),))
     fixed = judge_one(stated, value)
     assert fixed.minimum_effect.startswith("0.5 in score's own units")
@@ -387,12 +389,15 @@ def test_subjects_of_repeated_measures_are_kept_apart_when_replicates_are_averag
     study = using(
         "paired_t",
         design_spec=DesignSpec(kind=DesignKind.REPEATED_MEASURES),
-        problem_ids=("p1",),
         run_budget=RunBudget(replicates=8),
     )
     test = judge_one(study, lambda s, c, r: s.replicate + (level(c) == "fancy") + r.gauss(0, 0.1))
-    assert test.unit == "pair of runs that share replicate (8 of them)"
+    assert test.unit == "pair of runs that share problem_id, replicate (32 of them)"
     assert test.verdict is Verdict.SUPPORTED
+    assert not any("replicates averaged" in note for note in test.notes)
+    mixed = dataclasses.replace(study, analysis_plans=(make_plan("mixed_effects"),))
+    found = judge_one(mixed, noisy(fancy=3.0))
+    assert any("random effects: replicate" in note for note in found.notes)
 
 
 def test_groups_that_do_not_meet_the_same_problems_are_told_apart_with_a_warning():

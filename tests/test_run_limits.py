@@ -1,5 +1,7 @@
 """What ends a run or a study early: retries, limits of agents, fail_fast, budgets (spec 4, 22)."""
 
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -320,8 +322,7 @@ def test_a_cancelled_study_stops_in_the_midst_of_a_run(tmp_path, executor):
     assert len(run(study, resume=True)) == 6
 
 
-@pytest.mark.parametrize("executor", ["serial", "processes", "threads"])
-def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch, executor):
+def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "LIVE_S", 0.05)
     done = []
 
@@ -333,7 +334,7 @@ def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch,
                 break
             time.sleep(0.01)
         done.append(summary.done)
-        time.sleep(0.3)
+        time.sleep(0.2)
         done.append(summary_of(tmp_path).done)
         request(tmp_path, None)
 
@@ -344,12 +345,29 @@ def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch,
             request(tmp_path, "pause")
             watcher.start()
 
-    study = make_study(tmp_path, levels=range(100), replicates=10)
-    results = run(study, slowly, executor=executor, parallelism=2, on_result=pause)
+    study = make_study(tmp_path, levels=range(100), replicates=6)
+    results = run(study, slowly, executor="serial", on_result=pause)
     watcher.join()
     assert done[0] == done[1]
-    assert 0 < done[0] < 1000
-    assert (len(results), results.stopped) == (1000, None)
+    assert 0 < done[0] < 600
+    assert (len(results), results.stopped) == (600, None)
+
+
+def test_an_interrupt_is_raised_after_all_is_in_order_and_says_how_to_go_on(tmp_path):
+    called = []
+
+    def agent(task):
+        called.append(task)
+        if len(called) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(WAIT_S)
+        return add(task)
+
+    study = make_study(tmp_path)
+    with pytest.raises(KeyboardInterrupt, match="resume=True"):
+        run(study, agent)
+    assert len(read_table(tmp_path, "runs.csv")) == 2
+    assert len(run(study, resume=True)) == 6
 
 
 def slowly(task):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import json_option, note, print_json
+from fairtrial.cli.output import json_option, note, print_json, shown_path
 from fairtrial.engine.control import Request, request
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.lock import owner_of
@@ -40,7 +40,7 @@ def cancel(folder: Path, as_json: bool) -> None:
 
 def _ask(folder: Path, what: Request, said: str, as_json: bool) -> None:
     LedgerReader.open(folder).close()  # says what is wrong if there is no study here
-    shown = shlex.quote(str(folder))
+    shown = shlex.quote(shown_path(folder))
     if owner_of(folder) is None:
         raise LedgerError(f"nothing runs in {folder}; see `fairtrial status {shown}`")
     request(folder, what)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,39 +22,66 @@ RECIPES = {
 }
 
 
+STUDY, MODULE = "study.yaml", "study_agents"
+"""What the starter calls itself, and the module that holds its agent."""
+
+
 @click.command(
     name="init",
     epilog="Example: fairtrial init studies/prompts.yaml --recipe prompt-framing",
     short_help="Write a commented starter study.",
 )
-@click.argument(
-    "path", type=click.Path(path_type=Path), default=Path("study.yaml"), metavar="[FILE]"
-)
+@click.argument("path", type=click.Path(path_type=Path), default=Path(STUDY), metavar="[FILE]")
 @click.option(
     "--recipe",
     type=click.Choice(sorted(RECIPES)),
     metavar="NAME",
     help=f"Start from a ready-made study instead: {', '.join(sorted(RECIPES))}.",
 )
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--force", is_flag=True, help="Replace the study if it exists.")
 @json_option
 def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
-    """Write a commented starter study to FILE (study.yaml)."""
+    """Write a commented starter study to FILE (study.yaml), with an agent that it runs.
+
+    The agent goes to a module beside it (study_agents.py), unless there is one of that name. A
+    recipe is a study alone: its agents are yours.
+    """
+    _refuse(path, recipe, force)
+    agents = None
+    if recipe is not None:
+        format = "json" if path.suffix == ".json" else "yaml"
+        write_study(getattr(recipes, RECIPES[recipe])(), path, format, brief=True)
+    else:
+        agents = path.with_name(re.sub(r"\W+", "_", path.stem) + "_agents.py")
+        _write("starter.yaml", path, path, agents)
+    is_new = agents is not None and not agents.exists()
+    if agents is not None and is_new:
+        _write("starter_agents.txt", agents, path, agents)
+    if as_json:
+        print_json({"ok": True, "written": str(path), "agents": str(agents) if is_new else None})
+        return
+    shown = shlex.quote(str(path))
+    if agents is None:
+        click.echo(f"wrote {path}; next: fairtrial check {shown}")
+        return
+    beside = f" and {agents}" if is_new else f"; {agents} was there already, and is as it was"
+    click.echo(f"wrote {path}{beside}")
+    click.echo(f"next:    fairtrial plan {shown}\n         fairtrial run {shown}")
+
+
+def _refuse(path: Path, recipe: str | None, force: bool) -> None:
     if path.is_dir():
-        raise StudyError(f"{path} is a directory; name a file in it: {path / 'study.yaml'}")
+        raise StudyError(f"{path} is a directory; name a file in it: {path / STUDY}")
     if path.suffix == ".json" and recipe is None:
         raise StudyError(f"{path}: the starter's comments need YAML; end the name in .yaml")
     if path.suffix not in (".yaml", ".yml", ".json"):
         raise StudyError(f"{path}: the file's name must end in .yaml")
     if path.exists() and not force:
         raise StudyError(f"{path} exists already; --force replaces it")
-    if recipe is not None:
-        format = "json" if path.suffix == ".json" else "yaml"
-        write_study(getattr(recipes, RECIPES[recipe])(), path, format, brief=True)
-    else:
-        with replacing(path) as file:
-            file.write(files("fairtrial.cli").joinpath("starter.yaml").read_text("utf-8"))
-    if as_json:
-        print_json({"ok": True, "written": str(path)})
-    else:
-        click.echo(f"wrote {path}; next: fairtrial check {path}")
+
+
+def _write(starter: str, target: Path, study: Path, agents: Path) -> None:
+    """Write one of the starter's files, which name each other, under the names that they get."""
+    text = files("fairtrial.cli").joinpath(starter).read_text("utf-8")
+    with replacing(target) as file:
+        file.write(text.replace(STUDY, study.name).replace(MODULE, agents.stem))

@@ -59,7 +59,8 @@ def style(text: str, **how: Any) -> str:
 def shown_path(path: Path) -> str:
     """A path as people would write it here: from this directory where it is below it."""
     here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    shown = str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    return f"./{shown}" if shown.startswith("-") else shown  # else it would be an option
 
 
 def note(text: str) -> None:

@@ -43,9 +43,13 @@ class ControlFile:
         self._folder = folder
         self._looked = 0.0
         self._told: str | None = None
-        if folder is not None:
+        self.clear()  # what was asked of an earlier session
+
+    def clear(self) -> None:
+        """Nothing is asked for any more."""
+        if self._folder is not None:
             with suppress(OSError):  # a stray folder of that name asks for nothing
-                request(folder, None)  # what was asked of an earlier session
+                request(self._folder, None)
 
     def told(self) -> str | None:
         """What is asked for right now."""

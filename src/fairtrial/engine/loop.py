@@ -99,6 +99,7 @@ class Loop:
                     raise KeyboardInterrupt  # at once: without the tables
         finally:
             self.progress.close()
+            self.control.clear()
         if self.stop == "budget" and self.tally.done >= self.tally.total:
             self.stop = None  # used up by the very last run
         return self.stop

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Compare = Callable[["Values", "Values"], Finding]
 LEAST_SETS = 3
+ELSEWHERE = "The difference elsewhere (described, not tested)"
 
 
 def compare_pairs(
@@ -107,7 +108,7 @@ def describe_strata(sample: Sample) -> tuple[str, tuple[Detail, ...]]:
             if len(left) and len(right):
                 size = float(left.mean() - right.mean())
                 found.append(Detail(f"{name} = {level}", (len(left), len(right)), size))
-    return "The difference elsewhere (described, not tested)", tuple(found)
+    return ELSEWHERE, tuple(found)
 
 
 def check_by_sets(sample: Sample) -> list[str]:

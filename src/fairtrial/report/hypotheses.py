@@ -12,6 +12,7 @@ from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
 from fairtrial.report.answer import Answer
 from fairtrial.report.answers import GENERIC, answer_question
+from fairtrial.report.details import ELSEWHERE
 from fairtrial.report.hypothesis import HypothesisTest
 from fairtrial.report.questions import Question, ask
 from fairtrial.report.samples import Sample, failure_note, take_sample
@@ -210,6 +211,8 @@ def _soften(question: Question, test: HypothesisTest, remark: str) -> Hypothesis
     if question.hypothesis.kind is HypothesisKind.EXPLORATORY:
         why = f"a question, not a claim; {test.why}"
         return replace(test, verdict=Verdict.EXPLORATORY, why=why, notes=notes)
-    if question.hypothesis.kind is HypothesisKind.ROBUSTNESS:
-        notes = (*notes, "tested: the effect over all runs; that it holds everywhere is described")
+    is_robustness = question.hypothesis.kind is HypothesisKind.ROBUSTNESS
+    if is_robustness and question.comparison.shape != "interaction":
+        rest = "is described" if test.details_title == ELSEWHERE else "is not tested"
+        notes = (*notes, f"tested: the effect over all runs; that it holds everywhere {rest}")
     return replace(test, notes=notes)

@@ -173,8 +173,8 @@ def deviation_lines(
 ) -> Iterator[str]:
     """In what the study as it was run differs from the study as it was planned."""
     tally = data.tally
-    ended = (str(RunStatus.SUCCESS), str(RunStatus.FAILED), str(RunStatus.SKIPPED))
-    pending = (tally.planned or 0) - sum(tally.statuses[status] for status in ended)
+    aside = tally.statuses[str(RunStatus.SKIPPED)] + tally.statuses[str(RunStatus.BROKEN)]
+    pending = (tally.planned or 0) - len(data) - aside
     if pending > 0:
         yield (
             f"{count(pending, 'planned run')} not done: this is a look at an unfinished study, and "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fairtrial.design.schedule import SUBJECT
 from fairtrial.design.table import is_number
 from fairtrial.errors import did_you_mean
+from fairtrial.report.pairing import replicate_is_subject
 from fairtrial.report.samples import Sample
 from fairtrial.report.values import REPLICATE
 from fairtrial.stats.finding import Alternative, Finding, UntestableError
@@ -160,6 +161,7 @@ def _random_effects(sample: Sample) -> dict[str, Codes]:
     if not names:
         has_subject = any(block.name == SUBJECT for block in table.study.blocks)
         names = [SUBJECT] if has_subject else ["problem_id"]
+        names = [REPLICATE] if replicate_is_subject(table.study) else names
     found: dict[str, Codes] = {}
     for name in names:
         variable, codes = table.variable(name)

@@ -137,6 +137,7 @@ def cautions(sample: Sample, *, is_paired: bool, is_mixed: bool = False) -> list
     if sample.question.comparison.shape == "levels":
         apart = [name for name, codes in found.items() if not _meets_evenly(sample, codes)]
         even = [name for name in found if name not in apart]
+        even += ["subjects (the replicates)"] if replicate_is_subject(table.study) else []
         if apart and not is_paired and not is_mixed:
             notes.append(
                 f"the groups don't meet {_and(apart)} evenly: a difference may be due to that"

@@ -14,6 +14,7 @@ References::
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -229,6 +230,8 @@ def _median_interval(left: Values, right: Values) -> Interval | None:
     def difference(one: Values, other: Values, axis: int) -> Values:
         return np.asarray(np.median(one, axis=axis) - np.median(other, axis=axis))
 
+    # scipy 1.15 renamed the argument.
+    renamed = "rng" in inspect.signature(stats.bootstrap).parameters
     found = stats.bootstrap(
         (left, right),
         difference,
@@ -237,7 +240,7 @@ def _median_interval(left: Values, right: Values) -> Interval | None:
         method="BCa" if count <= MOST_CORRECTED else "percentile",
         batch=max(1, 1_000_000 // count),
         vectorized=True,
-        random_state=np.random.default_rng(0),
+        **{"rng" if renamed else "random_state": np.random.default_rng(0)},
     )
     low, high = found.confidence_interval
     return (float(low), float(high))

@@ -43,7 +43,7 @@ class Finding:
     estimate: the size of the difference; None for tests of several groups at once
     estimate_of: what that is the size of: a difference of means, of medians, ...
     interval: its 95% confidence interval, both sides, whatever the test's
-    bounds: that of the difference of *means*, where the estimate is something else: a smallest
+    bounds: the same of the difference of *means*, whatever the estimate is of: a smallest
         difference of interest is held against it
     effect_name, effect_size, effect_interval: the difference on a scale without units
     p_opposite: p of the opposite claim, for one-sided tests

@@ -10,13 +10,15 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import shlex
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.errors import LedgerError, Mistake, StudyError
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.loading import write_study
 from fairtrial.model.conditions import Condition
@@ -55,7 +57,7 @@ from fairtrial.tables.sqlite_mirror import SqliteMirror
 
 COMPLETE_CASES_FOLDER = "complete-cases"
 BATCH_RUNS = 256
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
 Rows = dict[str, list[Row]]
 
 
@@ -250,17 +252,26 @@ def _explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"{folder}: the tables can't be written: {error.strerror or error}"
+        reason = error.strerror or str(error)
         if error.errno in _NO_ROOM:
-            hint = f"nothing is lost; make room, then `fairtrial export {folder}`"
-            raise LabError(f"{message}; {hint}") from error
+            raise _no_room(folder, reason) from error
+        message = f"{folder}: the tables can't be written: {reason}"
         raise StudyError(Mistake((), message)) from error
+    except sqlite3.Error as error:  # the mirror's: the ledger explains its own
+        raise _no_room(folder, f"{SQLITE_FILE}: {error}") from error
     except UnicodeEncodeError as error:
         wrong = error.object[error.start : error.start + 1]
         message = f"{wrong!r} in a result is half of a surrogate pair, which is no character"
         raise StudyError(
             Mistake((), f"{folder}: the tables can't be written: {message}")
         ) from error
+
+
+def _no_room(folder: Path, reason: str) -> LedgerError:
+    return LedgerError(
+        f"{folder}: the tables can't be written: {reason}; nothing is lost: make room, then "
+        f"`fairtrial export {shlex.quote(str(folder))}`"
+    )
 
 
 def _ask_analysis_package(events: Path) -> None:

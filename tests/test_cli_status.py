@@ -1,0 +1,215 @@
+"""`fairtrial status`, `pause` and `cancel`: a study seen from another terminal (spec 22, 23)."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli_studies import AGENTS, STUDY, SUMMARY
+from fairtrial import LedgerError
+from fairtrial.ledger.reading import LedgerReader
+
+WAITING = """
+import pathlib, time
+
+def wait(task):
+    until = time.monotonic() + 60
+    while not pathlib.Path("go").exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    return {"output": {"x": 1}, "metrics": {"cost_usd": 0.25, "output_tokens": 5}}
+"""
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def study(write):
+    write(AGENTS, "my_agents.py")
+    write(WAITING, "waiting.py")
+
+    def study(use="my_agents:add", **fields):
+        return write({**STUDY, "agents": {"a": use}, **fields})
+
+    return study
+
+
+@pytest.fixture
+def status(run):
+    def status(folder="out"):
+        code, out, _ = run("status", folder, "--json")
+        assert code == 0
+        return json.loads(out)
+
+    return status
+
+
+def wait_until(told, condition):
+    """Ask until the answer is the right one."""
+    until = time.monotonic() + PATIENCE_S
+    while not condition(answer := told()):
+        assert time.monotonic() < until, answer
+        time.sleep(0.02)
+    return answer
+
+
+@pytest.fixture
+def running(study, tmp_path, status):
+    """A study that runs in another process, with two runs under way."""
+    started = []
+
+    def running(*options, **fields):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fairtrial", "run", study("waiting:wait", **fields), *options],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        wait_until((tmp_path / "out/ledger.sqlite").exists, bool)
+        wait_until(lambda: is_laid(tmp_path), bool)
+        return process
+
+    yield running
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def is_laid(folder):
+    try:
+        reader = LedgerReader.open(folder / "out")
+    except LedgerError:
+        return False
+    try:
+        return reader.fact("live") is not None
+    finally:
+        reader.close()
+
+
+def test_the_status_of_a_finished_study(run, study, status):
+    run("run", study())
+    code, out, _ = run("status", "out")
+    assert code == 0
+    assert out.splitlines() == ["s: finished", "  done     6 of 6 runs", "  success  6"]
+    told = status()
+    assert set(told) == SUMMARY | {"study_id"}
+    assert (told["study_id"], told["is_running"], told["done"]) == ("s", False, 6)
+    assert run("status", "out", "--watch")[1] == out
+
+
+def test_the_status_of_a_pilot_with_failures_costs_and_skipped_runs(run, study):
+    budget = {"replicates": 2, "max_runs": 4, "max_runs_policy": "balanced"}
+    run("run", study("my_agents:cost", run_budget=budget), "--limit", 3)
+    _, out, _ = run("status", "out")
+    assert out.splitlines() == [
+        "s: not running",
+        "  done     3 of 4 runs",
+        "  success  3",
+        "  skipped  2",
+        "  cost     $1.5",
+        "  tokens   21",
+    ]
+    run("run", study("my_agents:fail"), "--output", "failed")
+    _, out, _ = run("status", "failed")
+    assert out.splitlines()[2:] == ["  failed   6", "    exception: 6"]
+
+
+@pytest.mark.parametrize("command", ["status", "pause", "cancel"])
+def test_a_folder_without_a_study_is_exit_3(run, study, command):
+    path = study()
+    code, out, err = run(command, ".")
+    assert (code, out) == (3, "")
+    assert "holds no study" in err
+    assert run(command, path)[0] == 3
+    code, _, err = run(command, "nowhere")
+    assert code == 3
+    assert "there is no folder nowhere" in err
+    code, out, _ = run(command, "nowhere", "--json")
+    assert code == 3
+    assert json.loads(out)["ok"] is False
+
+
+@pytest.mark.parametrize("command", ["pause", "cancel"])
+def test_a_study_that_does_not_run_can_be_neither_paused_nor_cancelled(run, study, command):
+    run("run", study())
+    code, _, err = run(command, "out")
+    assert code == 3
+    assert "nothing runs in out" in err
+    assert not Path("out/control").exists()
+
+
+def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, running, status):
+    process = running("--parallel", "2")
+    told = wait_until(status, lambda told: told["live"]["running"] == 2)
+    assert told["is_running"] is True
+    assert (told["done"], told["pending"]) == (0, 6)
+    _, out, _ = run("status", "out")
+    lines = out.splitlines()
+    assert lines[0].startswith(f"s: running (process {process.pid} on ")
+    assert lines[1:3] == ["  done     0 of 6 runs", "  running  2"]
+    assert [line.split()[2:] for line in lines[3:]] == [["a", "on", "p"]] * 2
+
+    # A second process may not write here.
+    code, _, err = run("resume", "out")
+    assert code == 3
+    assert f"out is in use by process {process.pid}" in err
+
+    # Paused: the two are finished, and no other is started.
+    code, out, _ = run("pause", "out", "--json")
+    assert (code, json.loads(out)["asked"]) == (0, "pause")
+    wait_until(status, lambda told: told["live"]["paused"])
+    Path("go").touch()
+    told = wait_until(status, lambda told: told["done"] == 2 and not told["live"]["running"])
+    assert told["cost_usd"] == 0.5
+    assert "running, paused" in run("status", "out")[1]
+    Path("go").unlink()
+
+    code, _, err = run("resume", "out")
+    assert code == 0
+    assert "out goes on, in the process that was paused" in err
+    wait_until(status, lambda told: told["live"]["running"] == 2)
+
+    code, _, err = run("cancel", "out")
+    assert code == 0
+    assert "fairtrial resume out" in err
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert "2 of 6 runs done: 2 success" in out
+    assert "4 runs to go" in err
+    told = status()
+    assert told["is_running"] is False
+    assert told["last_session"]["ended_how"] == "cancelled"
+    assert not Path("out/control").exists()
+
+
+def test_watching_ends_with_the_study(run, running, tmp_path):
+    process = running()
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "fairtrial", "status", "out", "--watch"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    first = watching.stdout.readline()
+    assert first.startswith("s: running (process ")
+    Path("go").touch()
+    rest = watching.communicate(timeout=PATIENCE_S)[0]
+    assert "s: finished\n  done     6 of 6 runs\n" in rest
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_study_in_this_process_tells_of_its_run_and_can_be_cancelled(run, running, status):
+    """One at a time, in the very process that runs the study."""
+    process = running("--executor", "serial", "--no-progress")
+    told = wait_until(status, lambda told: told["live"]["running"] == 1)
+    assert told["live"]["runs"][0]["agent_id"] == "a"
+    assert run("cancel", "out")[0] == 0
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert "cancelled" in err
+    assert "0 of 6 runs done: none" in out
+    told = status()
+    assert (told["done"], told["pending"]) == (0, 6)
