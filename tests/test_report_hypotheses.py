@@ -336,11 +336,20 @@ def test_pairs_find_what_differences_between_problems_hide():
     paired = tests["paired_t"]
     assert paired.unit == "pair of runs that share problem_id, replicate (20 of them)"
     assert paired.df == (19,)
+    assert any("sets of one problem_id count as independent" in note for note in paired.notes)
     caution = "though all groups met the same problem_id"
     assert any(caution in note for note in tests["difference_in_means"].notes)
     assert not any(caution in note for note in paired.notes)
     check = "check with replicates averaged, 4 pairs by problem_id"
     assert any(check in note for note in tests["difference_in_means"].notes)
+
+
+def test_pairs_that_share_nothing_but_a_number_are_called_so():
+    test = judge_one(using("paired_t", problem_ids=("p1",)), noisy())
+    assert test.unit == "pair of runs that share replicate (5 of them)"
+    assert any("no reason to pair them" in note for note in test.notes)
+    alone = using("paired_t", problem_ids=("p1",), run_budget=RunBudget(replicates=1))
+    assert judge_one(alone, noisy()).verdict is Verdict.NOT_TESTED
 
 
 def test_a_pair_whose_other_half_failed_is_left_out_and_told():

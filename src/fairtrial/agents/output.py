@@ -186,6 +186,11 @@ def _wrap(output: Any) -> Mapping[str, Any]:
         return {"text": output}
     if plain_number(output) is not None or getattr(output, "ndim", None):
         return {"answer": output}
+    if callable(output) or callable(getattr(output, "run", None)):
+        raise TypeError(
+            f"the agent returned a value of type {type(output).__qualname__}, which seems to be an "
+            "agent itself; a function that makes agents is bound as for_condition(function)"
+        )
     fields = fields_of(output)
     if fields is not None:
         return fields

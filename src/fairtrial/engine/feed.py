@@ -8,7 +8,6 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from fairtrial.design.plan import RunPlan
 from fairtrial.model.runs import Assignment
@@ -85,9 +84,9 @@ class Feed:
             return None
         if self.is_paused:
             return PAUSE_S
-        assignment, wait_s = self._due_retry()
+        assignment, wait_s = self._due_retry() if self._retries else (None, float("inf"))
         if assignment is None:
-            assignment, held_s = self._next_run()
+            assignment, held_s = self._next_run() if self._limits else self._next_free_run()
             wait_s = min(wait_s, held_s)
         if assignment is None:
             return self._wait(wait_s)
@@ -107,7 +106,7 @@ class Feed:
 
     def retry(self, assignment: Assignment, wait_s: float) -> None:
         """Let a run be tried again after a while."""
-        again = replace(assignment, attempt=assignment.attempt + 1)
+        again = assignment._replace(attempt=assignment.attempt + 1)
         due = self._clock() + min(wait_s, LONGEST_WAIT_S)
         heapq.heappush(self._retries, (due, next(self._count), again))
 
@@ -118,8 +117,6 @@ class Feed:
         return PAUSE_S if any(self._held.values()) else None
 
     def _due_retry(self) -> tuple[Assignment | None, float]:
-        if not self._retries:
-            return None, float("inf")
         due = self._retries[0][0] - self._clock()
         limit = self._limit_of(self._retries[0][2])
         if limit is not None:
@@ -127,6 +124,10 @@ class Feed:
         if due > 0:
             return None, due
         return heapq.heappop(self._retries)[2], 0.0
+
+    def _next_free_run(self) -> tuple[Assignment | None, float]:
+        turn = next(self._pending, None)
+        return (None, float("inf")) if turn is None else (self._assign(turn), 0.0)
 
     def _next_run(self) -> tuple[Assignment | None, float]:
         wait_s = float("inf")

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from fairtrial.engine.control import ControlFile, Interrupts
@@ -210,7 +210,7 @@ class Loop:
             outcome = self.work.fail(
                 assignment, FailureKind.CANCELLED, "the study was stopped", took
             )
-            outcome = replace(outcome, status=RunStatus.PENDING)
+            outcome = outcome._replace(status=RunStatus.PENDING)
             self.ledger.add_attempt(Finished(turn, assignment.attempt, outcome))
 
     def _blame_agent(self) -> bool:

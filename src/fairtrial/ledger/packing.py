@@ -82,6 +82,8 @@ class Scores(TypedDict):
 
 BIG_INT = 1
 """The msgpack extension that holds a whole number beyond 64 bits, as text."""
+_TOO_DEEP = f"{TOO_DEEP}, or hold themselves"
+_PLAIN = frozenset((str, float, int, bool, bytes, type(None)))
 MOST_BYTES = 256 << 20
 """What one value may take; SQLite holds no more than four times that in a field."""
 
@@ -105,7 +107,8 @@ def pack(value: Any) -> bytes:
     """`value` as bytes; raises `UnwritableError` for what has no plain form."""
     encode = _coders()[0]
     try:
-        if not _is_plain((value,), 0):
+        kind = type(value)
+        if (kind is not dict and kind is not list) or not _is_plain(value, 1):
             value = _plain(value, 0)
         try:
             data = encode(value)
@@ -136,29 +139,34 @@ def unpack(data: bytes) -> Any:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
-def _is_plain(items: Any, depth: int) -> bool:
-    """Whether all items are in their plain form as they are. Nearly always: so this is lean."""
-    for item in items:
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether a list or mapping holds only plain forms. Nearly always: so this is lean."""
+    if depth > DEPTH_LIMIT:
+        raise UnwritableError(_TOO_DEEP)
+    if type(value) is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                return False
+            kind = type(item)
+            if kind in _PLAIN:
+                continue
+            if kind is not dict and kind is not list:
+                return False
+            if item and not _is_plain(item, depth + 1):
+                return False
+        return True
+    for item in value:
         kind = type(item)
-        if kind is str or kind is float or kind is int or item is None or kind is bool:
+        if kind in _PLAIN:
             continue
-        if kind is dict:
-            for key in item:
-                if type(key) is not str:
-                    return False
-            if item and not _is_plain(item.values(), _deeper(depth)):
-                return False
-        elif kind is list:
-            if item and not _is_plain(item, _deeper(depth)):
-                return False
-        elif kind is not bytes:
+        if (kind is not dict and kind is not list) or not _is_plain(item, depth + 1):
             return False
     return True
 
 
 def _deeper(depth: int) -> int:
     if depth >= DEPTH_LIMIT:
-        raise UnwritableError(f"{TOO_DEEP}, or hold themselves")
+        raise UnwritableError(_TOO_DEEP)
     return depth + 1
 
 

@@ -1,7 +1,8 @@
 """Runs and their results: what a study becomes when it is planned and run.
 
 Plain frozen dataclasses, without the checks of `Record`: there are many of them, and only
-fairtrial makes them.
+fairtrial makes them. What crosses between the engine and its executors is tuples: several are made
+for each run.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairtrial.model.conditions import Condition
 
@@ -71,8 +72,7 @@ class RunOutput:
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """One attempt at a run, as an executor is given it.
 
     turn: the run's place in the order of execution, and its key in the ledger
@@ -89,8 +89,7 @@ class Assignment:
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What one attempt at a run came to, as it crosses from a worker to the ledger.
 
     body: all else that is known of it, packed (`fairtrial.ledger.packing`)
@@ -104,8 +103,7 @@ class Outcome:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
+class Emitted(NamedTuple):
     """An event, as soon as the agent emits it; `data` is packed."""
 
     turn: int
@@ -113,8 +111,7 @@ class Emitted:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """The end of an attempt, with what it printed: beginning and end, where that was much."""
 
     turn: int

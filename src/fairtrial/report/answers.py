@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fairtrial.model.study import Study
 from fairtrial.report.answer import Answer, Detail, Margin, margin_of, spell_difference
 from fairtrial.report.details import (
     Compare,
@@ -16,9 +17,10 @@ from fairtrial.report.details import (
 )
 from fairtrial.report.models import fit_factorial, fit_mixed, fit_regression, numbers_of, span_of
 from fairtrial.report.outcomes import YES_OR_NO
-from fairtrial.report.pairing import Sets, cautions, put_together
+from fairtrial.report.pairing import Sets, cautions, put_together, replicate_is_subject
 from fairtrial.report.questions import Question
 from fairtrial.report.samples import Sample
+from fairtrial.report.values import REPLICATE
 from fairtrial.stats.anova import friedman, kruskal, one_way, repeated_measures, welch_anova
 from fairtrial.stats.compare import (
     TwoGroups,
@@ -166,7 +168,11 @@ def _answer_pairs(sample: Sample, word: str) -> Answer:
     if not sets.shared:
         raise UntestableError("runs of the levels have nothing in common to pair them by")
     margin = margin_of(sample.question, pooled_sd(sample.values))
-    notes = (*_set_notes(sets), *cautions(sample, is_paired=True), *check_by_sets(sample))
+    notes = (
+        *_set_notes(sets, sample.question.study),
+        *cautions(sample, is_paired=True),
+        *check_by_sets(sample),
+    )
     kind = "pair" if len(sample.names) == 2 else "set"
     unit = f"{kind} of runs that share {sets.text} ({len(sets.table):,} of them)"
     compare = _comparer(sample.question, PAIRED[word], margin)
@@ -185,8 +191,16 @@ def _answer_pairs(sample: Sample, word: str) -> Answer:
     return _finish(Answer(finding, unit, "", margin, title, details, is_omnibus=True), notes)
 
 
-def _set_notes(sets: Sets) -> list[str]:
+def _set_notes(sets: Sets, study: Study) -> list[str]:
     notes = []
+    others = [name for name in sets.shared if name != REPLICATE]
+    if REPLICATE in sets.shared and not replicate_is_subject(study):
+        notes.append(
+            f"sets of one {', '.join(others)} count as independent: if the effect differs between "
+            "them, p is too small for others at large"
+            if others
+            else "nothing but the replicate's number links these runs: it is no reason to pair them"
+        )
     if sets.incomplete:
         notes.append(f"{sets.incomplete:,} combinations of {sets.text} lack a level: left out")
     if sets.averaged:

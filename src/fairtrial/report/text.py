@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -74,7 +75,7 @@ def figure(value: float | None, digits: int = 3) -> str:
     """A number to three digits; a dash for none. Whole numbers keep all of theirs."""
     if value is None or value != value:
         return "–"
-    if abs(value) in (float("inf"),):
+    if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if 10**digits <= abs(value) < 1e15:
         return f"{value:,.0f}"

@@ -1,11 +1,13 @@
 """From a test's figures to a word, and no further than they carry::
 
-supported       the claimed difference (or equivalence) was found
-not supported   a difference as large as the smallest of interest is ruled out
-contradicted    the opposite of the claim was found
-inconclusive    the data can't tell
-exploratory     no claim was tested as planned: nothing is decided
-not tested      there is no test, and the report says why
+    supported       the claimed difference (or equivalence) was found
+    not supported   a difference as large as the smallest of interest is ruled out
+    contradicted    the opposite of the claim was found
+    inconclusive    the data can't tell
+    exploratory     no claim was tested as planned: nothing is decided
+    not tested      there is no test, and the report says why
+
+Sizes are judged by the 95% interval, significance by p after the plan's policy for several tests.
 """
 
 from __future__ import annotations

@@ -29,13 +29,11 @@ class Word:
     name: the word
     meaning: what it does, for people
     aliases: other words for it
-    needs_statsmodels: whether it takes the extra `stats`
     """
 
     name: str
     meaning: str
     aliases: tuple[str, ...] = ()
-    needs_statsmodels: bool = False
 
 
 WORDS = (
@@ -67,25 +65,22 @@ WORDS = (
         ("wilcoxon_signed_rank", "signed_rank", "friedman"),
     ),
     Word("anova", "one-way analysis of variance", ("one_way_anova", "oneway_anova", "f_test")),
-    Word("welch_anova", "Welch's analysis of variance", (), needs_statsmodels=True),
+    Word("welch_anova", "Welch's analysis of variance"),
     Word("kruskal_wallis", "Kruskal-Wallis test of ranks", ("kruskal",)),
     Word(
         "factorial_anova",
         "analysis of variance of all the claim's variables and their interactions",
         ("two_way_anova", "anova_two_way", "three_way_anova", "interaction", "moderation"),
-        needs_statsmodels=True,
     ),
     Word(
         "regression",
         "least squares on all the claim's variables and the covariates, with HC3 errors",
         ("linear_regression", "ols", "ancova", "linear_model"),
-        needs_statsmodels=True,
     ),
     Word(
         "mixed_effects",
         "linear mixed model with the plan's random effects (the problem, if it names none)",
         ("mixed_model", "linear_mixed_model", "lmm", "mixedlm", "mixed_effects_model"),
-        needs_statsmodels=True,
     ),
     Word(
         "equivalence",

@@ -257,6 +257,11 @@ def _explained(folder: Path) -> Iterator[None]:
             raise _no_room(folder, reason) from error
         message = f"{folder}: the tables can't be written: {reason}"
         raise StudyError(Mistake((), message)) from error
+    except StudyError as error:
+        cause = error.__cause__  # study.yaml is written by `loading`
+        if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+            raise _no_room(folder, f"{STUDY_FILE}: {cause.strerror}") from error
+        raise
     except sqlite3.Error as error:  # the mirror's: the ledger explains its own
         raise _no_room(folder, f"{SQLITE_FILE}: {error}") from error
     except UnicodeEncodeError as error:
