@@ -209,7 +209,7 @@ def _do_change_folder(task):
 def _do_lose_folder(task):
     folder = tempfile.mkdtemp()
     os.chdir(folder)
-    os.rmdir(folder)
+    Path(folder).rmdir()
 
 
 def _do_close_standard_files(task):

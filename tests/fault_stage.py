@@ -122,6 +122,10 @@ class Stage:
 
     # -- commands --
 
+    def environment(self) -> dict[str, str]:
+        """That of commands: where the witness is."""
+        return {**os.environ, "WITNESS": str(self.witness_file), "NO_COLOR": "1"}
+
     def start(
         self,
         *arguments: object,
@@ -133,7 +137,6 @@ class Stage:
         self._count += 1
         out, err = (self.folder / f"{name}-{self._count}" for name in ("stdout", "stderr"))
         words = [str(argument) for argument in arguments]
-        environment = {"WITNESS": str(self.witness_file), "NO_COLOR": "1"}
         if cold:
             with out.open("wb") as to, err.open("wb") as aside:
                 process = subprocess.Popen(
@@ -142,14 +145,14 @@ class Stage:
                     stdout=to,
                     stderr=aside if stderr is None else stderr,
                     cwd=self.folder,
-                    env={**os.environ, **environment},
+                    env=self.environment(),
                     start_new_session=True,
                 )
             return Command(process.pid, process.wait, out, err)
         request = {
             "arguments": words,
             "folder": str(self.folder),
-            "environment": environment,
+            "environment": self.environment(),
             "faults": dict(faults or {}),
             "stdout": str(out),
             "stderr": str(err),

@@ -6,6 +6,10 @@ injected: see `inject`. The child ends as any interpreter does, its exit code is
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import gc
+import io
 import json
 import os
 import resource
@@ -13,15 +17,12 @@ import shutil
 import signal
 import sqlite3
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import msgspec  # noqa: F401 - what a study that runs imports, so that its children needn't
-import numpy as np  # noqa: F401
-import yaml  # noqa: F401
+from typing import Any, NoReturn
 
 import fairtrial.cli.control
 import fairtrial.cli.run
@@ -175,15 +176,7 @@ def inject(faults: dict[str, Any]) -> None:
         steps = Steps(faults.get("kill_at", {}))
         watch_everything(steps)
         if "count_to" in faults:
-            import atexit
-
-            pid = os.getpid()
-            atexit.register(
-                lambda: (
-                    os.getpid() == pid
-                    and Path(faults["count_to"]).write_text(json.dumps(steps.counts))
-                )
-            )
+            atexit.register(lambda: Path(faults["count_to"]).write_text(json.dumps(steps.counts)))
     if "report_to" in faults:
         report_to(faults["report_to"])
     if "group_runs" in faults:
@@ -218,8 +211,13 @@ def limit_files(most_bytes: int) -> None:
 def start(request: dict[str, Any]) -> int:
     sys.stdout.flush()
     pid = os.fork()
-    if pid:
-        return pid
+    if not pid:
+        become(request)
+    return pid
+
+
+def become(request: dict[str, Any]) -> NoReturn:
+    """Be the command that was asked for."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -231,10 +229,36 @@ def start(request: dict[str, Any]) -> int:
     os.environ.update(request["environment"])
     inject(request["faults"])
     sys.argv = ["fairtrial", *request["arguments"]]
-    main()
+    try:
+        main()
+    except SystemExit as stop:
+        if threading.active_count() > 1:
+            raise
+        # Nothing is left to wait for: tearing down what was forked only takes time.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        os._exit(int(stop.code or 0))
+
+
+def warm_up() -> None:
+    """Run a study here and now, so that the children needn't import what it takes."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        study = Path(folder) / "study.yaml"
+        study.write_text(
+            "{study_id: s, title: t, description: d, factors: [{name: x, levels: [1, 2]}], "
+            "condition_runner: 'warm:run'}"
+        )
+        (Path(folder) / "warm.py").write_text(
+            "from fairtrial import RunOutput\ndef run(spec, condition): return RunOutput({}, {})"
+        )
+        with contextlib.suppress(SystemExit):
+            main(["run", str(study), "--output", f"{folder}/out", "--no-progress"])
 
 
 def serve() -> None:
+    warm_up()
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -328,19 +329,56 @@ def test_doe_refuses_bad_input_with_exit_2(run, arguments, says):
     assert json.loads(out)["ok"] is False
 
 
-def test_init_writes_a_study_that_checks_and_never_overwrites(run, tmp_path):
+def test_init_gives_a_study_that_is_checked_planned_run_and_reported(run, tmp_path):
     code, out, _ = run("init")
     assert code == 0
-    assert "fairtrial check study.yaml" in out
-    assert run("check", "study.yaml")[0] == 0
+    assert "wrote study.yaml and study_agents.py" in out
+    assert "fairtrial run study.yaml" in out
     text = (tmp_path / "study.yaml").read_text("utf-8")
     assert text.count("#") > 10
+    code, _, err = run("check", "study.yaml")
+    assert (code, err) == (0, "")
+    code, out, _ = run("plan", "study.yaml", "--json")
+    power = json.loads(out)["power"][0]["power"]
+    assert power > 0.8, "a starter should show a plan that can find what it looks for"
+    assert run("run", "study.yaml")[0] == 0
+    folder = re.search(r"fairtrial report (\S+)", text)[1]
+    code, out, _ = run("report", folder)
+    assert code == 0
+    assert "**supported**" in out
+
+
+def test_init_never_overwrites(run, tmp_path):
+    study, agents = tmp_path / "study.yaml", tmp_path / "study_agents.py"
+    run("init")
+    study.write_text("mine")
+    agents.write_text("mine")
     code, _, err = run("init")
     assert code == 2
     assert "--force" in err
-    assert run("init", "--force")[0] == 0
-    code, out, _ = run("init", "other/place.yaml", "--json")
-    assert json.loads(out) == {"ok": True, "written": "other/place.yaml"}
+    assert study.read_text() == "mine"
+    code, out, _ = run("init", "--force")
+    assert code == 0
+    assert "study_agents.py was there already" in out
+    assert agents.read_text() == "mine"
+    assert study.read_text() != "mine"
+
+
+def test_init_names_the_agents_after_the_study(run, tmp_path):
+    _, out, _ = run("init", "other/my study-2.yaml", "--json")
+    told = {"written": "other/my study-2.yaml", "agents": "other/my_study_2_agents.py"}
+    assert json.loads(out) == {"ok": True, **told}
+    assert "my study-2.yaml" in (tmp_path / told["agents"]).read_text("utf-8")
+    assert "study_agents:" not in (tmp_path / told["written"]).read_text("utf-8")
+    assert run("run", told["written"], "--limit", "2")[0] == 0
+    _, out, _ = run("init", "other/my study-2.yaml", "--force", "--json")
+    assert json.loads(out)["agents"] is None
+
+
+def test_the_starters_agents_are_well_formed():
+    source = (Path(init.__file__).parent / "starter_agents.txt").read_text("utf-8")
+    compile(source, "study_agents.py", "exec")
+    assert max(map(len, source.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(("path", "says"), [(".", "is a directory"), ("x.txt", ".yaml")])

@@ -14,6 +14,10 @@ from fairtrial import DesignKind, Study, load_study, plugins, validate_study
 from fairtrial.model import claims, factors, study
 from fairtrial.model.fields import field_docs, field_types
 from fairtrial.model.record import Record
+from fairtrial.report import outcomes
+from fairtrial.stats import multiplicity
+from fairtrial.stats.multiplicity import is_policy
+from fairtrial.stats.words import MISSING_DATA_POLICIES, WORDS
 
 ROOT = Path(__file__).parent.parent
 RECORDS = [
@@ -126,7 +130,29 @@ def test_no_link_between_documents_is_broken():
                 assert heading in slugs(target.read_text("utf-8")), f"{path.name}: {name}#{heading}"
 
 
-def test_the_guide_lists_the_words_that_analysis_knows():
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("`source_table` of an outcome", claims.SOURCE_TABLES),
+        ("`aggregation` of an outcome", claims.AGGREGATIONS),
+        ("`missing_data_policy` of an outcome", MISSING_DATA_POLICIES),
+        ("`multiple_comparison_policy` of a plan", claims.COMPARISON_POLICIES),
+    ],
+)
+def test_the_guide_lists_the_words_that_analysis_knows(field, words):
     guide = (ROOT / "docs/studies.md").read_text("utf-8")
-    for words in (claims.SOURCE_TABLES, claims.AGGREGATIONS, claims.COMPARISON_POLICIES):
-        assert ", ".join(words) in guide
+    assert f"| {field} | {', '.join(words)} |" in guide
+
+
+def test_the_guide_lists_every_test_by_all_its_names():
+    guide = (ROOT / "docs/studies.md").read_text("utf-8")
+    listed = guide.partition("| test | what it is | also called |\n|---|---|---|\n")[2]
+    assert listed.partition("\n\n")[0].splitlines() == [
+        f"| `{word.name}` | {word.meaning} | {', '.join(word.aliases)} |" for word in WORDS
+    ]
+
+
+def test_words_that_analysis_knows_are_those_it_works_with():
+    assert set(claims.AGGREGATIONS) == set(outcomes._COMBINE)
+    assert all(map(is_policy, claims.COMPARISON_POLICIES))
+    assert len(claims.COMPARISON_POLICIES) == len(multiplicity._POLICIES)

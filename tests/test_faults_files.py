@@ -83,18 +83,17 @@ def test_a_disk_that_is_really_full(stage):
     """On a small disk of its own, where mounting one is allowed."""
     stage.write(run_budget={"replicates": 200})
     (stage.folder / "disk").mkdir()
-    environment = {
-        **os.environ,
-        "DISK": str(stage.folder / "disk"),
-        "PYTHON": sys.executable,
-        "WITNESS": str(stage.witness_file),
-        "NO_COLOR": "1",
-    }
+    disk = {"DISK": str(stage.folder / "disk"), "PYTHON": sys.executable}
     script = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK]
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed")
     done = subprocess.run(
-        script, cwd=stage.folder, env=environment, capture_output=True, text=True, check=False
+        script,
+        cwd=stage.folder,
+        env=stage.environment() | disk,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if not (stage.folder / "code1").exists():
         pytest.skip(f"no disk of its own: {done.stderr}")
@@ -222,15 +221,15 @@ def test_an_output_directory_that_is_read_only(stage):
             pytest.skip("setpriv is not installed")
     if subprocess.run([*prefix, "test", "-w", str(shut)], check=False).returncode == 0:
         pytest.skip("permissions bind nobody here")
+    words = [sys.executable, "-m", "fairtrial", "run", "study.yaml", "--resume"]
     for output in (stage.output, shut, shut / "out"):
         ended = subprocess.run(
-            [*prefix, sys.executable, "-m", "fairtrial", "run", "study.yaml", "--resume"]
-            + ["--output", str(output)],
+            [*prefix, *words, "--output", str(output)],
             check=False,
             capture_output=True,
             text=True,
             cwd=stage.folder,
-            env={**os.environ, "WITNESS": str(stage.witness_file), "NO_COLOR": "1"},
+            env=stage.environment(),
         )
         assert_refused(Ended(ended.returncode, ended.stdout, ended.stderr), str(output))
         assert "Traceback" not in ended.stderr
@@ -250,7 +249,7 @@ def test_a_read_only_disk(stage):
     ended = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
         cwd=stage.folder,
-        env={**os.environ, "PYTHON": sys.executable, "WITNESS": str(stage.witness_file)},
+        env=stage.environment() | {"PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,

@@ -102,6 +102,28 @@ def test_an_agent_at_its_limit_holds_no_other_agent_up():
     assert isinstance(feed(), float)
 
 
+def test_a_retry_of_an_agent_at_its_limit_holds_no_other_retry_up():
+    clock = Clock()
+    feed = make_feed(clock=clock, agents={"a": AgentBinding("m:f", max_parallel=1)})
+    got, _ = drain(feed)
+    assert [item.spec.agent_spec_ref for item in got].count("a") == 1
+    theirs = next(item for item in got if item.spec.agent_spec_ref == "a")
+    other = next(item for item in got if item.spec.agent_spec_ref == "b")
+    for item in (theirs, other):
+        feed.finish(item.turn)
+    second = feed()  # of the first agent: it is at its limit again
+    assert second.spec.agent_spec_ref == "a"
+    feed.retry(theirs, 1.0)
+    feed.retry(other, 2.0)
+    clock.now += 3.0
+    again = feed()
+    assert (again.turn, again.attempt) == (other.turn, 2)
+    assert isinstance(feed(), float)
+    feed.finish(second.turn)
+    again = feed()
+    assert (again.turn, again.attempt) == (theirs.turn, 2)
+
+
 def test_starts_within_a_minute_are_spread_over_it():
     clock = Clock()
     feed = make_feed(names=("a",), clock=clock, agents={"a": AgentBinding("m:f", max_per_minute=6)})

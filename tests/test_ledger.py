@@ -201,6 +201,19 @@ def test_events_of_an_attempt_that_was_cut_off_never_mix_with_those_of_its_repea
     ledger.close()
 
 
+def test_a_result_has_the_events_of_its_own_attempt(begun):
+    ledger, plan, order = begun
+    ledger.add_event(Emitted(0, 1, pack({"text": "first try"})))
+    ledger.add_attempt(Finished(0, 1, outcome(status="broken", kind=FailureKind.BROKEN)))
+    add(ledger, plan, order, 0, attempt=2, events=[{"text": "second try"}])
+    ledger.commit()
+    reader = reader_of(ledger)
+    (result,) = reader.results()
+    assert [event["text"] for event in result.observations] == ["second try"]
+    assert [event["text"] for event in reader.events(0, 1)] == ["first try"]
+    assert [attempt.attempt for attempt in reader.attempts(0)] == [1]
+
+
 def test_threads_may_add_and_commit_at_once(tmp_path):
     ledger, plan, order = begin(tmp_path, make_plan(replicates=200))
     ended = threading.Event()

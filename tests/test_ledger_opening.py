@@ -203,6 +203,15 @@ def test_garbage_in_a_page_is_refused_or_explained_but_never_a_result(tmp_path, 
     assert refused > 60
 
 
+def test_one_other_letter_in_a_result_is_found(tmp_path, sound):
+    data, _ = sound
+    torn = bytearray(data)
+    torn[data.rindex(b"x" * 100) + 50] = ord("y")
+    (tmp_path / LEDGER_NAME).write_bytes(torn)
+    with pytest.raises(LedgerError, match="not those that were written"):
+        read_all(tmp_path)
+
+
 def test_a_page_torn_while_the_ledger_is_open_is_explained_at_the_next_read(tmp_path, monkeypatch):
     plan = finished(tmp_path, make_plan(replicates=200), outputs="x" * 500)
     monkeypatch.setattr(opening, "CHECKED_BYTES", 0)  # as for a large file

@@ -689,14 +689,20 @@ def test_words_that_analysis_does_not_know_get_a_warning(tmp_path: Path) -> None
     path = tmp_path / "s.yaml"
     path.write_text(
         "study_id: s\ntitle: t\nfactors:\n- {name: x, levels: [1, 2]}\n"
-        "outcomes:\n- {name: o, source_table: run, aggregation: Mean}\n"
+        "outcomes:\n- {name: o, source_table: run, aggregation: Mean, missing_data_policy: dorp}\n"
         "hypotheses:\n- {hypothesis_id: h, label: l, statement: s}\n"
-        "analysis_plans:\n- analysis_plan_id: p\n  hypothesis_ids: [h]\n  tests: [t]\n"
+        "analysis_plans:\n- analysis_plan_id: p\n  hypothesis_ids: [h]\n  tests: [T-test, anvoa]\n"
         "  multiple_comparison_policy: bonferoni\n"
+        "- {analysis_plan_id: q, hypothesis_ids: [h], tests: [anova], "
+        "multiple_comparison_policy: FDR-BH}\n"
     )
     assert read_study(path).warning_lines() == [
         f"{path}:6: outcomes[0].source_table: 'run' is not a word that fairtrial knows; "
         "did you mean 'runs'?",
+        f"{path}:6: outcomes[0].missing_data_policy: 'dorp' is not a word that fairtrial knows; "
+        "did you mean 'drop'?",
+        f"{path}:12: analysis_plans[0].tests[1]: 'anvoa' is not a word that fairtrial knows; "
+        "did you mean 'anova'?",
         f"{path}:13: analysis_plans[0].multiple_comparison_policy: 'bonferoni' is not a word that "
         "fairtrial knows; did you mean 'bonferroni'?",
     ]

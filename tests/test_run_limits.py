@@ -171,13 +171,14 @@ def test_starts_are_spread_over_the_minute(tmp_path):
 # -- fail_fast --
 
 
-def test_fail_fast_starts_nothing_after_the_first_failure(tmp_path):
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_fail_fast_starts_nothing_after_the_first_failure(tmp_path, error):
     called = []
 
     def agent(task):
         called.append(task)
         if len(called) == 3:
-            raise ValueError("no")
+            raise error("no")
         return add(task)
 
     study = make_study(tmp_path, budget={"fail_fast": True})
@@ -293,7 +294,7 @@ def test_a_run_past_its_time_has_failed_and_no_other_has(tmp_path, executor):
             release.wait(WAIT_S)
         return add(task)
 
-    study = make_study(tmp_path, budget={"timeout_s": 0.5})
+    study = make_study(tmp_path, budget={"timeout_s": 1.0})
     began = time.monotonic()
     results = run(study, agent, executor=executor, parallelism=3)
     release.set()
@@ -301,7 +302,7 @@ def test_a_run_past_its_time_has_failed_and_no_other_has(tmp_path, executor):
     assert statuses(results) == [*["success"] * 2, *["failed"] * 2, *["success"] * 2]
     assert [result.failure_kind for result in results][2:4] == ["timeout", "timeout"]
     assert [result.attempt for result in results] == [1] * 6
-    assert "took longer than 0.5 s" in results[2].error_info
+    assert "took longer than 1 s" in results[2].error_info
 
 
 # -- from outside --
@@ -333,7 +334,7 @@ def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch)
             if summary.live["paused"] and not summary.live["running"]:
                 break
             time.sleep(0.01)
-        done.append(summary.done)
+        done.append(summary_of(tmp_path).done)  # what was counted before it was told may be older
         time.sleep(0.2)
         done.append(summary_of(tmp_path).done)
         request(tmp_path, None)

@@ -221,6 +221,12 @@ def test_a_condition_runner_named_by_the_study_is_looked_up_beside_it(tmp_path):
     assert [result.outputs for result in run_study(Study.from_yaml(path))] == [{"x": 2}] * 2
 
 
+def test_a_condition_runner_may_be_given_by_reference(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    results = run_study(make_study(tmp_path), condition_runner=f"{__name__}:runner", limit=1)
+    assert results.study.condition_runner == f"{__name__}:runner"
+
+
 def test_parallelism_is_the_studys_unless_said_otherwise(tmp_path):
     def tell(task):
         return {"x": os.getpid()}
@@ -331,7 +337,11 @@ def test_on_result_comes_once_for_each_run_and_only_after_its_commit(tmp_path, e
         reader.close()
         seen.append(result)
 
-    results = run(make_study(tmp_path), executor=executor, parallelism=2, on_result=check)
+    def slowly(task):  # so that there is time to look in between
+        time.sleep(0.015)
+        return add(task)
+
+    results = run(make_study(tmp_path), slowly, executor=executor, parallelism=2, on_result=check)
     assert sorted(seen, key=lambda result: result.run_id) == sorted(
         results, key=lambda result: result.run_id
     )
@@ -374,7 +384,8 @@ def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):  # s
     assert seen == ["told", "committed"]
 
 
-def test_an_agent_that_goes_elsewhere_takes_nobody_along(tmp_path, monkeypatch):
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_an_agent_that_goes_elsewhere_takes_nobody_along(tmp_path, monkeypatch, executor):
     monkeypatch.chdir(tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -383,7 +394,7 @@ def test_an_agent_that_goes_elsewhere_takes_nobody_along(tmp_path, monkeypatch):
         os.chdir(elsewhere)
         return {"x": 1}
 
-    results = run(make_study(Path("out")), wander)
+    results = run(make_study(Path("out")), wander, executor=executor)
     assert Path.cwd() == tmp_path
     assert len(results) == 6
     assert validate_artifacts(tmp_path / "out") == []
@@ -406,7 +417,15 @@ def test_a_dry_run_raises_all_mistakes_at_once_and_makes_nothing(tmp_path):
     study = faulty(tmp_path / "out")
     for dry_run in (True, False):
         with pytest.raises(StudyError) as error:
-            run_study(study, dry_run=dry_run, executor="thread", parallelism=0, limit=0, only="z")
+            run_study(
+                study,
+                dry_run=dry_run,
+                executor="thread",
+                parallelism=0,
+                limit=0,
+                only="z",
+                retry="all",
+            )
         text = str(error.value)
         for part in [
             "unknown factor 'y'",
@@ -416,9 +435,10 @@ def test_a_dry_run_raises_all_mistakes_at_once_and_makes_nothing(tmp_path):
             "parallelism: must be 1 or more, got 0",
             "limit: must be 1 or more, got 0",
             "only: there is no 'z'",
+            "retry: expected 'broken' or 'failed', got 'all'",
         ]:
             assert part in text
-        assert len(error.value.mistakes) == 7
+        assert len(error.value.mistakes) == 8
     assert not (tmp_path / "out").exists()
 
 

@@ -27,6 +27,13 @@ from fairtrial.model.claims import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TAB
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import DesignKind, Factor, scalar_text
 from fairtrial.model.study import Study
+from fairtrial.stats.multiplicity import is_policy
+from fairtrial.stats.words import (
+    MISSING_DATA_POLICIES,
+    find_test,
+    known_tests,
+    missing_data_policy,
+)
 
 RESERVED_COLUMNS = frozenset(
     {
@@ -239,14 +246,24 @@ def _plan(study: Study) -> Iterator[Mistake]:
 
 
 def word_doubts(study: Study) -> Iterator[Mistake]:
-    """A remark for each word that an analysis will read and fairtrial doesn't know."""
+    """A remark for each word that the analysis will read and doesn't know."""
     for i, outcome in enumerate(study.outcomes):
         at = ("outcomes", i)
-        yield from _unheard_of((*at, "source_table"), outcome.source_table, SOURCE_TABLES)
-        yield from _unheard_of((*at, "aggregation"), outcome.aggregation, AGGREGATIONS)
+        if outcome.source_table.strip().lower() not in SOURCE_TABLES:
+            yield _unheard_of((*at, "source_table"), outcome.source_table, SOURCE_TABLES)
+        if outcome.aggregation.strip().lower() not in AGGREGATIONS:
+            yield _unheard_of((*at, "aggregation"), outcome.aggregation, AGGREGATIONS)
+        policy = outcome.missing_data_policy
+        if missing_data_policy(policy) is None:
+            yield _unheard_of((*at, "missing_data_policy"), policy, MISSING_DATA_POLICIES)
     for i, plan in enumerate(study.analysis_plans):
-        path: Place = ("analysis_plans", i, "multiple_comparison_policy")
-        yield from _unheard_of(path, plan.multiple_comparison_policy, COMPARISON_POLICIES)
+        at = ("analysis_plans", i)
+        for j, test in enumerate(plan.tests):
+            if find_test(test) is None:
+                yield _unheard_of((*at, "tests", j), test, known_tests())
+        policy = plan.multiple_comparison_policy
+        if not is_policy(policy):
+            yield _unheard_of((*at, "multiple_comparison_policy"), policy, COMPARISON_POLICIES)
 
 
 def setting_doubts(study: Study) -> Iterator[Mistake]:
@@ -267,8 +284,5 @@ def setting_doubts(study: Study) -> Iterator[Mistake]:
             yield Mistake(("design_spec", name), f"a {spec.kind} design{without} has no use for it")
 
 
-def _unheard_of(path: Place, word: str, known: Sequence[str]) -> Iterator[Mistake]:
-    if word.strip().lower() not in known:
-        yield Mistake(
-            path, f"'{word}' is not a word that fairtrial knows", did_you_mean(word, known)
-        )
+def _unheard_of(path: Place, word: str, known: Sequence[str]) -> Mistake:
+    return Mistake(path, f"'{word}' is not a word that fairtrial knows", did_you_mean(word, known))

@@ -117,13 +117,16 @@ class Feed:
         return PAUSE_S if any(self._held.values()) else None
 
     def _due_retry(self) -> tuple[Assignment | None, float]:
-        due = self._retries[0][0] - self._clock()
-        limit = self._limit_of(self._retries[0][2])
-        if limit is not None:
-            due = max(due, limit.wait_s())
-        if due > 0:
-            return None, due
-        return heapq.heappop(self._retries)[2], 0.0
+        while self._retries:
+            wait_s = self._retries[0][0] - self._clock()
+            if wait_s > 0:
+                return None, wait_s
+            assignment = heapq.heappop(self._retries)[2]
+            limit = self._limit_of(assignment)
+            if limit is None or limit.wait_s() <= 0:
+                return assignment, 0.0
+            self._held[str(assignment.spec.agent_spec_ref)].appendleft(assignment)
+        return None, float("inf")
 
     def _next_free_run(self) -> tuple[Assignment | None, float]:
         turn = next(self._pending, None)

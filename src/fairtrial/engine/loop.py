@@ -83,7 +83,7 @@ class Loop:
         try:
             with Interrupts() as interrupts, self._watching(is_inline):
                 work = _Interruptible(self.work, interrupts) if is_inline else self.work
-                while True:
+                while self.stop in (None, "budget"):
                     try:
                         self._follow(executor.execute(work, self.feed, slots), interrupts)
                         break

@@ -99,6 +99,9 @@ def _plan_and_bind(
         mistakes.extend(_only_mistakes(study, settings.only))
     if settings.limit is not None and settings.limit < 1:
         mistakes.append(Mistake(("limit",), f"must be 1 or more, got {settings.limit}"))
+    if settings.retry not in RETRIED:
+        expected = " or ".join(map(repr, RETRIED))
+        mistakes.append(Mistake(("retry",), f"expected {expected}, got {settings.retry!r}"))
     if any(map(concerns_plan, wrong)):
         return None, None
     try:
@@ -165,6 +168,7 @@ def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
     return []
 
 
+RETRIED = ("broken", "failed")
 ONLY_NAMES = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
 """What `only` may ask for beside factors and blocks."""
 

@@ -73,7 +73,9 @@ class RunSettings:
         return replace(study, **changes) if changes else study
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+def _name_of(function: Callable[..., Any] | str) -> str:
+    if isinstance(function, str):
+        return function
     kind = type(function)
     module = getattr(function, "__module__", None) or kind.__module__
     return f"{module}:{getattr(function, '__qualname__', kind.__qualname__)}"

@@ -50,20 +50,26 @@ MEANINGS = {
 }
 
 
-def explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
-    """The same in words that help."""
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What comes of using SQLite. The second if the name of a table, and so the message, is garbage."""
+
+
+def explain(error: Exception, path: Path | None) -> LedgerError:
+    """One of the `FAULTS` in words that help."""
     meaning = MEANINGS.get(code_of(error))
     said = str(error)
-    if said.startswith(("no such", "Could not decode")):  # a table that every ledger has; text
+    is_garbage = isinstance(error, UnicodeDecodeError) or said.startswith("Could not decode")
+    if is_garbage or said.startswith("no such"):  # a table that every ledger has
         meaning = DAMAGED
     if meaning is None:
         return LedgerError(f"{path or 'the ledger in memory'}: {said}")
     return _say(meaning, path, said)
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Exception) -> int:
     """Which sort of error it is; 0 if SQLite itself didn't say."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says more precisely which
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF  # the rest says more precisely which
 
 
 def damaged(path: Path | None, what: str) -> LedgerError:
@@ -83,5 +89,5 @@ def explained(path: Path | None) -> Iterator[None]:
     """Whatever SQLite says within is said in words that help."""
     try:
         yield
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise explain(error, path) from error

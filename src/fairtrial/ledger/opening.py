@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fairtrial.errors import LedgerError
-from fairtrial.ledger.faults import code_of, damaged, explain, explained
+from fairtrial.ledger.faults import FAULTS, code_of, damaged, explain, explained
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
 from fairtrial.ledger.volumes import network_kind
@@ -67,7 +67,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     _refuse_other_things(path)
     try:
         return _read_only(path, "mode=rw")
-    except sqlite3.Error as error:
+    except FAULTS as error:
         if code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise explain(error, path) from error
         return _read_unwritable(path, error)
@@ -89,7 +89,7 @@ def _read_only(path: Path, options: str) -> sqlite3.Connection:
     return connection
 
 
-def _read_unwritable(path: Path, error: sqlite3.Error) -> sqlite3.Connection:
+def _read_unwritable(path: Path, error: Exception) -> sqlite3.Connection:
     """Read where SQLite may not even note that it reads: sound only if nobody writes meanwhile."""
     if not os.access(path, os.R_OK):
         raise explain(error, path) from error
@@ -228,7 +228,7 @@ def _migrate(connection: sqlite3.Connection, scripts: list[str]) -> None:
         connection.executescript(
             f"BEGIN IMMEDIATE; {' '.join(scripts)} PRAGMA user_version = {VERSION}; COMMIT;"
         )
-    except sqlite3.Error:
+    except FAULTS:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.design.plan import RunPlan
-from fairtrial.errors import LedgerError, StudyError
+from fairtrial.errors import LedgerError
 from fairtrial.ledger.faults import damaged, explained
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.opening import open_for_reading
@@ -94,13 +94,13 @@ class LedgerReader:
         text = self.fact("study")
         if text is None:
             raise LedgerError(f"{self.path} holds no study: it was stopped before it began")
+        folder = self.fact("folder")
         try:
             study = Study.from_dict(json.loads(text))
-        except (ValueError, TypeError, StudyError) as error:
+            if folder is not None:
+                object.__setattr__(study, "folder", Path(folder))
+        except (ValueError, TypeError) as error:  # StudyError is a ValueError
             raise damaged(self.path, f"the study in it can't be read: {error}") from error
-        folder = self.fact("folder")
-        if folder is not None:
-            object.__setattr__(study, "folder", Path(folder))
         return study
 
     @cached_property
@@ -192,7 +192,7 @@ class LedgerReader:
         with explained(self.path):
             for row in self.connection.execute(f"{RESULTS} {among}", turns):
                 rows[row[0]] = row
-                most_bytes -= len(row[BODY])
+                most_bytes -= len(row[BODY] or b"")
                 if most_bytes < 0:
                     return None
             query = f"SELECT turn, attempt, data FROM events {among} ORDER BY turn, attempt, number"
@@ -259,7 +259,8 @@ class LedgerReader:
             yield row[0], row[1], row[2]
 
     def _gone(self, columns: str) -> Iterator[tuple[Any, ...]]:
-        gone = (turn for turn, place in enumerate(self.order) if place == GONE)
+        order = self.order if GONE in self.order else ()
+        gone = (turn for turn, place in enumerate(order) if place == GONE)
         while turns := list(islice(gone, BLOCK_RUNS)):
             among = ",".join("?" * len(turns))
             yield from self._query(f"SELECT {columns} FROM results WHERE turn IN ({among})", turns)
@@ -278,7 +279,8 @@ class LedgerReader:
             f"SELECT status, failure_kind, {sums} FROM results GROUP BY status, failure_kind"
         )
         tally = Counter({(status, kind): number for status, kind, number, _, _ in rows})
-        tally.subtract(self._gone("status, failure_kind"))
+        gone = Counter(self._gone("status, failure_kind"))
+        tally.subtract(gone)
         rows += self._query(f"SELECT NULL, NULL, {sums} FROM attempts")
         budget, length = self.study.run_budget, len(self.order) - self.order.count(GONE)
         planned = min(length, budget.max_runs or length) if budget.is_balanced else length
@@ -287,7 +289,7 @@ class LedgerReader:
             failures=add_up((kind, number) for (_, kind), number in tally.items() if kind),
             planned=planned,
             skipped=length - planned,
-            left_out=self.left_out,
+            left_out=gone.total(),
             cost_usd=sum(row[3] for row in rows),
             tokens=int(sum(row[4] for row in rows)),
             live=self._live(),

@@ -15,11 +15,13 @@ from fairtrial.model.runs import FailureKind, RunResult, RunSpec, RunStatus
 RESULTS = (
     "SELECT turn, run_id, seed, status, failure_kind, attempt, session, cost_usd, latency_s, body, "
     "stdout, stderr, crc, scores.rows "
-    "FROM results JOIN bodies USING (turn) LEFT JOIN scores USING (turn)"
+    "FROM results LEFT JOIN bodies USING (turn) LEFT JOIN scores USING (turn)"
 )
 """The rows that `result_of` reads."""
 ATTEMPT, SESSION, BODY = 5, 6, 9
 """Where they hold these."""
+SENSELESS = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
+"""What comes of a row that holds other things than those that were written."""
 
 
 def result_of(
@@ -37,11 +39,11 @@ def result_of(
         raise UnreadableError(
             f"it holds {run_id} with seed {seed}, not {spec.run_id} with seed {spec.seed}"
         )
-    if crc32(body) != crc:
-        raise UnreadableError("its bytes are not those that were written")
-    told = unpack(body)
-    judged = None if scores is None else unpack(scores)
     try:
+        if crc32(body) != crc:
+            raise UnreadableError("its bytes are not those that were written")
+        told = unpack(body)
+        judged = None if scores is None else unpack(scores)
         started_at, metadata = told["started_at"], told["execution_metadata"]
         return RunResult(
             run_id=run_id,
@@ -67,7 +69,7 @@ def result_of(
             stdout=_text_of(out),
             stderr=_text_of(err),
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except SENSELESS as error:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
@@ -76,9 +78,9 @@ def attempt_of(row: tuple[Any, ...]) -> Attempt:
     turn, attempt, session, status, kind, cost, tokens, latency, body, out, err = row
     try:
         how = RunStatus(status), None if kind is None else FailureKind(kind)
-    except ValueError as error:
-        raise UnreadableError(str(error)) from error
-    printed = _text_of(out), _text_of(err)
+        printed = _text_of(out), _text_of(err)
+    except SENSELESS as error:
+        raise UnreadableError(f"{type(error).__name__}: {error}") from error
     return Attempt(turn, attempt, session, *how, cost, tokens, latency, unpack(body), *printed)
 
 
@@ -134,5 +136,5 @@ def condition_of(data: bytes) -> Condition:
             told["admissible"],
             tuple(told["messages"]),
         )
-    except (KeyError, TypeError) as error:
+    except SENSELESS as error:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from fairtrial.ledger.faults import explain, explained
+from fairtrial.ledger.faults import FAULTS, explain, explained
 from fairtrial.ledger.opening import open_for_writing
 from fairtrial.ledger.rows import pack_condition
 from fairtrial.ledger.schema import LEDGER_NAME
@@ -265,7 +265,7 @@ class Ledger:
                 yield
                 self.connection.execute("COMMIT")
                 self._has_failed = False
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 self._roll_back()
                 raise explain(error, self.path) from error
             except BaseException:

@@ -77,5 +77,5 @@ def add_up(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     """How many there are of each name, without those of which there are none."""
     sums: Counter[str] = Counter()
     for name, number in pairs:
-        sums[name] += number
+        sums[str(name)] += number
     return {name: sums[name] for name in sorted(sums) if sums[name]}

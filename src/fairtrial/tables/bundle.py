@@ -147,8 +147,13 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> None:
 def verify_bundle(path: str | Path) -> list[str]:
     """What is wrong with a bundle: nothing, if the list is empty. Nothing of it is unpacked."""
     try:
-        with tarfile.open(path, "r|gz") as archive:
-            return _Inspection(archive).problems()
+        with gzip.open(path) as packed:
+            with tarfile.open(fileobj=packed, mode="r|") as archive:
+                problems = _Inspection(archive).problems()
+            while rest := packed.read(1 << 20):  # to the end, where its own checksum stands
+                if rest.strip(b"\0"):
+                    return [*problems, "something follows the end of the archive"]
+            return problems
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
         return [f"the archive is damaged or cut off: {error}"]
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ MANIFEST_KEYS = (
     "files",
 )
 MOST_SHOWN = 5
+CHUNK_ROWS = 10_000
 
 
 def validate_artifacts(folder: str | Path) -> list[str]:
@@ -153,7 +155,7 @@ class _Tables:
             self._runs.append(hash(row[2]))
             if row[1] not in self._conditions:
                 yield f"{name}: {row[2]} has the condition {row[1]}, which is not in conditions.csv"
-        repeated = _repeated(self._runs)
+        repeated = _sort(self._runs)
         if repeated:
             yield from self._name_twins(name, repeated)
         if len(self._runs) != self._manifest["run_count"]:
@@ -170,12 +172,10 @@ class _Tables:
 
     def _judge_references(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
         column = COLUMNS[name].index("run_id")
-        named, last = array("q"), None
-        for row in rows:
-            if row[column] != last:
-                last = row[column]
-                named.append(hash(last))
-        strangers = _missing(named, self._runs)
+        runs = (run for run, _ in itertools.groupby(row[column] for row in rows))
+        strangers = 0
+        while named := list(itertools.islice(runs, CHUNK_ROWS)):
+            strangers += _count_missing(named, self._runs)
         if strangers:
             yield f"{name}: {strangers:,} times names a run that is not in runs.csv"
 
@@ -187,15 +187,22 @@ def _of_width(name: str, rows: Iterator[list[str]], width: int) -> Iterator[list
         yield row
 
 
-def _repeated(values: array[int]) -> set[int]:
+def _sort(values: array[int]) -> set[int]:
+    """Sort numbers where they are; returns those that are there twice."""
     import numpy as np
 
-    ordered = np.sort(np.frombuffer(values, dtype=np.int64))
+    ordered = np.frombuffer(values, dtype=np.int64)
+    ordered.sort()
     return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
 
 
-def _missing(values: Sequence[int], among: Sequence[int]) -> int:
+def _count_missing(names: Sequence[str], among: array[int]) -> int:
+    """How many names are not among those with these hashes, which are sorted."""
     import numpy as np
 
-    found = np.isin(np.frombuffer(values, np.int64), np.frombuffer(among, np.int64))  # type: ignore[call-overload]
+    ordered = np.frombuffer(among, dtype=np.int64)
+    hashes = np.array([hash(name) for name in names], dtype=np.int64)
+    places = np.searchsorted(ordered, hashes)
+    found = places < len(ordered)
+    found[found] = ordered[places[found]] == hashes[found]
     return int((~found).sum())

@@ -15,7 +15,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -138,10 +138,12 @@ def _publish(folder: Path, path: Path) -> None:
     _tidy(folder, {path.name, earlier}, names)
 
 
-def _adopt(folder: Path, names: Iterable[str]) -> None:
+def _adopt(folder: Path, names: Collection[str]) -> None:
     """Make plain files of an earlier set links, without any of them being gone meanwhile."""
-    paths = [folder / name for name in names]
-    plain = [path.name for path in paths if path.exists() and not path.is_symlink()]
+    earlier = (read_manifest(folder) or {"files": {}})["files"]
+    paths = [folder / name for name in {*names, *earlier}]
+    files = [path.name for path in paths if path.is_file() and not path.is_symlink()]
+    plain = [name for name in files if name in names or _is_ours(folder, name)]
     if not plain:
         return
     place = folder / f"{PREFIX}{secrets.token_hex(8)}"

@@ -26,7 +26,8 @@ GIT_TIMEOUT_S = 10.0
 USER_KEY = "provenance_metadata"
 """Where a study's own facts go that are named like recorded ones."""
 _SECRET_NAME = re.compile(
-    r"key|token(?!s)|secret|passw|passphrase|pwd|credential|cookie|bearer|auth(?!or)", re.IGNORECASE
+    r"key|token(?!s)|secret|passw|passphrase|pwd|credential|cookie|bearer|auth(?!ors?\b)",
+    re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(
     r"\b(?:sk|pk|rk)[-_][\w-]{8,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}"

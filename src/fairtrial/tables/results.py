@@ -168,7 +168,7 @@ class TableView:
         for length, row in enumerate(self._rows()):
             known.update(row)
             if not names:
-                for name in row.keys() - found.keys():
+                for name in [name for name in row if name not in found]:
                     found[name] = [None] * length
             for name, values in found.items():
                 values.append(row.get(name))
