@@ -3,6 +3,7 @@
 Every call is witnessed, outside of the product: a line in the file that WITNESS names.
 """
 
+import asyncio
 import ctypes
 import gc
 import os
@@ -69,6 +70,16 @@ def held_back_by_excepts(task):
             time.sleep(0.01)
         except Exception:
             continue
+    return {"answer": 1}
+
+
+async def awaits(task):
+    """Sleeps on an event loop, beside a task of its own, until there is a file named `go`."""
+    _witness(task)
+    beside = asyncio.create_task(asyncio.sleep(LONGEST_S))
+    while not (HERE / "go").exists():
+        await asyncio.sleep(0.01)
+    beside.cancel()
     return {"answer": 1}
 
 

@@ -102,9 +102,9 @@ def test_a_budget_that_is_used_up_is_exit_6_and_says_how_to_go_on(run, study):
     code, out, err = run("run", path)
     assert code == 6
     assert "2 of 6 runs done: 2 success ($1, 14 tokens)" in out
-    assert "a budget is used up: raise it" in err
-    assert "4 runs to go: fairtrial resume" in err
-    code, out, _ = run("run", path, "--resume", "--set", "run_budget.max_cost_usd=9", "--json")
+    assert "a budget is used up; raise it" in err
+    assert "4 runs to go: fairtrial resume out --set run_budget.max_cost_usd=..." in err
+    code, out, _ = run("resume", "out", "--set", "run_budget.max_cost_usd=9", "--json")
     assert code == 0
     assert json.loads(out)["done"] == 6
 

@@ -124,6 +124,28 @@ def test_an_interrupt_between_runs_loses_nothing(stage, step):
     assert sum(stage.calls().values()) <= 13
 
 
+@pytest.mark.parametrize("phase", ["start", "export"])
+@pytest.mark.parametrize("step", [0, 5, 14, 19])
+def test_an_interrupt_before_the_first_run_or_after_the_last_is_no_trouble(stage, phase, step):
+    stage.write()
+    ended = stage.run("--parallel", 2, faults={"signal_at": {"phase": phase, "step": step}})
+    assert ended.code == 130, ended.err
+    assert ended.err.endswith("interrupted\n")
+    assert len(stage.done()) == (0 if phase == "start" else 6)
+    assert stage.run("--resume", "--parallel", 2).code == 0
+    assert len(stage.table()) == 6
+    assert set(stage.calls().values()) == {1}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_an_interrupt_ends_an_agent_that_awaits(stage, executor):
+    stage.write("awaits")
+    command = stage.start_run(*EXECUTORS[executor])
+    wait_until(stage.witnessed, "a run")
+    command.kill(signal.SIGINT)
+    assert_stopped(stage, command.wait(), kept=0)
+
+
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_cancel_from_another_process_does_what_ctrl_c_does(stage, executor):
     command = start_held(stage, *EXECUTORS[executor])

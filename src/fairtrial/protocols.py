@@ -79,7 +79,10 @@ Feed = Callable[[], "Assignment | float | None"]
 
 
 class Executor(Protocol):
-    """Runs assignments somewhere, up to `slots` at once."""
+    """Runs assignments somewhere, up to `slots` at once.
+
+    One that runs them in the very thread that calls `execute` says so: ``is_inline = True``.
+    """
 
     @property
     def name(self) -> str: ...

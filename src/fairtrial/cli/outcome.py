@@ -17,7 +17,7 @@ FAILED, BUDGET, INTERRUPTED = 5, 6, 130
 WRONG = (RunStatus.FAILED, RunStatus.BROKEN)
 MOST_ERRORS = 5
 WHY = {
-    "budget": "a budget is used up: raise it (run_budget.max_cost_usd, max_tokens) and resume",
+    "budget": "a budget is used up; raise it to go on",
     "failure": "stopped at the first failure, as fail_fast asks",
     "cancelled": "cancelled",
     "interrupted": "interrupted",
@@ -40,11 +40,19 @@ def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_p
         note(WHY[results.stopped])
     if summary.pending and not summary.is_running:
         why = "this was a pilot: " if is_pilot and results.stopped is None else ""
-        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {folder}")
+        more = _raise_budget(results, summary) if results.stopped == "budget" else ""
+        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {folder}{more}")
     click.echo(f"results: {shown_path(results.folder)}")
     if summary.done:
         click.echo(f"next:    fairtrial report {folder}")
     return code
+
+
+def _raise_budget(results: Results, summary: Summary) -> str:
+    """The option that raises the budget which is used up."""
+    most = results.study.run_budget.max_tokens
+    is_tokens = most is not None and summary.tokens >= most
+    return f" --set run_budget.{'max_tokens' if is_tokens else 'max_cost_usd'}=..."
 
 
 def _exit_code(stopped: str | None, summary: Summary, *, allow_failures: bool) -> int:

@@ -87,6 +87,15 @@ def _shared(command: Command) -> Command:
     return command
 
 
+_set = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Set a value of the study: run_budget.replicates=3.",
+)
+
+
 @click.command(
     epilog="Example: fairtrial run study.yaml --parallel 4 --set run_budget.replicates=10",
     short_help="Run a study.",
@@ -96,13 +105,7 @@ def _shared(command: Command) -> Command:
 @click.option("--resume", "go_on", is_flag=True, help="Go on with what is there, if anything.")
 @click.option("--accept-changes", is_flag=True, help="Resume though the study has changed.")
 @click.option("--dry-run", is_flag=True, help="Find every mistake; run nothing.")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="PATH=VALUE",
-    help="Set a value of the study: run_budget.replicates=3.",
-)
+@_set
 @_shared
 def run(
     study: Path,
@@ -126,7 +129,7 @@ def run(
 
 
 @click.command(
-    epilog="Example: fairtrial resume artifacts/my-study",
+    epilog="Example: fairtrial resume artifacts/my-study --set run_budget.max_cost_usd=20",
     short_help="Go on with a study that was stopped.",
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="STUDY|DIR")
@@ -134,8 +137,15 @@ def run(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="Where its results are."
 )
 @click.option("--accept-changes", is_flag=True, help="Go on though the study has changed.")
+@_set
 @_shared
-def resume(target: Path, output: Path | None, accept_changes: bool, **options: Any) -> int:
+def resume(
+    target: Path,
+    output: Path | None,
+    accept_changes: bool,
+    assignments: tuple[str, ...],
+    **options: Any,
+) -> int:
     """Go on with a study, by its file or by the directory that its results are in.
 
     Does what isn't done yet, and what broke. A study that is paused goes on where it runs.
@@ -146,9 +156,10 @@ def resume(target: Path, output: Path | None, accept_changes: bool, **options: A
             raise click.UsageError(f"--output goes with a study file; {target} is a directory")
         if _lift_pause(target, as_json=how.as_json):
             return 0
-        study, settings = _stored(target, how)
+        study, settings = _stored(target, how, assignments)
     else:
-        study, settings = _read(target, ()), replace(how.settings(), output_dir=output)
+        study = _read(target, assignments)
+        settings = replace(how.settings(), output_dir=output)
     settings = replace(settings, resume=True, accept_changes=accept_changes)
     return _run(study, settings, how)
 
@@ -183,12 +194,17 @@ def _is_results(target: Path) -> bool:
     return (target / LEDGER_NAME).exists() or target.is_dir()
 
 
-def _stored(folder: Path, how: HowToRun) -> tuple[Study, RunSettings]:
+def _stored(
+    folder: Path, how: HowToRun, assignments: tuple[str, ...] = ()
+) -> tuple[Study, RunSettings]:
     """The study as its ledger has it: the file it came from may be gone."""
     reader = LedgerReader.open(folder)
     try:
-        settings = replace(how.settings(), output_dir=folder, conditions=reader.conditions)
-        return reader.study, settings
+        study = override(reader.study, assignments) if assignments else reader.study
+        # A budget makes no other conditions, and what the design was made of may be gone, too.
+        is_same = all(path.startswith("run_budget.") for path in assignments)
+        conditions = reader.conditions if is_same else None
+        return study, replace(how.settings(), output_dir=folder, conditions=conditions)
     finally:
         reader.close()
 

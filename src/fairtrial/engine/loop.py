@@ -78,18 +78,20 @@ class Loop:
 
     def run(self, executor: Executor, slots: int) -> Stop | None:
         """Run until there is no more to do, or a reason to stop."""
-        is_inline = executor.name == "serial"
+        is_inline = getattr(executor, "is_inline", False)
         self._mind_budget()
         try:
             with Interrupts() as interrupts, self._watching(is_inline):
                 work = _Interruptible(self.work, interrupts) if is_inline else self.work
-                while self.stop in (None, "budget"):
+                while True:
                     try:
                         self._follow(executor.execute(work, self.feed, slots), interrupts)
                         break
                     except KeyboardInterrupt:
                         if interrupts.count or not self._blame_agent():
                             self.stop = "cancelled" if self.stop == "cancelled" else "interrupted"
+                            break
+                        if self.stop == "failure":
                             break
                 self._cancel_rest()
                 self._tell_live(time.monotonic())

@@ -39,7 +39,8 @@ def override(study: Study, assignments: Iterable[str]) -> Study:
             mistakes.extend(error.mistakes)
     changed = build(Study, data, (), mistakes)
     object.__setattr__(changed, "folder", study.folder)  # nobody else's yet
-    mistakes.extend(study_mistakes(changed, mistakes) if not mistakes else ())
+    if not mistakes:
+        mistakes.extend(study_mistakes(changed, with_plan=False))
     if mistakes:
         raise StudyError(mistakes, source=SOURCE)
     return changed

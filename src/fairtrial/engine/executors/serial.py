@@ -36,6 +36,10 @@ class Serial:
     def is_isolated(self) -> bool:
         return False
 
+    @property
+    def is_inline(self) -> bool:
+        return True
+
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """One assignment after the other, however many slots there are."""
         surroundings = Surroundings(of_worker=False)
