@@ -34,10 +34,10 @@ from fairtrial.engine.feed import Feed
 from fairtrial.engine.loop import Loop
 from fairtrial.ledger import store
 from fairtrial.ledger.store import Ledger
-from fairtrial.tables import export
+from fairtrial.tables import export, generation
 from fairtrial.tables.csv_set import CsvFile
 
-PHASES = ("start", "run", "commit", "export", "end")
+PHASES = ("start", "run", "commit", "export", "publish", "end")
 
 
 class Steps:
@@ -142,6 +142,7 @@ def watch_everything(steps: Steps) -> None:
     steps.mark(Loop, "run", "run")
     steps.mark(Ledger, "commit", "commit")
     steps.mark(engine_run, "export_tables", "export", "end")
+    steps.mark(generation, "_publish", "publish")
 
 
 def report_to(path: str) -> None:

@@ -73,6 +73,7 @@ def test_the_same_content_gives_the_same_bytes(folder, tmp_path, with_ledger):  
     again = tmp_path / "renamed"
     second = bundle_results(again, tmp_path / "2.tar.gz", with_ledger=with_ledger)
     assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes()[4:8] == bytes(4)  # gzip's own time
     (again / "reports" / "summary.md").write_text("other")
     third = bundle_results(again, tmp_path / "3.tar.gz", with_ledger=with_ledger)
     assert first.read_bytes() != third.read_bytes()

@@ -478,7 +478,8 @@ def test_retry_runs_again_what_failed_and_nothing_else(run, study):
     run("run", study("fail_at_2"), "--only", "x != 3")
     code, out, _ = run("retry", "out")
     assert code == 5
-    assert "4 of 6 runs done: 2 failed, 2 success" in out
+    assert "4 of 6 runs done: 2 success, 2 failed" in out
+    assert "again:   fairtrial retry out --failed" in out
     Path("mended").touch()
     code, out, _ = run("retry", "out", "--failed", "--limit", 1, "--json")
     assert code == 5
@@ -486,6 +487,7 @@ def test_retry_runs_again_what_failed_and_nothing_else(run, study):
     code, out, err = run("retry", "out", "--failed")
     assert code == 0
     assert "4 of 6 runs done: 4 success" in out
+    assert "again:" not in out
     assert "2 runs to go: fairtrial resume" in err
     assert [row["attempt"] for row in runs_in()] == ["1", "1", "2", "2"]
 

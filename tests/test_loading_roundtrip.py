@@ -29,6 +29,7 @@ from fairtrial.model.claims import (
     OutcomeSpec,
 )
 from fairtrial.model.factors import (
+    MOVED_OPTIONS,
     Block,
     Constraint,
     ConstraintSeverity,
@@ -169,7 +170,7 @@ STUDY = st.builds(
         randomize=st.booleans(),
         matrix_path=maybe(TEXT),
         n_samples=maybe(COUNT),
-        options=MAPPING,
+        options=MAPPING.filter(lambda given: not given.keys() & set(MOVED_OPTIONS)),
     ),
     outcomes=some(
         st.builds(OutcomeSpec, name=NAME, column=TEXT, primary=st.booleans(), sd=maybe(ABOVE_ZERO))

@@ -62,7 +62,8 @@ RECORDS = {
         "multiple_comparison_policy plots export_tables notes"
     ),
     RunBudget: (
-        "replicates max_runs parallelism fail_fast timeout_s retries max_cost_usd max_tokens"
+        "replicates max_runs parallelism fail_fast timeout_s retries max_cost_usd max_tokens "
+        "max_runs_policy"
     ),
     SeedPolicy: "base_seed strategy per_run_offset",
     Condition: (
@@ -74,7 +75,8 @@ RECORDS = {
     ),
     RunResult: (
         "run_id status outputs metrics evaluator_outputs cost latency trace_refs artifact_refs "
-        "error_info provenance_info observations run_spec started_at ended_at"
+        "error_info provenance_info observations run_spec started_at ended_at failure_kind "
+        "attempt executor host traceback stdout stderr"
     ),
 }
 
@@ -89,6 +91,7 @@ def test_defaults_are_those_that_the_public_api_promises():
     assert (budget.replicates, budget.max_runs, budget.parallelism) == (1, None, 1)
     assert (budget.fail_fast, budget.timeout_s, budget.retries) == (False, None, 2)
     assert (budget.max_cost_usd, budget.max_tokens) == (None, None)
+    assert budget.max_runs_policy == "refuse"
     assert dataclasses.astuple(SeedPolicy()) == (0, "condition_replicate", 9973)
     spec = DesignSpec()
     assert (spec.kind, spec.replicates, spec.max_conditions) == ("full_factorial", 1, 100_000)

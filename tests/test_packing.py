@@ -99,7 +99,7 @@ def test_the_plain_form_of_a_plain_value_is_itself(value):
         (Decimal("0.1"), 0.1),
         (Decimal("NaN"), math.nan),
         (bytearray(b"x"), b"x"),
-        (memoryview(b"x"), b"x"),
+        pytest.param(memoryview(b"x"), b"x", id="memoryview"),
         (collections.OrderedDict(a=1), {"a": 1}),
         (types.MappingProxyType({"a": 1}), {"a": 1}),
         (np.float64(1.5), 1.5),

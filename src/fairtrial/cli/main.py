@@ -191,10 +191,10 @@ def _report(error: FairtrialError, as_json: bool) -> None:
         ]
         _print_json_error(str(error), found)
         return
-    from fairtrial.cli.output import style
+    from fairtrial.cli.output import labelled
 
     for line in str(error).splitlines()[:MOST_MISTAKES]:
-        click.echo(f"{style('error', fg='red', bold=True)}: {line}", err=True)
+        click.echo(labelled("error", line, "red"), err=True)
     if len(mistakes) > 1:
         shown = f"; the first {MOST_MISTAKES} are shown" if len(mistakes) > MOST_MISTAKES else ""
         click.echo(f"{len(mistakes):,} mistakes{shown}", err=True)

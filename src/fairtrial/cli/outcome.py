@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -45,6 +46,9 @@ def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_p
     click.echo(f"results: {shown_path(results.folder)}")
     if summary.done:
         click.echo(f"next:    fairtrial report {folder}")
+    if any(summary.counts.get(status) for status in WRONG):
+        failed = " --failed" if summary.counts.get("failed") else ""
+        click.echo(f"again:   fairtrial retry {folder}{failed}")
     return code
 
 
@@ -67,7 +71,7 @@ def _exit_code(stopped: str | None, summary: Summary, *, allow_failures: bool) -
 def _counts(summary: Summary) -> str:
     parts = [
         style(f"{number:,} {status}", fg=COLOURS.get(status))
-        for status, number in summary.counts.items()
+        for status, number in best_first(summary.counts)
         if number
     ]
     spent = [f"${summary.cost_usd:,.4g}"] if summary.cost_usd else []
@@ -77,6 +81,12 @@ def _counts(summary: Summary) -> str:
 
 
 COLOURS = {"success": "green", "failed": "red", "broken": "yellow"}
+
+
+def best_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Successes before failures, and those before what broke."""
+    ranks = [*COLOURS, *counts]
+    return sorted(counts.items(), key=lambda each: ranks.index(each[0]))
 
 
 def _print_errors(results: Results, summary: Summary) -> None:

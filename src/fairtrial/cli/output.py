@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 MOST_FACTS = 30
+REPORT_NAME = "report.md"
 LABELS = {"runs": "rows", "kept_runs": "kept rows", "aliases": "can't be told apart"}
 """Facts that have a clearer name in text; runs are something else there."""
 MEANINGS = {
@@ -33,7 +34,7 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=not is_unicode))
 
 
-def print_wrapped(text: str, indent: str = "", further: str | None = None) -> None:
+def fold(text: str, indent: str = "", further: str | None = None) -> str:
     """A sentence that may be long, folded to the terminal; `further` indents its later lines."""
     folded = textwrap.wrap(
         text,
@@ -43,7 +44,24 @@ def print_wrapped(text: str, indent: str = "", further: str | None = None) -> No
         break_long_words=False,
         break_on_hyphens=False,
     )
-    click.echo("\n".join(folded))
+    return "\n".join(folded)
+
+
+def print_wrapped(text: str, indent: str = "", further: str | None = None) -> None:
+    """A sentence that may be long, on as many lines as it takes."""
+    click.echo(fold(text, indent, further))
+
+
+def print_markdown(text: str) -> None:
+    """Markdown: as it is into a file, and folded on a terminal, but for its tables."""
+    if not sys.stdout.isatty():
+        click.echo(text)
+        return
+    for line in text.splitlines():
+        if line.startswith("|") or not line:
+            click.echo(line)
+        else:
+            print_wrapped(line, "", "  " if line.startswith("- ") else "")
 
 
 def count(number: int, what: str) -> str:
@@ -71,7 +89,14 @@ def note(text: str) -> None:
 def warn(lines: Iterable[str]) -> None:
     """Warnings, one a line, on standard error."""
     for line in lines:
-        note(f"{style('warning', fg='yellow', bold=True)}: {line}")
+        note(labelled("warning", line, "yellow"))
+
+
+def labelled(label: str, line: str, colour: str) -> str:
+    """`error: ...` in colour; folded on a terminal, where a log and `grep` want one line."""
+    text = f"{label}: {line}"
+    text = fold(text, "", "  ") if sys.stderr.isatty() else text
+    return style(label, fg=colour, bold=True) + text.removeprefix(label)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import json_option, note, print_json
+from fairtrial.cli.output import REPORT_NAME, json_option, note, print_json, print_markdown
 from fairtrial.files import replacing
 from fairtrial.report.hypotheses import judge_hypotheses
 from fairtrial.report.markdown import full_report
 from fairtrial.report.summary import render_markdown_summary
 from fairtrial.tables.results import open_results
-
-REPORT_NAME = "report.md"
 
 
 @click.command(
@@ -46,5 +44,5 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
         target = out or folder / REPORT_NAME
         with replacing(target) as file:
             file.write(text)
-        click.echo(render_markdown_summary(study, results, conditions).rstrip())
+        print_markdown(render_markdown_summary(study, results, conditions).rstrip())
     note(f"\nwrote the whole report to {target}")

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.outcome import COLOURS, summary_facts
+from fairtrial.cli.outcome import COLOURS, best_first, summary_facts
 from fairtrial.cli.output import count, json_option, print_json, style
 from fairtrial.engine.progress import spell_rate, spell_time
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.reading import LedgerReader, Summary
 
 WATCH_S = 1.0
+ENDED = {
+    "budget": "a budget is used up",
+    "failure": "stopped at the first failure",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+    "error": "it ended with an error",
+    None: "its process was killed",
+}
 
 
 @click.command(
@@ -49,15 +57,9 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
 
 def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> None:
     live = summary.live or {}
-    state = "not running"
-    if owner is not None:
-        paused = ", paused" if live.get("paused") else ""
-        state = f"running{paused} (process {owner.get('pid')} on {owner.get('host')})"
-    elif not summary.pending:
-        state = "finished"
-    click.echo(f"{style(study_id, bold=True)}: {state}")
+    click.echo(f"{style(study_id, bold=True)}: {_state(summary, owner)}")
     click.echo(f"  done     {summary.done:,} of {count(summary.planned, 'run')}")
-    for status, number in summary.counts.items():
+    for status, number in best_first(summary.counts):
         if number and status != "skipped":
             click.echo(f"  {style(status.ljust(8), fg=COLOURS.get(status))} {number:,}")
     for kind, number in summary.failures.items():
@@ -66,9 +68,9 @@ def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> 
         click.echo(f"  skipped  {summary.skipped:,}")
     if owner is not None:
         click.echo(f"  running  {live.get('running', 0)}")
-        if live.get("rate"):
+        if live.get("rate") and not live.get("paused"):
             click.echo(f"  rate     {spell_rate(live['rate'])}")
-        if live.get("eta_s") is not None:
+        if live.get("eta_s") is not None and not live.get("paused"):
             click.echo(f"  left     {spell_time(live['eta_s'])}")
     if summary.cost_usd:
         click.echo(f"  cost     ${summary.cost_usd:,.4g}")
@@ -79,3 +81,13 @@ def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> 
             age = spell_time(max(0.0, time.time() - run["began"]))
             who = " on ".join(filter(None, (run["agent_id"], run["problem_id"])))
             click.echo(f"    {run['run_id']}  {age}  {who}")
+
+
+def _state(summary: Summary, owner: dict[str, object] | None) -> str:
+    if owner is not None:
+        paused = ", paused" if (summary.live or {}).get("paused") else ""
+        return f"running{paused} (process {owner.get('pid')} on {owner.get('host')})"
+    if not summary.pending:
+        return "finished"
+    why = ENDED.get((summary.last_session or {}).get("ended_how", "done"))
+    return f"not running ({why})" if why else "not running"

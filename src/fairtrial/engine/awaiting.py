@@ -41,7 +41,8 @@ async def _wait_for(awaitable: Awaitable[Any]) -> Any:
 
 def _close(loop: asyncio.AbstractEventLoop, pid: int) -> None:
     # A forked child has a copy of the loop that shares its descriptors: not the child's to close.
-    if pid == os.getpid():
+    # And one that still runs, in a thread that the study was stopped without, can't be closed.
+    if pid == os.getpid() and not loop.is_running():
         loop.close()
 
 

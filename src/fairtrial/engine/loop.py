@@ -17,7 +17,15 @@ from fairtrial.engine.progress import Progress, Tally
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.packing import pack
 from fairtrial.ledger.store import GROUP_S, Ledger
-from fairtrial.model.runs import Assignment, FailureKind, Finished, Outcome, Report, RunStatus
+from fairtrial.model.runs import (
+    Assignment,
+    Emitted,
+    FailureKind,
+    Finished,
+    Outcome,
+    Report,
+    RunStatus,
+)
 from fairtrial.model.study import RunBudget
 from fairtrial.protocols import Executor, Work
 
@@ -85,7 +93,8 @@ class Loop:
                 work = _Interruptible(self.work, interrupts) if is_inline else self.work
                 while True:
                     try:
-                        self._follow(executor.execute(work, self.feed, slots), interrupts)
+                        reports = executor.execute(work, self.feed, slots)
+                        self._follow(reports, interrupts, is_inline)
                         break
                     except KeyboardInterrupt:
                         if interrupts.count or not self._blame_agent():
@@ -106,7 +115,9 @@ class Loop:
             self.stop = None  # used up by the very last run
         return self.stop
 
-    def _follow(self, reports: Iterator[Report | None], interrupts: Interrupts) -> None:
+    def _follow(
+        self, reports: Iterator[Report | None], interrupts: Interrupts, is_inline: bool
+    ) -> None:
         try:
             for report in reports:
                 if isinstance(report, Finished):
@@ -115,6 +126,8 @@ class Loop:
                     self.ledger.add_event(report)
                 self._look_around(interrupts)
                 if self.stop in ("failure", "cancelled", "interrupted"):
+                    if is_inline and isinstance(report, Emitted):
+                        continue  # its run is over, and the result comes next
                     break
         finally:
             close = getattr(reports, "close", None)

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import plugins
+from fairtrial.design.schedule import problems_of
 from fairtrial.engine.binding import make_problem
 from fairtrial.engine.one import judge
-from fairtrial.errors import Mistake, StudyError, did_you_mean
+from fairtrial.errors import Mistake, StudyError
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import open_ledger
 from fairtrial.model.runs import RunResult
-from fairtrial.model.study import Study
 from fairtrial.problems.packet import ProblemPacket
-from fairtrial.protocols import Problem
-from fairtrial.tables.export import export_tables
+from fairtrial.tables.export import export_again
 from fairtrial.tables.rescoring import Judge, Rescored, rescore
 
 
@@ -39,23 +38,25 @@ def rescore_study(
         ledger = open_ledger(folder)
         try:
             reader = LedgerReader(ledger.connection, ledger.path)
-            judge_run, name = _judge(reader.study, evaluator, problem_registry or {})
+            judge_run, name = _judge(reader, evaluator, problem_registry or {})
             told = rescore(ledger, reader, judge_run, evaluator=name)
-            export_tables(LedgerReader(ledger.connection, ledger.path), folder)
+            export_again(LedgerReader(ledger.connection, ledger.path), folder)
             return told
         finally:
             ledger.close()
 
 
 def _judge(
-    study: Study, evaluator: Callable[[Any], Any] | str | None, registry: dict[str, Any]
+    reader: LedgerReader, evaluator: Callable[[Any], Any] | str | None, registry: dict[str, Any]
 ) -> tuple[Judge, str]:
     """What judges a run, and what to call it."""
+    study = reader.study
     if evaluator is None:
         known = {**study.problems, **registry}
+        _refuse_unbound(reader, known)
         # What can't be made is said before anything is judged.
         problems = {name: make_problem(name, known[name], study.folder) for name in known}
-        return (lambda result: judge(_problem_of(result, problems), result.outputs)), "own"
+        return (lambda result: judge(problems[_problem_id(result)], result.outputs)), "own"
     if isinstance(evaluator, str):
         name = evaluator
         evaluator = plugins.load_reference(evaluator, study.folder)
@@ -65,10 +66,23 @@ def _judge(
     return (lambda result: judge(packet, result.outputs)), name
 
 
-def _problem_of(result: RunResult, problems: Mapping[str, Problem]) -> Problem:
-    name = result.run_spec.problem_id if result.run_spec is not None else ""
-    if name not in problems:
-        raise StudyError(
-            Mistake(("problems",), f"there is no '{name}'", did_you_mean(name, problems))
-        )
-    return problems[name]
+def _refuse_unbound(reader: LedgerReader, known: Mapping[str, Any]) -> None:
+    """Problems that were Python objects are not in the ledger; without them verdicts would go."""
+    used = dict.fromkeys(
+        name
+        for condition in reader.conditions
+        if condition.admissible
+        for name in problems_of(reader.study, condition)
+    )
+    hint = "name what judges: --evaluator MODULE:CALLABLE, or, in Python, problem_registry={...}"
+    missing = [
+        Mistake(("problems",), f"nothing is bound to '{name}'" if name else "there are none", hint)
+        for name in used
+        if name not in known
+    ]
+    if missing:
+        raise StudyError(missing)
+
+
+def _problem_id(result: RunResult) -> str:
+    return result.run_spec.problem_id if result.run_spec is not None else ""

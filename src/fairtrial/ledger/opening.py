@@ -95,8 +95,8 @@ def _read_unwritable(path: Path, error: Exception) -> sqlite3.Connection:
         raise explain(error, path) from error
     if owner_of(path.parent) is not None or _size(_log_of(path)):
         raise LedgerError(
-            f"{path} can't be read where nothing can be written: its last part is in "
-            f"{_log_of(path).name}; copy the whole folder to where you may write"
+            f"{path} can't be read where nothing can be written, since it is in use, or its last "
+            f"part still in {_log_of(path).name}: copy the whole folder to where you may write"
         ) from error
     with explained(path):
         return _read_only(path, "mode=ro&immutable=1")
@@ -134,11 +134,6 @@ def _create(path: Path) -> None:
         with suppress(FileNotFoundError):
             draft.unlink()  # of a start that was cut off
         draft.touch(exist_ok=False)
-    except OSError as error:
-        raise LedgerError(
-            f"{path} can't be made: {error.strerror}; choose another --output"
-        ) from error
-    try:
         with explained(path):
             connection = _connect(draft, "mode=rw")
             try:
@@ -148,10 +143,12 @@ def _create(path: Path) -> None:
                 connection.close()
         draft.replace(path)
         _sync_folder(path.parent)
-    except BaseException:
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LedgerError(f"{path} can't be made: {reason}; choose another --output") from error
+    finally:
         with suppress(OSError):
             draft.unlink()
-        raise
 
 
 def _refuse_orphans(path: Path) -> None:

@@ -27,13 +27,14 @@ from fairtrial.ledger.packing import UnreadableError, unpack
 from fairtrial.ledger.rows import (
     ATTEMPT,
     BODY,
+    LAST_ATTEMPT,
     RESULTS,
     SESSION,
     attempt_of,
     condition_of,
     result_of,
 )
-from fairtrial.ledger.schema import GONE, LEDGER_NAME
+from fairtrial.ledger.schema import GONE, LEDGER_NAME, SESSION_COLUMNS
 from fairtrial.ledger.summary import Attempt, Summary, add_up
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult, RunStatus
@@ -142,11 +143,8 @@ class LedgerReader:
     @property
     def sessions(self) -> dict[int, Mapping[str, Any]]:
         """Who ran the study, session by session."""
-        with explained(self.path):
-            cursor = self.connection.execute("SELECT * FROM sessions ORDER BY session")
-            names = [column[0] for column in cursor.description]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor]
-        return {row["session"]: row for row in rows}
+        rows = self._query(f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions ORDER BY session")
+        return {row[0]: dict(zip(SESSION_COLUMNS, row, strict=True)) for row in rows}
 
     # -- the results --
 
@@ -240,17 +238,14 @@ class LedgerReader:
         query = f"SELECT turn FROM results WHERE turn > ? {which} ORDER BY turn LIMIT {MANY}"
         last = -1
         while rows := self._query(query, (last, *values)):
+            if rows[-1][0] <= last:  # pages that point at each other in a circle
+                raise damaged(self.path, "its results are out of order")
             yield from (turn for (turn,) in rows)
             last = rows[-1][0]
 
     def last_attempt(self, turn: int) -> int:
         """The highest number that an attempt at a run went by so far, cut off or not; else 0."""
-        rows = self._query(
-            "SELECT max(attempt) FROM (SELECT attempt FROM results WHERE turn = :turn "
-            "UNION ALL SELECT max(attempt) FROM attempts WHERE turn = :turn "
-            "UNION ALL SELECT max(attempt) FROM events WHERE turn = :turn)",
-            {"turn": turn},
-        )
+        rows = self._query(LAST_ATTEMPT, {"turn": turn})
         return int(rows[0][0] or 0)
 
     def identities_gone(self) -> Iterator[tuple[int, str, int]]:

@@ -20,6 +20,11 @@ RESULTS = (
 """The rows that `result_of` reads."""
 ATTEMPT, SESSION, BODY = 5, 6, 9
 """Where they hold these."""
+LAST_ATTEMPT = (
+    "SELECT max(attempt) FROM (SELECT attempt FROM results WHERE turn = :turn "
+    "UNION ALL SELECT max(attempt) FROM attempts WHERE turn = :turn "
+    "UNION ALL SELECT max(attempt) FROM events WHERE turn = :turn)"
+)
 SENSELESS = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 """What comes of a row that holds other things than those that were written."""
 

@@ -45,6 +45,17 @@ CREATE TABLE events (
 -- first ones
 CREATE TABLE scores (turn INTEGER PRIMARY KEY, evaluator TEXT NOT NULL, rows BLOB NOT NULL);
 """
+SESSION_COLUMNS = (
+    "session",
+    "started_at",
+    "ended_at",
+    "ended_how",
+    "executor",
+    "slots",
+    "host",
+    "pid",
+    "provenance",
+)
 MIGRATIONS: dict[int, str] = {}
 """For each older version the script that makes it the next one. They run in one transaction, so
 none may hold a COMMIT of its own."""

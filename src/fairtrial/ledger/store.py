@@ -82,24 +82,24 @@ class Ledger:
         self._since = 0.0
         self._has_failed = False
         with explained(path):
-            query = "SELECT EXISTS (SELECT 1 FROM events)"
-            self._has_older_events = bool(connection.execute(query).fetchone()[0])
+            events = connection.execute("SELECT 1 FROM events LIMIT 1").fetchone()
+        self._has_older_events = events is not None
 
     # -- what the study is --
 
     def fact(self, name: str) -> Any:
         """A fact of the study; None if it isn't known."""
         with explained(self.path):
-            query = "SELECT value FROM facts WHERE name = ?"
-            row = self.connection.execute(query, (name,)).fetchone()
-        return None if row is None else row[0]
+            rows = self.connection.execute("SELECT value FROM facts WHERE name = ?", (name,))
+            return next(rows, (None,))[0]
 
     def write_plan(
         self, facts: Mapping[str, Any], conditions: Sequence[Condition], order: array[int]
     ) -> None:
         """Lay down what is to be run: before the first run, or when the plan has changed."""
         with self._transaction():
-            self._set_facts({**facts, "order": array("I", order).tobytes()})
+            facts = {**facts, "order": array("I", order).tobytes()}
+            self.connection.executemany(_FACT, list(facts.items()))
             self.connection.execute("DELETE FROM conditions")
             self.connection.executemany(
                 "INSERT INTO conditions VALUES (?,?)",
@@ -108,8 +108,7 @@ class Ledger:
 
     def begin_session(self, row: Mapping[str, Any]) -> None:
         """Note who runs the study from now on, and how."""
-        names = ", ".join(row)
-        marks = ", ".join("?" for _ in row)
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
         with self._transaction():
             cursor = self.connection.execute(
                 f"INSERT INTO sessions ({names}) VALUES ({marks})", tuple(row.values())
@@ -242,7 +241,7 @@ class Ledger:
         if group.events:
             write(_EVENT, group.events)
         if live is not None:
-            self._set_facts({"live": live})
+            write(_FACT, [("live", live)])
 
     def _note(self, size: int) -> None:
         group = self._group
@@ -251,9 +250,6 @@ class Ledger:
             self._since = time.monotonic()
         if len(group.results) >= GROUP_RUNS or group.bytes >= GROUP_BYTES:
             self.commit()
-
-    def _set_facts(self, facts: Mapping[str, Any]) -> None:
-        self.connection.executemany(_FACT, list(facts.items()))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -66,20 +66,47 @@ def hypothesis_power(study: Study, conditions: Sequence[Condition]) -> list[Hypo
     if not stated:
         return []
     problems = _count_problems(study, conditions)
+    tests = _count_tests(study, conditions)
     found = []
     for hypothesis in stated:
         outcomes = hypothesis.dependent_vars or study.primary_outcomes or ("",)
         for comparison in comparisons_of(study, conditions, hypothesis):
             caution = _caution(study, conditions, comparison, problems)
-            found += [_judge(study, hypothesis, name, comparison, caution) for name in outcomes]
+            found += [
+                _judge(study, hypothesis, name, comparison, caution, tests) for name in outcomes
+            ]
     return found
 
 
+def _count_tests(study: Study, conditions: Sequence[Condition]) -> dict[str, int]:
+    """How many tests each plan makes of its hypotheses: one for each outcome and comparison."""
+    claims = {claim.hypothesis_id: claim for claim in study.hypotheses}
+    compared = {
+        name: sum(not each.reason for each in comparisons_of(study, conditions, claim))
+        for name, claim in claims.items()
+        if study.analysis_plans
+    }
+    counts = {}
+    for plan in study.analysis_plans:
+        total = 0
+        for name in {*plan.hypothesis_ids} & claims.keys():
+            asked = claims[name].dependent_vars or plan.outcomes or study.primary_outcomes or ("",)
+            looked_at = [each for each in asked if not plan.outcomes or each in plan.outcomes]
+            total += len(looked_at) * compared[name]
+        counts[plan.analysis_plan_id] = total
+    return counts
+
+
 def _judge(
-    study: Study, hypothesis: Hypothesis, outcome: str, comparison: Comparison, caution: str
+    study: Study,
+    hypothesis: Hypothesis,
+    outcome: str,
+    comparison: Comparison,
+    caution: str,
+    tests: Mapping[str, int],
 ) -> HypothesisPower:
     effect, effect_text = _effect(study, hypothesis, outcome)
-    alpha, alpha_text = _alpha(study, hypothesis)
+    alpha, alpha_text = _alpha(study, hypothesis, tests)
     power, needed, reason, assumption = None, None, comparison.reason, ""
     power_at = comparison.power_at
     if power_at is not None:
@@ -115,18 +142,20 @@ def _effect(study: Study, hypothesis: Hypothesis, outcome: str) -> tuple[float, 
     return effect, f"d = {effect:g} (standardised, as no sd is stated)"
 
 
-def _alpha(study: Study, hypothesis: Hypothesis) -> tuple[float, str]:
+def _alpha(study: Study, hypothesis: Hypothesis, tests: Mapping[str, int]) -> tuple[float, str]:
     """The level of the hypothesis' test: the smallest that any of its plans leaves it."""
     alpha, text = ALPHA, f"alpha {ALPHA:g}"
     for plan in study.analysis_plans:
         policy = plan.multiple_comparison_policy.strip().lower()
         if hypothesis.hypothesis_id not in plan.hypothesis_ids or policy in ("", "none"):
             continue
-        tested = len(set(plan.hypothesis_ids))
+        claims = len(set(plan.hypothesis_ids))
+        tested = max(claims, tests[plan.analysis_plan_id])
+        what = "hypotheses" if tested == claims else "tests"
         if ALPHA / tested < alpha:
             alpha = ALPHA / tested
             bound = "Bonferroni bound" if policy in ("holm", "bonferroni") else "worst case"
-            text = f"alpha {alpha:.3g} ({ALPHA:g} over {tested} hypotheses, {bound} for {policy})"
+            text = f"alpha {alpha:.3g} ({ALPHA:g} over {tested} {what}, {bound} for {policy})"
     return alpha, text
 
 

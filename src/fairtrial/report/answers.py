@@ -112,7 +112,9 @@ def _comparer(question: Question, test: TwoGroups, margin: Margin | None) -> Com
     if margin is None:
         raise UntestableError("the values don't vary: a margin in standard deviations has no size")
     size = margin.size
-    if test in (fisher, barnard, mcnemar):
+    if test is mcnemar:
+        raise UntestableError("mcnemar doesn't test equivalence; paired_t does")
+    if test in (fisher, barnard):
         return lambda left, right: equivalent_proportions(left, right, size)
     return lambda left, right: equivalent(test, left, right, size)
 
@@ -147,6 +149,7 @@ def _without_side(several: Finding, two: Finding) -> Finding:
         estimate_of=two.estimate_of,
         interval=two.interval,
         bounds=two.bounds,
+        leaning=two.leaning,
     )
 
 

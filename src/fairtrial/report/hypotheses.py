@@ -162,8 +162,22 @@ def _describe(trial: _Trial, word: str, *, decides: bool) -> HypothesisTest:
         minimum_effect=answer.margin.text if answer.margin else "",
         details_title=answer.details_title,
         details=answer.details,
-        notes=(*test.notes, *answer.notes, *_unused(question, word)),
+        notes=(*test.notes, *answer.notes, *_judged_by(question, answer), *_unused(question, word)),
     )
+
+
+def _judged_by(question: Question, answer: Answer) -> list[str]:
+    """The interval of the means where the verdict rests on it and the test shows another."""
+    finding = answer.finding
+    if answer.margin is None or question.is_equivalence or finding.bounds is None:
+        return []
+    if finding.bounds == finding.interval:
+        return []
+    low, high = finding.bounds
+    return [
+        "the smallest effect of interest is held against the difference of means, 95% CI "
+        f"[{low:.3g}, {high:.3g}]"
+    ]
 
 
 def _sample_notes(sample: Sample) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from fairtrial.design.schedule import SUBJECT
 from fairtrial.design.table import is_number
 from fairtrial.errors import did_you_mean
-from fairtrial.report.pairing import replicate_is_subject
+from fairtrial.prospect.groups import Variable
+from fairtrial.report.pairing import is_taken, replicate_is_subject
 from fairtrial.report.samples import Sample
 from fairtrial.report.values import REPLICATE
 from fairtrial.stats.finding import Alternative, Finding, UntestableError
@@ -68,14 +69,14 @@ def fit_mixed(sample: Sample, alternative: Alternative, margin: float) -> Findin
     """A linear mixed model: the terms of a regression, and the plan's random effects."""
     effects = _random_effects(sample)
     compared = set(sample.question.comparison.variables)
-    if clash := compared & set(effects):
+    if clash := [name for name in effects if is_taken(name, compared)]:
         raise UntestableError(
             f"'{min(clash)}' is what is compared; it can't be a random effect too"
         )
     fixed = {
         name: columns
         for name, columns in {**_tested(sample), **_others(sample), **_covariates(sample)}.items()
-        if name not in effects
+        if not is_taken(name, set(effects))
     }
     found = mixed_model(
         sample.y,
@@ -125,6 +126,9 @@ def _columns(sample: Sample, name: str) -> tuple[str, Values]:
 
     table = sample.question.table
     variable, codes = table.variable(name)
+    if variable.source and _is_sampled(variable, codes[sample.rows]):
+        numbers = np.asarray([float(value) for value in variable.values.values()])
+        return name, _centre(numbers[codes[sample.rows]])
     if variable.source:
         _, compact = np.unique(codes[sample.rows], return_inverse=True)
         count = int(compact.max()) + 1
@@ -138,8 +142,23 @@ def _columns(sample: Sample, name: str) -> tuple[str, Values]:
             f"covariate '{name}': {lost:,} of {len(values):,} runs have no such number; "
             f"{did_you_mean(name, known)}"
         )
+    return name, _centre(values)
+
+
+def _is_sampled(variable: Variable, codes: Codes) -> bool:
+    """Whether a factor's levels are points on a scale: then it is a number here, too."""
+    levels = list(variable.values)
+    met = sorted(set(codes.tolist()))
+    return met[0] >= 0 and variable.is_sampled([levels[code] for code in met])
+
+
+def _centre(values: Values) -> Values:
+    """A column of numbers around 0, none of them much above 1."""
+    import numpy as np
+
     scale = float(np.max(np.abs(values))) or 1.0
-    return name, ((values - values.mean()) / scale)[:, None]
+    column: Values = ((values - values.mean()) / scale)[:, None]
+    return column
 
 
 def _interactions(mains: Terms) -> Iterator[tuple[str, Values]]:

@@ -58,14 +58,15 @@ def circumstances(sample: Sample) -> dict[str, Codes]:
     found = {}
     for name in names:
         codes = table.variable(name)[1][sample.rows]
-        if not _is_taken(name, taken) and codes.min() != codes.max():
+        if not is_taken(name, taken) and codes.min() != codes.max():
             found[name] = codes - codes.min()
     return found
 
 
-def _is_taken(name: str, taken: set[str]) -> bool:
+def is_taken(name: str, taken: set[str]) -> bool:
+    """Whether a variable is among those taken, under this name or another of its names."""
     alike = next((group for group in (AGENT_FACTORS, PROBLEM_FACTORS) if name in group), (name,))
-    return bool({*alike, f"block_{name}"} & taken)
+    return bool({*alike, f"block_{name}", name.removeprefix("block_")} & taken)
 
 
 def _follow(study: Study, compared: Sequence[str]) -> set[str]:
@@ -151,7 +152,20 @@ def cautions(sample: Sample, *, is_paired: bool, is_mixed: bool = False) -> list
     if 0 < problems < FEW_PROBLEMS and not is_mixed:
         which = "the one problem" if problems == 1 else f"the {problems} problems"
         notes.append(f"it speaks for {which} of the study, not for others")
+    elif problems and not is_paired and not is_mixed and _repeats(sample):
+        notes.append(
+            "runs of one problem count as independent: if the effect differs between problems, p "
+            "is too small for others at large; mixed_effects allows for that"
+        )
     return notes
+
+
+def _repeats(sample: Sample) -> bool:
+    """Whether a group has several runs of one of several problems that others meet too."""
+    problem = sample.question.table.column("problem")[sample.rows]
+    is_compared = is_taken("problem_id", set(sample.question.comparison.variables))
+    pairs = set(zip(problem.tolist(), sample.group.tolist(), strict=True))
+    return not is_compared and len(pairs) < len(sample.rows)
 
 
 def _meets_evenly(sample: Sample, codes: Codes) -> bool:

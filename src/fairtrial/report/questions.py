@@ -73,9 +73,11 @@ class Question:
         That is the right one of a contrast; else the one marked as baseline; else the first.
         """
         levels = self.comparison.levels[position]
-        name = self.comparison.variables[position]
-        variable, _ = self.table.variable(name)
-        if contrast_ends(self.hypothesis, variable):
+        names = self.comparison.variables[: position + 1]
+        *before, variable = (self.table.variable(name)[0] for name in names)
+        # A contrast is of one variable: a moderator may have levels of the same names.
+        is_taken = any(contrast_ends(self.hypothesis, each) for each in before)
+        if contrast_ends(self.hypothesis, variable) and not is_taken:
             return levels
         baseline = _baseline(self.study, variable, levels)
         return (*(level for level in levels if level != baseline), baseline)

@@ -32,6 +32,7 @@ class Verdict(StrEnum):
     NOT_TESTED = "not tested"
 
 
+IN_THE_MEAN = " in the mean"
 Judgement = tuple[Verdict, str]
 
 
@@ -41,15 +42,21 @@ def judge(question: Question, answer: Answer, p: float, p_opposite: float | None
     if question.is_equivalence and margin is not None:
         return judge_equivalence(answer.finding, p, margin)
     if answer.is_omnibus and question.comparison.shape == "interaction":
-        found = "the effect depends on the moderator"
-        return (
-            (Verdict.SUPPORTED, found)
-            if p < ALPHA
-            else (Verdict.INCONCLUSIVE, "no interaction was shown, and none is ruled out")
-        )
+        return _judge_interaction(question.alternative, p)
     if answer.is_omnibus:
         return judge_several(question.alternative, p, answer.details, margin)
     return judge_difference(answer.finding, question.alternative, p, p_opposite, margin)
+
+
+def _judge_interaction(alternative: Alternative, p: float) -> Judgement:
+    """The verdict on an interaction of more than 2 × 2 levels, whose test has no side."""
+    found = "the effect depends on the moderator"
+    if p >= ALPHA:
+        return Verdict.INCONCLUSIVE, "no interaction was shown, and none is ruled out"
+    if alternative == "two-sided":
+        return Verdict.SUPPORTED, found
+    advice = "name two levels of each, by contrast and moderator, to test that"
+    return Verdict.INCONCLUSIVE, f"{found}; which way is not tested: {advice}"
 
 
 def judge_equivalence(finding: Finding, p: float, margin: float) -> Judgement:
@@ -70,35 +77,46 @@ def judge_difference(
 ) -> Judgement:
     """The verdict on a claim that there is a difference, this way or that."""
     estimate = finding.estimate if finding.estimate is not None else finding.effect_size or 0.0
-    sign = {"greater": 1, "less": -1}.get(alternative, 1 if estimate >= 0 else -1)
+    leaning = estimate if finding.leaning is None else finding.leaning
+    sign = {"greater": 1, "less": -1}.get(alternative, 1 if leaning >= 0 else -1)
     bounds = _turned(finding.bounds, sign)
     # A test without sides says that there is a difference; its sign says which way it goes.
-    goes_wrong = p_opposite is None and sign * estimate < 0
+    goes_wrong = p_opposite is None and sign * leaning < 0
+    is_small = margin is not None and _within(bounds, margin, alternative)
+    # Ranks have no size: it is the means' that is held against the smallest of interest.
+    size = "" if margin is None else f"{margin:.3g}{'' if finding.leaning is None else IN_THE_MEAN}"
     if p < ALPHA and not goes_wrong:
-        return _found(bounds, margin)
+        return _found(bounds, margin, is_small, size)
     if (p_opposite is not None and p_opposite < ALPHA / 2) or (p < ALPHA and goes_wrong):
         return Verdict.CONTRADICTED, "the difference goes the other way"
     if margin is None:
         return Verdict.INCONCLUSIVE, "no difference was shown, and none is ruled out"
-    is_open_below = alternative == "two-sided" and bounds is not None and bounds[0] <= -margin
-    if bounds is not None and bounds[1] < margin and not is_open_below:
-        return Verdict.NOT_SUPPORTED, f"a difference of {margin:.3g} is ruled out"
-    return Verdict.INCONCLUSIVE, f"a difference of {margin:.3g} is neither shown nor ruled out"
+    if is_small:
+        return Verdict.NOT_SUPPORTED, f"a difference of {size} is ruled out"
+    return Verdict.INCONCLUSIVE, f"a difference of {size} is neither shown nor ruled out"
 
 
-def _found(bounds: Interval | None, margin: float | None) -> Judgement:
+def _within(bounds: Interval | None, margin: float, alternative: Alternative) -> bool:
+    """Whether a difference of interest, this way or, for a claim without a side, either, is out."""
+    if bounds is None or bounds[1] >= margin:
+        return False
+    # Ranks may lean one way and means the other.
+    return alternative != "two-sided" or bounds[0] > -margin
+
+
+def _found(bounds: Interval | None, margin: float | None, is_small: bool, size: str) -> Judgement:
     if margin is None:
         return Verdict.SUPPORTED, "a difference was found"
     if bounds is None:
         return Verdict.SUPPORTED, "a difference was found; its size was not judged"
-    if bounds[1] < margin:
+    if is_small:
         return (
             Verdict.NOT_SUPPORTED,
-            f"there is a difference, but smaller than {margin:.3g}, the smallest of interest",
+            f"there is a difference, but smaller than {size}, the smallest of interest",
         )
     if bounds[0] >= margin:
-        return Verdict.SUPPORTED, f"the difference is at least {margin:.3g}"
-    return Verdict.SUPPORTED, f"a difference was found; it may be smaller than {margin:.3g}"
+        return Verdict.SUPPORTED, f"the difference is at least {size}"
+    return Verdict.SUPPORTED, f"a difference was found; it may be smaller than {size}"
 
 
 def judge_several(

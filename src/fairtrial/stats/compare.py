@@ -129,6 +129,7 @@ def mann_whitney(left: Values, right: Values, alternative: Alternative = "two-si
             bounds=_mean_bounds(welch, left, right),
             effect_name="rank-biserial r",
             effect_size=2 * larger - 1,
+            leaning=2 * larger - 1,
             effect_interval=_rank_interval(left, right),
             p_opposite=(
                 stats.mannwhitneyu(left, right, alternative=opposite).pvalue if opposite else None
@@ -149,6 +150,7 @@ def wilcoxon(left: Values, right: Values, alternative: Alternative = "two-sided"
         opposite = _OPPOSITE.get(alternative)
         ranks = stats.rankdata(np.abs(differences[differences != 0]))
         signs = np.sign(differences[differences != 0])
+        leaning = float(np.sum(ranks * signs) / np.sum(ranks))
         median = stats.quantile_test(differences, q=0.0, p=0.5)
         return Finding(
             method="Wilcoxon's signed-rank test",
@@ -160,7 +162,8 @@ def wilcoxon(left: Values, right: Values, alternative: Alternative = "two-sided"
             interval=median.confidence_interval(CONFIDENCE),
             bounds=_mean_bounds(paired_t, left, right),
             effect_name="rank-biserial r",
-            effect_size=float(np.sum(ranks * signs) / np.sum(ranks)),
+            effect_size=leaning,
+            leaning=leaning,
             p_opposite=(
                 stats.wilcoxon(differences, alternative=opposite).pvalue if opposite else None
             ),

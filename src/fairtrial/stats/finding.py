@@ -38,7 +38,7 @@ class Finding:
 
     method: the test, in words
     p: the probability of such numbers, or more extreme ones, were there no difference
-    statistic_name, statistic: what the test computes: t, U, F, ...
+    statistic_name, statistic: what the test computes: t, U, F, ...; None where that is infinite
     df: its degrees of freedom, where it has any
     estimate: the size of the difference; None for tests of several groups at once
     estimate_of: what that is the size of: a difference of means, of medians, ...
@@ -46,6 +46,8 @@ class Finding:
     bounds: the same of the difference of *means*, whatever the estimate is of: a smallest
         difference of interest is held against it
     effect_name, effect_size, effect_interval: the difference on a scale without units
+    leaning: above 0 if the first group tends to larger numbers, for tests of ranks: medians may be
+        the same, or lie the other way; None where the estimate says so
     p_opposite: p of the opposite claim, for one-sided tests
     notes: what to know before believing it
     """
@@ -53,7 +55,7 @@ class Finding:
     method: str
     p: float
     statistic_name: str
-    statistic: float
+    statistic: float | None
     df: tuple[float, ...] = ()
     estimate: float | None = None
     estimate_of: str = ""
@@ -62,18 +64,18 @@ class Finding:
     effect_name: str = ""
     effect_size: float | None = None
     effect_interval: Interval | None = None
+    leaning: float | None = None
     p_opposite: float | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.p):
             raise UntestableError(f"{self.method} has no number for these values")
-        for name in ("estimate", "effect_size", "p_opposite"):
+        for name in ("statistic", "estimate", "effect_size", "leaning", "p_opposite"):
             object.__setattr__(self, name, finite(getattr(self, name)))
         for name in ("interval", "bounds", "effect_interval"):
             object.__setattr__(self, name, finite_interval(getattr(self, name)))
-        for name in ("p", "statistic"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+        object.__setattr__(self, "p", float(self.p))
         object.__setattr__(self, "df", tuple(float(value) for value in self.df))
 
     def noting(self, *notes: str) -> Finding:

@@ -4,7 +4,8 @@ The model has a random intercept for each level of the random effects and, where
 one level, a random effect of what is tested within each of them: an effect that differs from
 problem to problem is then not mistaken for one that holds for problems at large. Tests are by t
 and F with as many degrees of freedom as the levels of the smallest random effect leave, which are
-exact in balanced designs; statsmodels' own z is too sure of itself with few levels.
+exact in balanced designs; statsmodels' own z is too sure of itself with few levels. Where a level
+meets only one of what is tested, the comparison is between levels, and has fewer.
 
 References::
 
@@ -76,7 +77,9 @@ def mixed_model(
     parts, notes = _random_parts(cells, random)
     # Several random effects cross each other: to statsmodels all runs are then one group.
     groups = random[0] if len(random) == 1 else np.zeros(len(y), dtype=np.intp)
-    fixed = _fit((y - y.mean()) / scale, design_matrix(terms), groups, parts)
+    exog = design_matrix(terms)
+    df, is_between = _freedom(exog, terms[0].shape[1], random)
+    fixed = _fit((y - y.mean()) / scale, exog, groups, parts)
     if fixed.parts < len(parts):
         notes.append("a variance that can't be told from zero was left out of the model")
     if fewest < FEW_LEVELS:
@@ -85,10 +88,31 @@ def mixed_model(
     if width == 1:
         error = scale * math.sqrt(fixed.covariance[1, 1])
         estimate = scale * float(fixed.estimates[1])
-        found = judge_estimate(estimate, error, fewest - 1, METHOD, alternative, margin)
+        found = judge_estimate(estimate, error, df, METHOD, alternative, margin)
     else:
-        found = _joint(fixed, width, fewest - 1)
+        found = _joint(fixed, width, df if is_between else width * df)
     return found.noting(*notes)
+
+
+def _freedom(exog: Values, width: int, random: Sequence[Codes]) -> tuple[int, bool]:
+    """The degrees of freedom of a column of the first term, and whether it compares levels.
+
+    Within the levels of a random effect they are one fewer than the levels. A term that is the same
+    for all runs of a level leaves as many as there are levels beyond all such columns.
+    """
+    import numpy as np
+
+    found = []
+    for codes in random:
+        first = np.unique(codes, return_index=True)[1]
+        is_same = np.all(exog == exog[first][codes], axis=0)
+        is_between = bool(is_same[1 : 1 + width].all())
+        taken = int(np.linalg.matrix_rank(exog[first][:, is_same])) if is_between else 1
+        found.append((len(first) - taken, is_between))
+    df, is_between = min(found)
+    if df < 1:
+        raise UntestableError("the random effect has too few levels for what is compared")
+    return df, is_between
 
 
 def _random_parts(cells: Codes | None, random: Sequence[Codes]) -> tuple[list[Codes], list[str]]:
@@ -176,7 +200,7 @@ def _components(groups: Codes, parts: Sequence[Codes]) -> Any:
 
 
 def _joint(fixed: _Fixed, width: int, df: float) -> Finding:
-    """Wald's test that all coefficients of the first term are zero, by F."""
+    """Wald's test that all coefficients of the first term are zero, by F with `df` below."""
     import numpy as np
     from scipy import stats
 
@@ -186,8 +210,8 @@ def _joint(fixed: _Fixed, width: int, df: float) -> Finding:
         f = float(estimates @ np.linalg.solve(covariance, estimates)) / width
         return Finding(
             method=METHOD,
-            p=stats.f.sf(f, width, width * df),
+            p=stats.f.sf(f, width, df),
             statistic_name="F",
             statistic=f,
-            df=(width, width * df),
+            df=(width, df),
         )

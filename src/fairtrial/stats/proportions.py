@@ -20,6 +20,7 @@ from fairtrial.stats.finding import (
     Interval,
     UntestableError,
     check_groups,
+    finite,
     has_statsmodels,
     need_statsmodels,
     pooled_sd,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST_FOR_BARNARD = 400
 """Barnard's test of more runs than this takes minutes."""
+ODDS = "odds ratio"
 NO_INTERVAL = "the interval of a difference of proportions needs `fairtrial[stats]`"
 
 
@@ -47,7 +49,7 @@ def fisher(left: Values, right: Values, alternative: Alternative = "two-sided") 
 
     return _exact(
         "Fisher's exact test",
-        "odds ratio",
+        ODDS,
         lambda table, way: stats.fisher_exact(table, alternative=way),
         left,
         right,
@@ -90,22 +92,24 @@ def _exact(
         found = test(table, alternative)
         opposite = {"greater": "less", "less": "greater"}.get(alternative)
         odds = stats.contingency.odds_ratio(table)
-        statistic = float(found.statistic)
+        notes = [] if has_statsmodels() else [NO_INTERVAL]
+        if statistic_name == ODDS and finite(found.statistic) is None:
+            notes.append("the odds ratio is infinite: in one group all runs, or none, are a yes")
         return Finding(
             method=method,
             p=found.pvalue,
             statistic_name=statistic_name,
             # With an empty cell the odds ratio is infinite; the test stands all the same.
-            statistic=statistic if statistic < 1e300 else 1e300,
+            statistic=finite(found.statistic),
             estimate=float(left.mean() - right.mean()),
             estimate_of="difference of proportions",
             interval=interval,
             bounds=interval,
-            effect_name="odds ratio",
+            effect_name=ODDS,
             effect_size=odds.statistic,
             effect_interval=odds.confidence_interval(CONFIDENCE),
             p_opposite=test(table, opposite).pvalue if opposite else None,
-            notes=() if has_statsmodels() else (NO_INTERVAL,),
+            notes=tuple(notes),
         )
 
 

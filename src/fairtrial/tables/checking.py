@@ -135,7 +135,7 @@ class _Tables:
         elif len(set(header)) < len(header):
             yield f"{name}: a column stands there twice"
         else:
-            yield from judge(name, _of_width(name, rows, len(header)))
+            yield from judge(name, _of_width(rows, len(header)))
         for _ in rows:
             pass
         told = self._manifest["files"][name]
@@ -180,7 +180,7 @@ class _Tables:
             yield f"{name}: {strangers:,} times names a run that is not in runs.csv"
 
 
-def _of_width(name: str, rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+def _of_width(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
     for number, row in enumerate(rows, start=1):
         if len(row) != width:
             raise ValueError(f"row {number:,} has {len(row)} cells instead of {width}")

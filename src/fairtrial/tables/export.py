@@ -41,7 +41,7 @@ from fairtrial.tables.canonical import (
 from fairtrial.tables.checking import EXPECTED, check_set
 from fairtrial.tables.columns import ColumnTypes
 from fairtrial.tables.csv_set import CsvFile, GrowingCsvFile
-from fairtrial.tables.generation import new_generation, refuse_foreign
+from fairtrial.tables.generation import new_generation, read_manifest, refuse_foreign
 from fairtrial.tables.manifest import Tally, make_manifest
 from fairtrial.tables.parquet import ParquetMirror, require_pyarrow
 from fairtrial.tables.results import Results
@@ -86,6 +86,18 @@ def export_tables(
             write_set(only_complete(source), below, sqlite=sqlite, parquet=parquet)
             paths[COMPLETE_CASES_FOLDER] = below
     return paths
+
+
+def export_again(origin: LedgerReader | Results, folder: Path) -> dict[str, Path]:
+    """Write all tables anew, in the forms in which they are there."""
+    written = (read_manifest(folder) or {"files": {}})["files"]
+    return export_tables(
+        origin,
+        folder,
+        sqlite=SQLITE_FILE in written,
+        parquet=any(name.endswith(".parquet") for name in written),
+        complete_cases=(folder / COMPLETE_CASES_FOLDER).is_dir(),
+    )
 
 
 def export_analysis_tables(

@@ -67,7 +67,7 @@ class SqliteMirror:
 
 
 def fit(row: Sequence[Any], converters: Sequence[Any]) -> list[Any]:
-    """A row as its columns want it; blank texts that stand for no value become one."""
+    """A row as its columns want it, with None for the cells that it lacks."""
     cells = [
         value if convert is None else convert(value)
         for value, convert in zip(row, converters, strict=False)
