@@ -29,6 +29,7 @@ import fairtrial.cli.run
 import fairtrial.cli.status
 from fairtrial.cli.main import main
 from fairtrial.engine import run as engine_run
+from fairtrial.engine.control import request
 from fairtrial.engine.executors.crew import Crew
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.loop import Loop
@@ -167,6 +168,7 @@ def inject(faults: dict[str, Any]) -> None:
     count_to: the file to write the number of steps in each phase to
     report_to: the file that `on_result` appends to
     group_runs: how many results make a commit
+    cancel_at_start: the output directory; somebody asks to cancel it before it has a plan
     hang_at_end: the end of the workers takes for ever; first, the file of that name is made
     file_bytes: the largest file that may be written, as if the disk were full then
     full_in_export: the same, from the beginning of the export on
@@ -182,6 +184,14 @@ def inject(faults: dict[str, Any]) -> None:
         report_to(faults["report_to"])
     if "group_runs" in faults:
         store.GROUP_RUNS = faults["group_runs"]
+    if "cancel_at_start" in faults:
+        lay_plan = engine_run.lay_plan
+
+        def cancel(*args: Any) -> Any:
+            request(Path(faults["cancel_at_start"]), "cancel")
+            return lay_plan(*args)
+
+        engine_run.lay_plan = cancel  # type: ignore[attr-defined]
     if "hang_at_end" in faults:
         end = Crew.end
 

@@ -82,6 +82,19 @@ def test_a_clock_that_stands_still_gives_no_rate():
     assert tally.line() == "5/10 runs"
 
 
+def test_what_can_not_be_foretold_is_left_out():
+    clock = Clock()
+    tally = Tally(total=180, cost_usd=0.00278, is_part=True, clock=clock)
+    tally.note_time()
+    clock.now += 2
+    tally.success = 6
+    tally.note_time()
+    assert tally.line() == "6/180 runs, 3.0/s, $0.0028"  # a pilot: not all 180 are to come
+    tally.is_paused = True
+    assert tally.line() == "6/180 runs, paused, $0.0028"
+    assert tally.line(is_over=True) == "6/180 runs, $0.0028"
+
+
 def test_a_log_gets_plain_lines_now_and_then_and_one_at_the_end():
     clock, stream = Clock(), io.StringIO()
     tally = Tally(total=100, clock=clock)

@@ -167,6 +167,16 @@ def test_cancel_from_another_process_does_what_ctrl_c_does(stage, executor):
     assert_goes_on(stage, *EXECUTORS[executor])
 
 
+def test_cancel_is_heard_however_early(stage):
+    stage.write("held")
+    ended = stage.run("--parallel", 2, faults={"cancel_at_start": str(stage.output)})
+    assert ended.code == 130, ended.err
+    assert "cancelled" in ended.err
+    stage.message("go")
+    assert stage.run("--resume", "--parallel", 2).code == 0  # and once is enough
+    assert len(stage.table()) == 6
+
+
 def test_pause_lets_nothing_new_start_until_it_is_lifted(stage):
     command = start_held(stage, "--parallel", 2)
     wait_until(lambda: (stage.status()["live"] or {}).get("running"), "status to tell what runs")

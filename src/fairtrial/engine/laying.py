@@ -7,18 +7,19 @@ import itertools
 import json
 from array import array
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from fairtrial.design.constraints import Expression
 from fairtrial.design.plan import RunPlan
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.carrying import carry_order
+from fairtrial.ledger.faults import explained
 from fairtrial.ledger.prints import differences, study_print
 from fairtrial.ledger.reading import GONE, LedgerReader
 from fairtrial.ledger.store import Ledger
 from fairtrial.model.runs import RunSpec, RunStatus
 
-CHUNK = 10_000
 MOST_DIFFERENCES = 20
 
 
@@ -49,7 +50,12 @@ def lay_plan(ledger: Ledger, plan: RunPlan, settings: RunSettings) -> array[int]
 
 def _has_any(ledger: Ledger, *tables: str) -> bool:
     found = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)
-    return bool(ledger.connection.execute(f"SELECT {found}").fetchone()[0])
+    return bool(_ask(ledger, f"SELECT {found}"))
+
+
+def _ask(ledger: Ledger, query: str) -> Any:
+    with explained(ledger.path):
+        return ledger.connection.execute(query).fetchone()[0]
 
 
 def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -> None:
@@ -61,13 +67,13 @@ def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -
         raise LedgerError(
             f"{folder} holds results of a different study:\n  "
             + "\n  ".join(shown)
-            + "\nchoose another --output, or --resume --accept-changes to keep the results whose "
-            "runs are still in the plan"
+            + "\nchoose another --output, or --resume --accept-changes (in Python: resume=True, "
+            "accept_changes=True) to keep the results whose runs are still in the plan"
         )
     if not settings.resume:
         raise LedgerError(
-            f"{folder} holds results of this study already; go on with --resume, or choose "
-            "another --output"
+            f"{folder} holds results of this study already; go on with --resume (in Python: "
+            "resume=True), or choose another output directory (--output; output_dir)"
         )
 
 
@@ -100,20 +106,18 @@ def _turns_again(ledger: Ledger, settings: RunSettings) -> list[int]:
 
 
 def pending_turns(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[int]:
-    """The turns that are still to come; looks ahead by a chunk, so that memory stays flat.
+    """The turns that are still to come.
 
-    No query stays open meanwhile: a reader that never ends keeps the write-ahead log from being
-    folded back.
+    Reads what is done as it goes, in pieces: memory stays flat, and no query stays open, which
+    would keep the write-ahead log from being folded back.
     """
-    for start in range(0, len(order), CHUNK):
-        stop = min(start + CHUNK, len(order))
-        rows = ledger.connection.execute(
-            "SELECT turn FROM results WHERE turn >= ? AND turn < ?", (start, stop)
-        ).fetchall()
-        done = {turn for (turn,) in rows}
-        for turn in range(start, stop):
-            if turn not in done and order[turn] != GONE and not plan.is_skipped(order[turn]):
-                yield turn
+    done = LedgerReader(ledger.connection, ledger.path).done_turns()
+    next_done = next(done, None)
+    for turn in range(len(order)):
+        while next_done is not None and next_done < turn:
+            next_done = next(done, None)
+        if turn != next_done and order[turn] != GONE and not plan.is_skipped(order[turn]):
+            yield turn
 
 
 def _matcher(plan: RunPlan, order: array[int], only: str | None) -> Callable[[int], bool]:
@@ -148,18 +152,8 @@ def attempt_counter(ledger: Ledger) -> Callable[[int], int]:
     """
     tables = ("results", "attempts", "events")
     query = " UNION ALL ".join(f"SELECT max(turn) AS turn FROM {name}" for name in tables)
-    highest = ledger.connection.execute(f"SELECT max(turn) FROM ({query})").fetchone()[0]
+    highest = _ask(ledger, f"SELECT max(turn) FROM ({query})")
     if highest is None:
         return lambda turn: 1
-
-    def count(turn: int) -> int:
-        if turn > highest:
-            return 1
-        row = ledger.connection.execute(
-            "SELECT max(coalesce((SELECT max(attempt) FROM attempts WHERE turn = ?), 0), "
-            "coalesce((SELECT max(attempt) FROM events WHERE turn = ?), 0))",
-            (turn, turn),
-        ).fetchone()
-        return int(row[0]) + 1
-
-    return count
+    reader = LedgerReader(ledger.connection, ledger.path)
+    return lambda turn: 1 if turn > highest else reader.last_attempt(turn) + 1

@@ -173,7 +173,7 @@ class Loop:
         told = self.control.told()
         if told == "cancel":
             self.stop = "cancelled"
-        self.feed.is_paused = told == "pause"
+        self.feed.is_paused = self.tally.is_paused = told == "pause"
         self._keep_up()
         self._settle()
         self.progress.update()

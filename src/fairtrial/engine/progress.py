@@ -20,7 +20,11 @@ WINDOW_S = 60.0
 
 @dataclass(slots=True)
 class Tally:
-    """What is safely written down, in numbers."""
+    """What is safely written down, in numbers.
+
+    is_part: this session does only a part of what is left, so how long that takes is unknown
+    is_paused: nothing new starts for a while
+    """
 
     total: int
     success: int = 0
@@ -28,6 +32,8 @@ class Tally:
     broken: int = 0
     cost_usd: float = 0.0
     tokens: int = 0
+    is_part: bool = False
+    is_paused: bool = False
     clock: Callable[[], float] = time.monotonic
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
@@ -57,16 +63,20 @@ class Tally:
     def eta_s(self) -> float | None:
         """How long the rest will take at this rate."""
         rate = self.rate
-        return None if rate is None else (self.total - self.done) / rate
+        return None if rate is None or self.is_part else (self.total - self.done) / rate
 
     def line(self, *, is_over: bool = False) -> str:
         """`120/1,000 runs, 3 failed, 25.1/s, 0:35 left, $0.12`."""
         parts = [f"{self.done:,}/{self.total:,} runs"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
         parts += [f"{self.broken:,} broken"] if self.broken else []
-        if self.rate is not None and self.done < self.total and not is_over:
-            parts += [f"{spell_rate(self.rate)}", f"{spell_time(self.eta_s or 0)} left"]
-        parts += [f"${self.cost_usd:,.2f}"] if self.cost_usd else []
+        if not is_over and self.is_paused:
+            parts.append("paused")
+        elif self.rate is not None and self.done < self.total and not is_over:
+            left = self.eta_s
+            parts.append(spell_rate(self.rate))
+            parts += [] if left is None else [f"{spell_time(left)} left"]
+        parts += [spell_cost(self.cost_usd)] if self.cost_usd else []
         return ", ".join(parts)
 
 
@@ -76,6 +86,11 @@ def spell_rate(rate: float) -> str:
         if rate * factor >= 1:
             return f"{rate * factor:,.1f}/{unit}"
     return f"{rate * 3600:,.2f}/h"
+
+
+def spell_cost(cost_usd: float) -> str:
+    """`$12.30`; where that would say nothing, two digits that do: `$0.0028`."""
+    return f"${cost_usd:,.2f}" if cost_usd >= 0.1 else f"${cost_usd:.2g}"
 
 
 def spell_time(seconds: float) -> str:

@@ -114,7 +114,9 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         stack.enter_context(preserved_rng())
         stack.enter_context(chdir("."))  # an agent may go elsewhere; the caller didn't ask for it
         stack.enter_context(plugins.importable(prepared.study.folder))
-        ledger = _open(folder, settings, stack)
+        stack.enter_context(_own(folder))
+        control = ControlFile(folder)  # from now on somebody may ask for something
+        ledger = _open(folder, settings)
         closing = stack.enter_context(ExitStack())
         closing.callback(ledger.close)
         if ledger.notice is not None:
@@ -129,7 +131,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
             agents=prepared.study.agents,
             next_attempt=attempt_counter(ledger),
         )
-        stop = _loop(prepared, settings, ledger, feed, folder)
+        stop = _loop(prepared, settings, ledger, feed, control, folder)
         if settings.tables:
             export_tables(reader, folder, sqlite=settings.sqlite, parquet=settings.parquet)
         if not settings.checkpoint:
@@ -138,12 +140,15 @@ def conduct(study: Study, settings: RunSettings) -> Results:
     return Results(LedgerReader.open(folder), stopped=stop)
 
 
-def _open(folder: Path, settings: RunSettings, stack: ExitStack) -> Ledger:
+def _own(folder: Path) -> OwnerLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LedgerError(f"{folder} can't be made: {error.strerror}") from error
-    stack.enter_context(OwnerLock(folder))
+    return OwnerLock(folder)
+
+
+def _open(folder: Path, settings: RunSettings) -> Ledger:
     if not settings.checkpoint and (folder / LEDGER_NAME).exists():
         raise LedgerError(
             f"{folder} holds a ledger, and the tables of a study without one would not belong to "
@@ -153,7 +158,12 @@ def _open(folder: Path, settings: RunSettings, stack: ExitStack) -> Ledger:
 
 
 def _loop(
-    prepared: Prepared, settings: RunSettings, ledger: Ledger, feed: Feed, folder: Path
+    prepared: Prepared,
+    settings: RunSettings,
+    ledger: Ledger,
+    feed: Feed,
+    control: ControlFile,
+    folder: Path,
 ) -> Stop | None:
     study, executor = prepared.study, prepared.executor
     reader = LedgerReader(ledger.connection, ledger.path)
@@ -163,14 +173,14 @@ def _loop(
         seed_globals=executor.is_reproducible,
         workspaces=folder / "workspaces",
     )
-    tally = _tally(reader)
+    tally = _tally(reader, settings)
     with _session(ledger, prepared) as session:
         loop = Loop(
             ledger=ledger,
             feed=feed,
             work=work,
             tally=tally,
-            control=ControlFile(folder),
+            control=control,
             budget=study.run_budget,
             retry_wait_s=settings.retry_wait_s,
             deliver=_deliverer(reader, settings),
@@ -207,7 +217,7 @@ def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
     ledger.end_session(_now(), session.ended_how)
 
 
-def _tally(reader: LedgerReader) -> Tally:
+def _tally(reader: LedgerReader, settings: RunSettings) -> Tally:
     summary = reader.summary()
     return Tally(
         total=summary.planned,
@@ -216,6 +226,7 @@ def _tally(reader: LedgerReader) -> Tally:
         broken=summary.counts.get("broken", 0),
         cost_usd=summary.cost_usd,
         tokens=summary.tokens,
+        is_part=settings.only is not None or settings.limit is not None or settings.only_again,
     )
 
 

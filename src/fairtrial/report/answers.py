@@ -73,6 +73,7 @@ MODELS = {
     "factorial_anova": fit_factorial,
     "mixed_effects": fit_mixed,
 }
+NO_MARGIN = "the values don't vary: a margin in standard deviations has no size"
 CORRELATIONS = ("correlation", "spearman")
 
 
@@ -110,7 +111,7 @@ def _comparer(question: Question, test: TwoGroups, margin: Margin | None) -> Com
     if not question.is_equivalence:
         return lambda left, right: test(left, right, question.alternative)
     if margin is None:
-        raise UntestableError("the values don't vary: a margin in standard deviations has no size")
+        raise UntestableError(NO_MARGIN)
     size = margin.size
     if test is mcnemar:
         raise UntestableError("mcnemar doesn't test equivalence; paired_t does")
@@ -230,7 +231,11 @@ def _answer_model(sample: Sample, word: str) -> Answer:
 
 def _width(question: Question, margin: Margin | None) -> float:
     """The margin of an equivalence test; 0 for other claims."""
-    return margin.size if margin is not None and question.is_equivalence else 0.0
+    if not question.is_equivalence:
+        return 0.0
+    if margin is None:
+        raise UntestableError(NO_MARGIN)
+    return margin.size
 
 
 def _answer_correlation(sample: Sample, word: str) -> Answer:

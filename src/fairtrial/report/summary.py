@@ -56,7 +56,7 @@ def _lead(data: RunTable) -> str:
     if failed := tally.statuses[str(RunStatus.FAILED)]:
         facts.append(f"{failed:,} failed")
     if tally.cost_usd:
-        facts.append(f"${tally.cost_usd:,.2f}")
+        facts.append(f"${tally.cost_usd:,.{'2f' if tally.cost_usd >= 0.1 else '2g'}}")
     return " · ".join(facts)
 
 

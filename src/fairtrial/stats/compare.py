@@ -174,7 +174,10 @@ def equivalent(test: TwoGroups, left: Values, right: Values, margin: float) -> F
     """Two one-sided tests that the groups differ by less than `margin`, each way.
 
     Moves one group by the margin either way and asks `test` whether it now lies beyond the other.
+    Ranks need values finer than that: else a small step makes every tie a win.
     """
+    if test in (mann_whitney, wilcoxon):
+        _check_fine(left, right, margin)
     whole = test(left, right, "two-sided")
     above = test(left + margin, right, "greater")
     below = test(left - margin, right, "less")
@@ -187,6 +190,17 @@ def equivalent(test: TwoGroups, left: Values, right: Values, margin: float) -> F
         df=worse.df,
         p_opposite=None,
     )
+
+
+def _check_fine(left: Values, right: Values, margin: float) -> None:
+    import numpy as np
+
+    steps = np.diff(np.unique(np.concatenate((left, right))))
+    if len(steps) and margin < 2 * float(steps.min()):
+        raise UntestableError(
+            f"the values move in steps of {steps.min():.3g}, too coarse for ranks to show a "
+            f"difference within ±{margin:.3g}; welch_t and paired_t can"
+        )
 
 
 def _differences(left: Values, right: Values) -> Values:

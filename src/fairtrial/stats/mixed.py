@@ -74,10 +74,19 @@ def mixed_model(
     scale = spread(y)
     if scale == 0:
         raise UntestableError(f"every value is {y[0]:g}")
-    parts, notes = _random_parts(cells, random)
+    notes = []
+    if cells is not None and len(once := _one_of_each(y, terms, random)) < len(y):
+        # Zero is a variance that statsmodels can't have, not even for the residual.
+        notes.append("runs that repeat give the same value each time: they count once")
+        y, cells = y[once], cells[once]
+        terms, random = [term[once] for term in terms], [codes[once] for codes in random]
+    parts, remarks = _random_parts(cells, random)
+    notes += remarks
     # Several random effects cross each other: to statsmodels all runs are then one group.
     groups = random[0] if len(random) == 1 else np.zeros(len(y), dtype=np.intp)
     exog = design_matrix(terms)
+    if _leaves_nothing((y - y.mean()) / scale, exog, random):
+        raise UntestableError("the values don't vary around the model")
     df, is_between = _freedom(exog, terms[0].shape[1], random)
     fixed = _fit((y - y.mean()) / scale, exog, groups, parts)
     if fixed.parts < len(parts):
@@ -92,6 +101,34 @@ def mixed_model(
     else:
         found = _joint(fixed, width, df if is_between else width * df)
     return found.noting(*notes)
+
+
+def _one_of_each(y: Values, terms: Sequence[Values], random: Sequence[Codes]) -> Codes:
+    """One run of each kind, where all runs that the model can't tell apart have the same value.
+
+    Agents without chance repeat themselves: that says nothing of how much runs vary.
+    """
+    import numpy as np
+
+    table = np.column_stack([*terms, *random])
+    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    is_same = np.abs(y - y[first][kind.ravel()]) <= 1e-12 * np.max(np.abs(y))
+    return np.sort(first) if is_same.all() else np.arange(len(y))
+
+
+def _leaves_nothing(y: Values, exog: Values, random: Sequence[Codes]) -> bool:
+    """Whether fixed effects and one constant for each random level give all values exactly."""
+    import numpy as np
+
+    table = np.column_stack([y, exog])
+    for codes in random if len(random) == 1 else ():
+        sums = np.zeros((int(codes.max()) + 1, table.shape[1]))
+        np.add.at(sums, codes, table)
+        table = table - (sums / np.bincount(codes)[:, None])[codes]
+    dummies = [np.eye(int(codes.max()) + 1)[codes] for codes in random if len(random) > 1]
+    known = np.column_stack([table[:, 1:], *dummies])
+    rest = table[:, 0] - known @ np.linalg.lstsq(known, table[:, 0])[0]
+    return float(np.max(np.abs(rest))) <= 1e-9
 
 
 def _freedom(exog: Values, width: int, random: Sequence[Codes]) -> tuple[int, bool]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairtrial.design.plan import RunPlan
 from fairtrial.errors import Mistake, StudyError
+from fairtrial.ledger.faults import explained
 from fairtrial.ledger.reading import GONE, LedgerReader
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult, RunStatus
@@ -46,8 +47,10 @@ def ledger_source(reader: LedgerReader) -> Source:
     done = done_places(reader)
     sessions = [dict(session) for session in reader.sessions.values()]
     told = [session.pop("provenance", None) for session in sessions]
-    stored = reader.connection.execute("SELECT count(*) FROM results").fetchone()[0]
     scores = "SELECT evaluator, count(*) FROM scores GROUP BY evaluator ORDER BY evaluator"
+    with explained(reader.path):
+        stored = reader.connection.execute("SELECT count(*) FROM results").fetchone()[0]
+        rescored = dict(reader.connection.execute(scores).fetchall())
     pending = reader.plan.runnable - sum(not reader.plan.is_skipped(place) for place in done)
     return Source(
         reader.study,
@@ -56,7 +59,7 @@ def ledger_source(reader: LedgerReader) -> Source:
         json.loads(told[-1]) if told and told[-1] else {},
         sessions,
         {"not_in_plan": stored - len(done), "pending": pending},
-        dict(reader.connection.execute(scores).fetchall()),
+        rescored,
     )
 
 
