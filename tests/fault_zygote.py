@@ -28,8 +28,8 @@ import fairtrial.cli.control
 import fairtrial.cli.run
 import fairtrial.cli.status
 from fairtrial.cli.main import main
+from fairtrial.engine import control
 from fairtrial.engine import run as engine_run
-from fairtrial.engine.control import request
 from fairtrial.engine.executors.crew import Crew
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.loop import Loop
@@ -188,7 +188,7 @@ def inject(faults: dict[str, Any]) -> None:
         lay_plan = engine_run.lay_plan
 
         def cancel(*args: Any) -> Any:
-            request(Path(faults["cancel_at_start"]), "cancel")
+            control.request(Path(faults["cancel_at_start"]), "cancel")
             return lay_plan(*args)
 
         engine_run.lay_plan = cancel  # type: ignore[attr-defined]

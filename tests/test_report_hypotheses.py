@@ -50,6 +50,12 @@ def using(*words, **parts):
 # -- what is compared, and which way --
 
 
+def test_levels_that_are_numbers_are_not_told_as_a_sum():
+    study = make_study(factors=(Factor("arm", levels=(100, 1000)),))
+    test = judge_one(study, lambda spec, condition, rng: rng.gauss(0, 1))
+    assert test.difference == "arm 1000 − arm 100"
+
+
 def test_the_first_level_is_the_baseline_and_the_difference_is_of_the_other():
     test = judge_one(claiming(direction=GREATER), noisy(fancy=2.0))
     assert test.difference == "fancy − plain"

@@ -284,3 +284,12 @@ def test_every_scalar_metric_reaches_the_table_under_a_name_of_its_own(metrics):
     values = [repr(value) for value in row]
     shown = {name: value for name, value in metrics.items() if name not in own}
     assert all(repr(as_cell(value)) in values for value in shown.values())
+
+
+def test_yes_and_no_are_numbers_where_numbers_stand():
+    told = [verdict(True, "is_right"), verdict(0.5, "score")]
+    given = result(evaluator_outputs=told)
+    assert [row[3] for row in evaluation_rows(given)] == [1, 0.5]
+    rows = RunRows(Study("s", "t", outcomes=(OutcomeSpec("is_right", primary=True),)))
+    cell = dict(zip(rows.columns, rows.row(given), strict=False))["primary_outcome"]
+    assert (cell, type(cell)) == (1, int)

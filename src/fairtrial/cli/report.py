@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fairtrial.cli.output import REPORT_NAME, json_option, note, print_json, print_markdown
 from fairtrial.files import replacing
-from fairtrial.report.hypotheses import judge_hypotheses
+from fairtrial.report.hypotheses import judge_table
 from fairtrial.report.markdown import full_report
+from fairtrial.report.methods import deviation_lines
 from fairtrial.report.summary import render_markdown_summary
+from fairtrial.report.values import RunTable, collect
 from fairtrial.tables.results import open_results
 
 
@@ -35,14 +38,26 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
     """
     with open_results(folder) as results:
         study, conditions = results.study, results.conditions
-        if as_json:
-            tests = judge_hypotheses(study, conditions, results)
-            print_json({"study_id": study.study_id, "tests": [test.to_dict() for test in tests]})
-            return
         left_out = results.reader.summary().left_out
+        if as_json:
+            print_json(_plain(collect(study, conditions, results), left_out))
+            return
         text = full_report(study, conditions, results, left_out=left_out)
         target = out or folder / REPORT_NAME
         with replacing(target) as file:
             file.write(text)
         print_markdown(render_markdown_summary(study, results, conditions).rstrip())
     note(f"\nwrote the whole report to {target}")
+
+
+def _plain(data: RunTable, left_out: int) -> dict[str, Any]:
+    """The tests, and what else is to be known before they are believed."""
+    tests = judge_table(data)
+    return {
+        "study_id": data.study.study_id,
+        "planned": data.tally.planned,
+        "statuses": dict(data.tally.statuses),
+        "left_out": left_out + data.tally.homeless,
+        "deviations": list(deviation_lines(data, tests, left_out)),
+        "tests": [test.to_dict() for test in tests],
+    }

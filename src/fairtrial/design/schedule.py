@@ -116,7 +116,7 @@ def pairs_of(study: Study, condition: Condition, policy: Mapping[str, Any]) -> l
 
 
 def spec_of(study_id: str, condition: Condition, pair: Pair, replicate: int) -> RunSpec:
-    """One run: a pair under a condition, for the so-manieth time."""
+    """One run: a pair under a condition, as one of its replicates."""
     agent, problem, make_id, make_seed = pair
     return RunSpec(
         run_id=make_id(replicate),

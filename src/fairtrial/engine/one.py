@@ -221,8 +221,14 @@ class StudyWork:
             "execution_metadata": run.execution_metadata,
             "started_at": started_at,
         }
+        # What others made of it. The rest is ours, and looking at it takes as long as packing it.
+        doubtful = [run.outputs, run.evaluations, run.trace_refs]
+        if run.metrics:
+            doubtful.append(metrics)
+        if len(run.execution_metadata) > ("problem_family" in run.execution_metadata):
+            doubtful.append(run.execution_metadata)
         try:
-            packed = pack(body)
+            packed = pack(body, doubtful)
         except UnwritableError:
             run.failure_kind = run.failure_kind or FailureKind.UNWRITABLE
             packed = pack(leave_out_unwritable(body))

@@ -103,12 +103,16 @@ def _coders() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
     return msgspec.msgpack.encode, msgspec.msgpack.Decoder(ext_hook=_extension).decode
 
 
-def pack(value: Any) -> bytes:
-    """`value` as bytes; raises `UnwritableError` for what has no plain form."""
+def pack(value: Any, doubtful: list[Any] | None = None) -> bytes:
+    """`value` as bytes; raises `UnwritableError` for what has no plain form.
+
+    doubtful: the parts of it that may not be plain, where the caller knows that the rest is
+    """
     encode = _coders()[0]
     try:
-        kind = type(value)
-        if (kind is not dict and kind is not list) or not _is_plain(value, 1):
+        seen = value if doubtful is None else doubtful
+        kind = type(seen)
+        if (kind is not dict and kind is not list) or not _is_plain(seen, 1):
             value = _plain(value, 0)
         try:
             data = encode(value)

@@ -78,5 +78,17 @@ def margin_of(question: Question, sd: float) -> Margin | None:
 
 
 def spell_difference(sample: Sample) -> str:
-    """Which of two groups is subtracted from which."""
-    return f"{sample.names[0]} − {sample.names[1]}"
+    """Which of two groups is subtracted from which; numbers by name, lest it look like a sum."""
+    first, second = sample.names[:2]
+    variables = sample.question.comparison.variables
+    if len(variables) == 1 and _is_number(first) and _is_number(second):
+        return f"{variables[0]} {first} − {variables[0]} {second}"
+    return f"{first} − {second}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

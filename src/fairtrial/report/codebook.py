@@ -34,7 +34,7 @@ RUNS: tuple[Column, ...] = (
     ("pattern_name", "text", "how the agent works, as it says itself"),
     ("model_name", "text", "the model behind the agent, as it says itself"),
     ("seed", "whole number", "the run's seed"),
-    ("replicate", "whole number", "the so-manieth repetition, from 1"),
+    ("replicate", "whole number", "which repetition this is, from 1"),
     ("status", "text", "success, failed (the subject's doing), broken (ours), skipped"),
     ("start_time", "time, UTC", "when the run began"),
     ("end_time", "time, UTC", "when it ended"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,13 +24,20 @@ NO_ROWS = "No test was made."
 
 
 def render_verdicts(tests: Sequence[HypothesisTest]) -> str:
-    """A line for each hypothesis, outcome and comparison: what the deciding test says."""
-    return bullets(_verdict_line(test) for test in tests if test.decides)
+    """A line for each hypothesis, outcome and comparison: what the deciding test says.
+
+    Where several plans test one hypothesis each line names its plan.
+    """
+    deciding = [test for test in tests if test.decides]
+    pairs = {(test.hypothesis_id, test.analysis_plan_id) for test in deciding}
+    plans = Counter(hypothesis_id for hypothesis_id, _ in pairs)
+    return bullets(_verdict_line(test, plans[test.hypothesis_id] > 1) for test in deciding)
 
 
-def _verdict_line(test: HypothesisTest) -> str:
+def _verdict_line(test: HypothesisTest, names_plan: bool) -> str:
     claim = f"{code(test.hypothesis_id)} {plain_text(test.label)}"
     about = f"{code(test.outcome)} by {_variables(test)}" if test.variables else code(test.outcome)
+    about += f", plan {code(test.analysis_plan_id)}" if names_plan else ""
     line = f"{claim}: **{test.verdict}** ({about}): {plain_text(test.why)}"
     figures = "; ".join(_figures(test))
     return f"{line}. {figures}." if figures else f"{line}."

@@ -98,7 +98,9 @@ def _judge_family(
             continue
         p = next(adjusted)
         p_opposite = None if trial.answer.finding.p_opposite is None else next(opposite)
-        test = replace(test, p_adjusted=p, policy=policy, family=len(findings))
+        test = replace(
+            test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
+        )
         verdict, why = judge(trial.question, trial.answer, p, p_opposite)
         yield _soften(trial.question, replace(test, verdict=verdict, why=why), remark)
 
@@ -159,7 +161,9 @@ def _describe(trial: _Trial, word: str, *, decides: bool) -> HypothesisTest:
         effect_name=finding.effect_name,
         effect_size=finding.effect_size,
         effect_interval=finding.effect_interval,
+        bounds=finding.bounds,
         minimum_effect=answer.margin.text if answer.margin else "",
+        minimum_size=answer.margin.size if answer.margin else None,
         details_title=answer.details_title,
         details=answer.details,
         notes=(*test.notes, *answer.notes, *_judged_by(question, answer), *_unused(question, word)),

@@ -28,9 +28,13 @@ class HypothesisTest:
     estimate, interval: its size, and its 95% confidence interval (both sides, whatever the test's)
     statistic_name, statistic, df: what the test computed
     p_value, p_adjusted: its p, and p after the plan's policy for several tests
+    p_opposite: p of the opposite claim after that policy, for tests with a side; below 0.025 it
+        contradicts the claim
     policy, family: that policy, and how many tests it was shared by
     effect_name, effect_size, effect_interval: the difference on a scale without units
+    bounds: the 95% interval of the difference of means, which the verdict on sizes rests on
     minimum_effect: the smallest difference of interest, and how it was read
+    minimum_size: the same as a number, in the outcome's own units
     details, details_title: smaller comparisons, and what they are
     notes: what to know before believing it
     """
@@ -56,12 +60,15 @@ class HypothesisTest:
     df: tuple[float, ...] = ()
     p_value: float | None = None
     p_adjusted: float | None = None
+    p_opposite: float | None = None
     policy: str = "none"
     family: int = 1
     effect_name: str = ""
     effect_size: float | None = None
     effect_interval: Interval | None = None
+    bounds: Interval | None = None
     minimum_effect: str = ""
+    minimum_size: float | None = None
     details_title: str = ""
     details: tuple[Detail, ...] = ()
     notes: tuple[str, ...] = ()

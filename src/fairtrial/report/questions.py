@@ -7,7 +7,7 @@ Groups, contrasts and sides come from `fairtrial.prospect`, so that the report t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairtrial.model.claims import (
     AnalysisPlan,
@@ -17,6 +17,7 @@ from fairtrial.model.claims import (
     HypothesisKind,
     OutcomeSpec,
 )
+from fairtrial.model.factors import is_scalar, scalar_text
 from fairtrial.model.study import Study
 from fairtrial.prospect.comparisons import Comparison, comparisons_of, contrast_ends
 from fairtrial.prospect.groups import Variable
@@ -98,7 +99,10 @@ def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> I
     known = {outcome.name: outcome for outcome in study.outcomes}
     looked_at = plan.outcomes if plan else ()
     names = hypothesis.dependent_vars or looked_at or study.primary_outcomes or ("primary_outcome",)
-    comparisons = list(comparisons_of(study, table.conditions, hypothesis))
+    comparisons = [
+        _narrow(table, plan, hypothesis, each)
+        for each in comparisons_of(study, table.conditions, hypothesis)
+    ]
     for name in names:
         reason = ""
         if looked_at and name not in looked_at and plan is not None:
@@ -107,6 +111,24 @@ def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> I
             why = reason or _why_not(hypothesis, comparison)
             outcome = known.get(name, OutcomeSpec(name))
             yield Question(table, plan, hypothesis, outcome, comparison, why)
+
+
+def _narrow(
+    table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis, comparison: Comparison
+) -> Comparison:
+    """Without the levels that the plan's filters leave out, if two or more are left."""
+    levels = list(comparison.levels)
+    for position, chosen in enumerate(levels):
+        name = comparison.variables[position]
+        variable, _ = table.variable(name)
+        if plan is None or name not in plan.filters or contrast_ends(hypothesis, variable):
+            continue
+        wanted = plan.filters[name]
+        listed = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+        kept = {variable.find_level(scalar_text(each)) for each in listed if is_scalar(each)}
+        left = tuple(level for level in chosen if level in kept)
+        levels[position] = left if len(left) > 1 else chosen
+    return replace(comparison, levels=tuple(levels))
 
 
 def _why_not(hypothesis: Hypothesis, comparison: Comparison) -> str:

@@ -39,6 +39,8 @@ LEAST_LEVELS = 3
 FEW_LEVELS = 6
 OPTIMISERS = ["powell", "lbfgs"]
 """Powell's method finds variances of zero, on which those that need a slope go astray."""
+HARDLY = 1e-3
+"""Runs that differ by less than this share of all runs' spread are as good as the same."""
 MOST_CROSSED = 1_500
 """With several random effects the cost grows with the cube of the runs."""
 
@@ -75,10 +77,11 @@ def mixed_model(
     if scale == 0:
         raise UntestableError(f"every value is {y[0]:g}")
     notes = []
-    if cells is not None and len(once := _one_of_each(y, terms, random)) < len(y):
+    means, once = _one_of_each(y, terms, random)
+    if cells is not None and len(once) < len(y):
         # Zero is a variance that statsmodels can't have, not even for the residual.
-        notes.append("runs that repeat give the same value each time: they count once")
-        y, cells = y[once], cells[once]
+        notes.append("runs that repeat give about the same value each time: they count once")
+        y, cells = means, cells[once]
         terms, random = [term[once] for term in terms], [codes[once] for codes in random]
     parts, remarks = _random_parts(cells, random)
     notes += remarks
@@ -103,17 +106,24 @@ def mixed_model(
     return found.noting(*notes)
 
 
-def _one_of_each(y: Values, terms: Sequence[Values], random: Sequence[Codes]) -> Codes:
-    """One run of each kind, where all runs that the model can't tell apart have the same value.
+def _one_of_each(
+    y: Values, terms: Sequence[Values], random: Sequence[Codes]
+) -> tuple[Values, Codes]:
+    """The mean of each kind of run and the first such run, where runs of a kind hardly vary.
 
-    Agents without chance repeat themselves: that says nothing of how much runs vary.
+    A kind is what the model can't tell apart. Agents without chance repeat themselves, which says
+    nothing of how much an effect varies.
     """
     import numpy as np
 
     table = np.column_stack([*terms, *random])
     _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    is_same = np.abs(y - y[first][kind.ravel()]) <= 1e-12 * np.max(np.abs(y))
-    return np.sort(first) if is_same.all() else np.arange(len(y))
+    kind = kind.ravel()
+    means = np.bincount(kind, weights=y) / np.bincount(kind)
+    if np.max(np.abs(y - means[kind])) > HARDLY * spread(y):
+        return y, np.arange(len(y))
+    order = np.argsort(first)
+    return means[order], first[order]
 
 
 def _leaves_nothing(y: Values, exog: Values, random: Sequence[Codes]) -> bool:
@@ -194,13 +204,16 @@ def _fit(y: Values, exog: Values, groups: Codes, parts: Sequence[Codes]) -> _Fix
 
 def _try(y: Values, exog: Values, groups: Codes, parts: Sequence[Codes]) -> _Fixed | None:
     import numpy as np
-    from statsmodels.regression.mixed_linear_model import MixedLM
+    from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
     count = exog.shape[1]
     try:
         with quiet():
             model = MixedLM(y, exog, groups, exog_vc=_components(groups, parts))
-            result = model.fit(reml=True, method=OPTIMISERS)
+            begin = MixedLMParams.from_components(
+                fe_params=np.zeros(count), cov_re=np.zeros((0, 0)), vcomp=_guess(y, exog, parts)
+            )
+            result = model.fit(start_params=begin, reml=True, method=OPTIMISERS)
             covariance = np.asarray(result.cov_params())[:count, :count]
     except (np.linalg.LinAlgError, ValueError):
         return None
@@ -208,6 +221,27 @@ def _try(y: Values, exog: Values, groups: Codes, parts: Sequence[Codes]) -> _Fix
     if not result.converged or not is_sound:
         return None
     return _Fixed(np.asarray(result.fe_params), covariance, float(result.llf), len(parts))
+
+
+def _guess(y: Values, exog: Values, parts: Sequence[Codes]) -> Values:
+    """Rough variances, in units of the residual's, to search from.
+
+    From 1, where statsmodels would begin, the search doesn't reach a variance that is thousands of
+    times the residual's, as where runs of one problem hardly differ.
+    """
+    import numpy as np
+
+    rest = y - exog @ np.linalg.lstsq(exog, y)[0]
+    counts = [np.bincount(codes) for codes in parts]
+    means = [
+        np.bincount(codes, weights=rest) / np.maximum(1, count)
+        for codes, count in zip(parts, counts, strict=True)
+    ]
+    spreads = [np.var(mean[count > 0]) for mean, count in zip(means, counts, strict=True)]
+    freedom = len(y) - int((counts[-1] > 0).sum())
+    inner = float(np.sum((rest - means[-1][parts[-1]]) ** 2)) / max(1, freedom)
+    residual = inner if freedom > 0 and inner > 0 else float(np.var(rest)) / 100
+    return np.maximum(1e-3, np.asarray(spreads) / (residual or 1.0))
 
 
 def _repeats(codes: Codes, cells: Codes) -> bool:

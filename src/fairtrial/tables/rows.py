@@ -127,7 +127,7 @@ class RunRows:
             as_cell(metrics.get("input_tokens", 0)) if happened else None,
             as_cell(metrics.get("output_tokens", 0)) if happened else None,
             result.cost if happened else None,
-            as_cell(primary_outcome(metrics, result.evaluator_outputs, self._outcomes)),
+            _as_figure(primary_outcome(metrics, result.evaluator_outputs, self._outcomes)),
             result.trace_refs[0] if result.trace_refs else None,
             MANIFEST_FILE,
             result.error_info,
@@ -205,7 +205,7 @@ def evaluation_rows(result: RunResult) -> Iterator[Row]:
             result.run_id,
             as_cell(told.get("evaluator_id", "problem_evaluator")),
             as_cell(told.get("metric_name", "score")),
-            as_cell(told.get("metric_value")),
+            _as_figure(told.get("metric_value")),
             as_cell(told.get("metric_unit", "unitless")),
             as_cell(told.get("aggregation_level", "run")),
             notes if isinstance(notes, str) else as_json(notes),
@@ -218,6 +218,12 @@ def as_cell(value: Any) -> Any:
         return value
     value = _plain_scalar(value)
     return value if type(value) in _SCALARS else as_json(value)
+
+
+def _as_figure(value: Any) -> Any:
+    """A cell of a column of numbers: yes and no are 1 and 0, lest all of it be read as text."""
+    cell = as_cell(value)
+    return int(cell) if isinstance(cell, bool) else cell
 
 
 def _plain_scalar(value: Any) -> Any:
