@@ -62,8 +62,8 @@ def commands():
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the guide's study and modules in it."""
-    pieces = [yaml.safe_load(block) for block in blocks("yaml")]
-    study = {key: value for piece in (STUDY, *pieces) for key, value in piece.items()}
+    pieces = [yaml.safe_load(block) for block in reversed(blocks("yaml"))]  # the first one counts
+    study = {key: value for piece in (*pieces, STUDY) for key, value in piece.items()}
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(study), "utf-8")
     for code in blocks("python"):
         if name := re.match(r"# (\w+\.py)\n", code):
@@ -97,6 +97,16 @@ def test_the_snippets_make_a_study_and_its_commands_run(run, folder):
         assert all(
             (folder / RESULTS / each.artifact_refs[0] / "draft.txt").exists() for each in results
         )
+
+
+def test_problems_that_are_made_with_their_judge_work(run, folder):
+    (other,) = (yaml.safe_load(block) for block in blocks("yaml") if "sums:problem" in block)
+    study = yaml.safe_load((folder / "study.yaml").read_text("utf-8"))
+    (folder / "study.yaml").write_text(yaml.safe_dump({**study, **other}), "utf-8")
+    assert run("run", "study.yaml", "--only", "agent_id == 'careful'")[0] == 0
+    with open_results(folder / RESULTS) as results:
+        assert {each.run_spec.problem_id for each in results} == {"small", "large"}
+        assert [row["metric_value"] for row in results.evaluations] == [1] * 4
 
 
 def test_the_python_runs(folder):

@@ -19,9 +19,9 @@ pytest_plugins = ("fault_fixtures",)
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 RUNS, PILOT_RUNS, SLOTS = 24, 7, 2
-MOST_REPEATED = 256 + SLOTS
-FAULTS = {"group_runs": 3}
-"""Commits of three results, so that there are some however quick the machine is."""
+GROUP = 3
+FAULTS = {"group_runs": GROUP}
+"""Commits of three results instead of 256, so that there are some in a short study."""
 EXECUTORS = {"serial": ("--executor", "serial"), "processes": ("--parallel", SLOTS)}
 PHASES = {
     "start": (0.0, 0.2, 0.4, 0.7, 0.99),
@@ -124,7 +124,7 @@ def test_a_study_that_is_killed_goes_on_as_if_it_had_not_been(
     done = assert_sound(stage, earlier + reported)
     called = stage.calls()
     assert set(called.values()) <= {1}
-    assert len(set(called) - set(done)) <= MOST_REPEATED
+    assert len(set(called) - set(done)) <= GROUP + SLOTS  # not committed, or under way
     if phase in ("export", "publish"):
         assert len(done) == RUNS
         assert len(stage.table()) in (PILOT_RUNS, RUNS)  # the old set or the new one

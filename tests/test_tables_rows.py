@@ -290,6 +290,5 @@ def test_yes_and_no_are_numbers_where_numbers_stand():
     told = [verdict(True, "is_right"), verdict(0.5, "score")]
     given = result(evaluator_outputs=told)
     assert [row[3] for row in evaluation_rows(given)] == [1, 0.5]
-    rows = RunRows(Study("s", "t", outcomes=(OutcomeSpec("is_right", primary=True),)))
-    cell = dict(zip(rows.columns, rows.row(given), strict=False))["primary_outcome"]
+    cell = run_row(given)["primary_outcome"]
     assert (cell, type(cell)) == (1, int)
