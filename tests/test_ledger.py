@@ -510,3 +510,16 @@ def test_a_plan_that_changes_takes_the_place_of_the_other(begun):
     reader = reader_of(ledger)
     assert reader.conditions == list(other.conditions)
     assert len(reader.plan) == 5
+
+
+def test_a_ledger_that_is_deleted_under_way_is_noticed(tmp_path):
+    ledger = open_ledger(tmp_path)
+    try:
+        (tmp_path / "ledger.sqlite").rename(tmp_path / "elsewhere.sqlite")
+        ledger.set_live(b"x")
+        with pytest.raises(LedgerError, match=r"was moved or deleted .* fairtrial resume"):
+            ledger.commit()
+        (tmp_path / "elsewhere.sqlite").rename(tmp_path / "ledger.sqlite")
+        ledger.commit()
+    finally:
+        ledger.close()

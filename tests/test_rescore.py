@@ -16,6 +16,8 @@ from fairtrial import (
     rescore_study,
     run_study,
 )
+from running import make_study, read_table
+from running import run as run_it
 
 
 @pytest.fixture
@@ -26,7 +28,13 @@ def done(tmp_path):
         "def choosy(answer):\n"
         "    if answer > 1: raise ValueError('too much')\n"
         "    return {'score': answer}\n"
+        "def leaving(answer): raise SystemExit(answer)\n"
+        "def chatty(answer):\n"
+        "    import rules\n"
+        "    print('so', answer)\n"
+        "    return rules.triple(answer)\n"
     )
+    (tmp_path / "rules.py").write_text("def triple(answer): return 3 * answer\n")
     study = Study(
         "s",
         "s",
@@ -115,3 +123,48 @@ def test_verdicts_are_kept_where_the_problems_are_not_at_hand(done, run):
     assert code == 2
     assert "nothing is bound to 'p'; name what judges: --evaluator" in err
     assert scores(done) == [1, 1, 2, 2]
+
+
+def test_an_evaluator_may_print_and_import_what_lies_beside_the_study(done, run):
+    code, out, err = run("rescore", str(done), "--evaluator", "judges:chatty", "--json")
+    assert (code, json.loads(out)["scored"]) == (0, 4)
+    assert "so 2" in err
+    assert scores(done) == [3, 3, 6, 6]
+
+
+def test_an_evaluator_that_would_leave_the_process_has_failed(done, run):
+    code, out, _ = run("rescore", str(done), "--evaluator", "judges:leaving", "--json")
+    assert code == 5
+    assert set(json.loads(out)["failures"].values()) == {"SystemExit: 1", "SystemExit: 2"}
+
+
+def test_runs_that_only_their_evaluator_failed_are_successes_once_they_are_judged(tmp_path):
+    calls = []
+
+    def agent(task):
+        calls.append(task.factors["x"])
+        if task.factors["x"] == 3:
+            raise ValueError("not today")
+        return {"x": task.factors["x"]}
+
+    def broken(answer):
+        raise KeyError("oops")
+
+    def choosy(answer):
+        return {"score": [answer][2 - answer]}  # fails on 1
+
+    study = make_study(tmp_path, replicates=1)
+    results = run_it(study, agent, ProblemPacket("p", evaluator=broken))
+    assert [str(result.status) for result in results] == ["failed"] * 3
+    assert results[0].error_info == "the evaluator failed: KeyError: 'oops'"
+    told = rescore_study(tmp_path, choosy)
+    assert (told.scored, len(told.failures), told.passed_over) == (1, 1, 1)
+    with open_results(tmp_path) as results:
+        assert [str(result.status) for result in results] == ["failed", "success", "failed"]
+        judged = results[1]
+        assert (judged.failure_kind, judged.error_info, judged.traceback) == (None, None, None)
+        assert judged.metrics["primary_outcome"] == 2
+        assert results[0].error_info == "the evaluator failed: KeyError: 'oops'"
+        assert results.reader.summary().counts == {"success": 1, "failed": 2}
+    assert [row["status"] for row in read_table(tmp_path, "runs.csv")][1] == "success"
+    assert sorted(calls) == [1, 2, 3]

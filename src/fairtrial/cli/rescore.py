@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -31,7 +33,8 @@ def command(folder: Path, evaluator: str | None, as_json: bool) -> int:
 
     The new verdicts take the place of the first ones, which stay in the ledger.
     """
-    told = rescore_study(folder, evaluator)
+    with redirect_stdout(sys.stderr):  # an evaluator may print, and ours may be JSON
+        told = rescore_study(folder, evaluator)
     code = FAILED if told.failures else 0
     if as_json:
         print_json(

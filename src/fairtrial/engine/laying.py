@@ -41,7 +41,7 @@ def lay_plan(ledger: Ledger, plan: RunPlan, settings: RunSettings) -> array[int]
         _refuse(ledger, plan, settings, facts["print"] or "")
     # Attempts that were cancelled, and events, keep their turns though there is no result yet.
     has_begun = has_plan and _has_any(ledger, "results", "attempts", "events")
-    if has_begun and all(ledger.fact(name) == facts[name] for name in ("study", "print")):
+    if has_begun and all(ledger.fact(name) == facts[name] for name in facts):
         return reader.order
     order = carry_order(reader, plan) if has_begun else plan.order()
     ledger.write_plan(facts, plan.conditions, order)

@@ -30,7 +30,14 @@ from fairtrial.engine.metrics import compose_metrics, count_tokens
 from fairtrial.engine.seeding import global_seeder
 from fairtrial.ledger.packing import Body, UnwritableError, pack
 from fairtrial.model.claims import OutcomeSpec
-from fairtrial.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
+from fairtrial.model.runs import (
+    EVALUATOR_FAILED,
+    Assignment,
+    FailureKind,
+    Outcome,
+    RunSpec,
+    RunStatus,
+)
 from fairtrial.problems.scoring import Row, read_verdict
 from fairtrial.protocols import Problem
 
@@ -112,7 +119,7 @@ class _Run:
         """Whatever was raised, by whomever."""
         self.failure_kind = kind_of(error)
         text = describe_error(error)
-        self.error_info = f"the evaluator failed: {text}" if self.is_judged else text
+        self.error_info = f"{EVALUATOR_FAILED}{text}" if self.is_judged else text
         self.trace = trace_of(error)
 
     def close(self) -> None:

@@ -39,7 +39,8 @@ def rescore_study(
         try:
             reader = LedgerReader(ledger.connection, ledger.path)
             judge_run, name = _judge(reader, evaluator, problem_registry or {})
-            told = rescore(ledger, reader, judge_run, evaluator=name)
+            with plugins.importable(reader.study.folder):
+                told = rescore(ledger, reader, judge_run, evaluator=name)
             export_again(LedgerReader(ledger.connection, ledger.path), folder)
             return told
         finally:

@@ -34,6 +34,10 @@ TWICE = (
     "holds a result of this run already: another process has written to it; stop that, then go on "
     "with `fairtrial resume {folder}`"
 )
+GONE = (
+    "was moved or deleted while the study ran; put it back and go on with `fairtrial resume "
+    "{folder}`, or start again"
+)
 LONGEST = 120
 MEANINGS = {
     sqlite3.SQLITE_FULL: NO_ROOM,
@@ -70,6 +74,22 @@ def code_of(error: Exception) -> int:
     """Which sort of error it is; 0 if SQLite itself didn't say."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF  # the rest says more precisely which
+
+
+def identity_of(path: Path | None) -> tuple[int, int] | None:
+    """Which file a name stands for; None if for none."""
+    if path is None:
+        return None
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def gone(path: Path | None) -> LedgerError:
+    """The file is no longer where it was: SQLite would go on writing to what nobody finds."""
+    return _say(GONE, path, "")
 
 
 def damaged(path: Path | None, what: str) -> LedgerError:

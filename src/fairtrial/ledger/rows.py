@@ -60,7 +60,7 @@ def result_of(
             latency=latency,
             trace_refs=tuple(told["trace_refs"]),
             artifact_refs=tuple(told["artifact_refs"]),
-            error_info=told["error_info"],
+            error_info=None if kind is None else told["error_info"],
             provenance_info=told["provenance"],
             observations=tuple([unpack(data) for data in events]) if events else (),
             run_spec=_told_spec(spec, metadata) if metadata else spec,
@@ -70,7 +70,7 @@ def result_of(
             attempt=attempt,
             executor=run_by[0],
             host=run_by[1],
-            traceback=told["traceback"],
+            traceback=None if kind is None else told["traceback"],
             stdout=_text_of(out),
             stderr=_text_of(err),
         )

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from fairtrial.ledger.faults import FAULTS, explain, explained
+from fairtrial.ledger.faults import FAULTS, explain, explained, gone, identity_of
+from fairtrial.ledger.group import Group
 from fairtrial.ledger.opening import open_for_writing
 from fairtrial.ledger.rows import pack_condition
 from fairtrial.ledger.schema import LEDGER_NAME
@@ -35,6 +36,8 @@ _RESULT = "INSERT INTO results VALUES (?,?,?,?,?,?,?,?,?,?)"
 _BODY = "INSERT INTO bodies VALUES (?,?,?,?,?)"
 _ATTEMPT = "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 _EVENT = "INSERT OR REPLACE INTO events VALUES (?,?,?,?)"
+_SCORE = "INSERT OR REPLACE INTO scores VALUES (?,?,?)"
+_JUDGED = "UPDATE results SET status = 'success', failure_kind = NULL WHERE turn = ?"
 _FACT = "INSERT OR REPLACE INTO facts VALUES (?,?)"
 _SET_ASIDE = (
     "INSERT OR REPLACE INTO attempts SELECT turn, attempt, session, status, failure_kind, "
@@ -44,20 +47,6 @@ _SET_ASIDE = (
     "DELETE FROM bodies WHERE turn = ?",
     "DELETE FROM scores WHERE turn = ?",
 )
-
-
-class _Group:
-    """Rows that wait for a commit."""
-
-    __slots__ = ("attempts", "bytes", "events", "overwritten", "results")
-
-    def __init__(self) -> None:
-        # Both rows of a result in one step: an interrupt may come between any two.
-        self.results: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
-        self.attempts: list[tuple[Any, ...]] = []
-        self.overwritten: list[tuple[int, int]] = []
-        self.events: list[tuple[Any, ...]] = []
-        self.bytes = 0
 
 
 class Ledger:
@@ -71,12 +60,13 @@ class Ledger:
     ) -> None:
         self.connection = connection
         self.path = path
+        self._identity = identity_of(path)
         self.notice = notice
         self.session = 0
         self.committed = 0
         """How many results this session has committed."""
         self._lock = threading.RLock()
-        self._group = _Group()
+        self._group = Group()
         self._live: bytes | None = None
         self._numbers: dict[tuple[int, int], int] = {}
         self._since = 0.0
@@ -142,13 +132,8 @@ class Ledger:
 
         If that fails the result is kept all the same, for the next commit.
         """
-        outcome, spec, turn, body = (
-            report.outcome,
-            assignment.spec,
-            report.turn,
-            report.outcome.body,
-        )
-        kind = outcome.failure_kind
+        outcome, spec, turn = report.outcome, assignment.spec, report.turn
+        body, kind = outcome.body, outcome.failure_kind
         result = (
             turn,
             spec.run_id,
@@ -198,12 +183,14 @@ class Ledger:
                     self.connection.execute(statement, (turn,))
 
     def write_scores(self, evaluator: str, scores: Iterable[tuple[int, bytes]]) -> None:
-        """Verdicts of a later evaluator (`packing.Scores`), by turn; they replace earlier ones."""
+        """Verdicts of a later evaluator (`packing.Scores`), by turn; they replace earlier ones.
+
+        A run that had failed only for want of a verdict is a success now.
+        """
         with self._transaction():
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO scores VALUES (?,?,?)",
-                ((turn, evaluator, rows) for turn, rows in scores),
-            )
+            for turn, rows in scores:
+                self.connection.execute(_SCORE, (turn, evaluator, rows))
+                self.connection.execute(_JUDGED, (turn,))
 
     # -- commits --
 
@@ -217,11 +204,13 @@ class Ledger:
         with self._lock:
             if not self._since and self._live is None:
                 return
+            if identity_of(self.path) != self._identity:
+                raise gone(self.path)
             group, live, since = self._group, self._live, self._since
             try:
                 with self._transaction():
                     self._write(group, live)
-                    self._group, self._live, self._since = _Group(), None, 0.0
+                    self._group, self._live, self._since = Group(), None, 0.0
             finally:
                 # Not by whether an exception came: an interrupt may come just after COMMIT.
                 if self._has_failed:
@@ -229,7 +218,7 @@ class Ledger:
                 else:
                     self.committed += len(group.results)
 
-    def _write(self, group: _Group, live: bytes | None) -> None:
+    def _write(self, group: Group, live: bytes | None) -> None:
         write = self.connection.executemany
         if group.results:
             write(_RESULT, [result for result, _ in group.results])

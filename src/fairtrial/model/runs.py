@@ -26,6 +26,10 @@ class RunStatus(StrEnum):
     BROKEN = "broken"
 
 
+EVALUATOR_FAILED = "the evaluator failed: "
+"""How the error of a run begins whose agent was done: its output can be judged again."""
+
+
 class FailureKind(StrEnum):
     """Why a run did not succeed; the first five are the subject's doing, the others are ours."""
 

@@ -77,7 +77,7 @@ EVALUATIONS: tuple[Column, ...] = (
     ("run_id", "text", "the run, as in runs.csv"),
     ("evaluator_id", "text", "what judged it"),
     ("metric_name", "text", "what was measured"),
-    ("metric_value", "number", "its value"),
+    ("metric_value", "number", "its value; yes and no are 1 and 0"),
     ("metric_unit", "text", "its unit"),
     ("aggregation_level", "text", "what the value is about: the run, or a part of it"),
     ("notes_json", "JSON", "anything else"),

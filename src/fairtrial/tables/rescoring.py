@@ -10,7 +10,7 @@ from fairtrial.ledger.packing import pack
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import Ledger
 from fairtrial.model.claims import OutcomeSpec
-from fairtrial.model.runs import RunResult, RunStatus
+from fairtrial.model.runs import EVALUATOR_FAILED, RunResult, RunStatus
 from fairtrial.tables.outcome import PRIMARY, primary_outcome
 from fairtrial.tables.source import done_places
 
@@ -27,7 +27,7 @@ class Rescored:
 
     scored: how many runs it judged
     failures: for each run that it failed on why; its earlier verdict no longer counts
-    passed_over: how many runs have no output to judge: failed, broken
+    passed_over: how many runs have no output to judge: their agent failed, or they broke
     """
 
     scored: int
@@ -36,7 +36,9 @@ class Rescored:
 
 
 def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: str) -> Rescored:
-    """Judge the stored output of every successful run anew.
+    """Judge the stored output of every run anew whose agent was done.
+
+    A run that failed since its evaluator did is a success once it is judged.
 
     judge: gives the rows of evaluations for a run; whatever it raises is that run's affair
     evaluator: its name, for the ledger and the manifest
@@ -48,16 +50,19 @@ def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: st
     failures: dict[str, str] = {}
     group: list[tuple[int, bytes]] = []
     for place, result in zip(done_places(reader), reader.results(), strict=True):
-        if result.status is not RunStatus.SUCCESS:
+        was_unjudged = (result.error_info or "").startswith(EVALUATOR_FAILED)
+        if result.status is not RunStatus.SUCCESS and not was_unjudged:
             passed_over += 1
             continue
         try:
             rows = [dict(row) for row in judge(result)]
             packed = pack(_scores(result, rows, reader.study.outcomes))
             scored += 1
-        except Exception as error:  # the evaluator is not ours
+        except (Exception, SystemExit) as error:  # the evaluator is not ours
             reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
             failures[result.run_id] = reason
+            if was_unjudged:
+                continue  # it stays as it was
             packed = pack(_scores(result, [_failed(evaluator, reason)], reader.study.outcomes))
         group.append((reader.turns[place], packed))
         if len(group) >= GROUP_RUNS:
