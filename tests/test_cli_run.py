@@ -1,6 +1,7 @@
 """`fairtrial run`, `resume`, `retry`: what they print, write, and end with (spec 15, 16, 21-23)."""
 
 import csv
+import errno
 import json
 import os
 import re
@@ -167,6 +168,20 @@ BAD = {
     "set form": (["--set", "replicates"], "not of the form path=value"),
     "number": (["--limit", "few"], "few"),
 }
+
+
+def test_workers_that_cannot_be_had_are_exit_4_with_what_to_do(run, study, monkeypatch):
+    def refuse():
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fork", refuse)
+        patch.setattr("sys.platform", "linux")
+        code, _, err = run("run", study(), "--parallel", 2)
+    assert code == 4
+    assert "no worker process can be started" in err
+    assert "lower --parallel" in err
+    assert run("resume", study())[0] == 0
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -257,7 +257,7 @@ def test_json_carries_what_is_to_be_known_before_the_tests_are_believed(tmp_path
     def runner(run_spec, condition):
         if run_spec.replicate == 1:
             raise RuntimeError("no")
-        return RunOutput(metrics={"score": run_spec.seed % 7})
+        return RunOutput({}, {"score": run_spec.seed % 7})
 
     run_study(study, condition_runner=runner, show_progress=False)
     found = CliRunner().invoke(command, [str(tmp_path / "out"), "--json"])
@@ -268,3 +268,17 @@ def test_json_carries_what_is_to_be_known_before_the_tests_are_believed(tmp_path
     (test,) = data["tests"]
     assert test["bounds"] == test["interval"]
     assert "p_opposite" in test
+
+
+@pytest.mark.parametrize(("policy", "is_unfair"), [("drop", True), ("zero", False)])
+def test_the_verdict_itself_says_that_failures_differ_where_failed_runs_are_left_out(
+    policy, is_unfair
+):
+    study = make_study(
+        outcomes=(OutcomeSpec("score", primary=True, missing_data_policy=policy),),
+        run_budget=RunBudget(replicates=10),
+    )
+    fails = lambda spec, condition, rng: level(condition) == "fancy" and rng.random() < 0.5  # noqa: E731
+    (test,) = judge_hypotheses(study, *simulate(study, noisy(), fails=fails))
+    assert ("failures differ" in test.why) is is_unfair
+    assert any("failures differ" in note for note in test.notes) is is_unfair

@@ -42,16 +42,6 @@ class Witness:
 # -- what is done is skipped --
 
 
-def test_the_order_of_execution_is_the_plans_own_and_not_the_order_of_the_tables(tmp_path):
-    witness = Witness()  # spec 14
-    study = make_study(tmp_path, replicates=10)
-    results = run(study, witness)
-    plan = results.reader.plan
-    in_tables = [spec.run_id for spec in plan.specs()]
-    assert witness.called == [in_tables[place] for place in plan.order()] != in_tables
-    assert [result.run_id for result in results] == in_tables
-
-
 def test_a_study_that_was_moved_is_looked_for_where_it_is_now(tmp_path):
     study = make_study(tmp_path / "out")
     for place in ("here", "there"):

@@ -25,6 +25,9 @@ from fairtrial.stats.words import find_test, known_tests
 STAND_IN = "bonferroni"
 """The strictest policy takes the place of one that isn't known."""
 
+UNFAIR = " (but failures differ between the groups, and failed runs are left out)"
+"""What a verdict says of itself where a comparison of the runs that are left may be unfair."""
+
 
 def judge_hypotheses(
     study: Study, conditions: Sequence[Condition], run_results: Iterable[RunResult]
@@ -102,6 +105,7 @@ def _judge_family(
             test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
         )
         verdict, why = judge(trial.question, trial.answer, p, p_opposite)
+        why += UNFAIR if failure_note(test.groups) else ""
         yield _soften(trial.question, replace(test, verdict=verdict, why=why), remark)
 
 

@@ -156,6 +156,8 @@ def failure_note(groups: Sequence[Group]) -> str:
         len(groups) < 2
         or not any(group.failed for group in groups)
         or not min(group.runs for group in groups)
+        # Runs that count as 0 are not left out.
+        or all(group.n == group.runs for group in groups)
     ):
         return ""
     worst = max(groups, key=lambda group: group.failed / group.runs)

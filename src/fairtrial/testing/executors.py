@@ -30,6 +30,8 @@ from fairtrial.testing.deeds import assign, told_by
 from fairtrial.testing.driving import HesitantFeed, ListFeed, execute, finish, is_alive
 
 MOST_KEPT = 100_000
+MOST_LATE_S = 5.0
+"""How long a run with a fifth of a second may last, on a machine that is busy."""
 
 
 class ExecutorConformance:
@@ -209,7 +211,7 @@ class ExecutorConformance:
         assert late is not None
         assert late.outcome.status is RunStatus.FAILED
         assert late.outcome.failure_kind is FailureKind.TIMEOUT
-        assert late.outcome.latency_s >= 0.2
+        assert 0.2 <= late.outcome.latency_s < MOST_LATE_S
 
     def test_a_caller_that_dawdles_makes_nobody_late(self, outline: Executor) -> None:
         feed = ListFeed([assign(0), assign(1, "sleep", seconds=0.05, timeout_s=0.2)])
@@ -286,4 +288,5 @@ class ExecutorConformance:
         deeds = [assign(0, "hang", timeout_s=0.2), assign(1), assign(2)]
         finished = finish(isolated, deeds, 1)
         assert finished[0].outcome.failure_kind is FailureKind.TIMEOUT
+        assert finished[0].outcome.latency_s < MOST_LATE_S
         assert {finished[turn].outcome.status for turn in (1, 2)} == {RunStatus.SUCCESS}
