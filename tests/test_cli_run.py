@@ -184,6 +184,17 @@ def test_workers_that_cannot_be_had_are_exit_4_with_what_to_do(run, study, monke
     assert run("resume", study())[0] == 0
 
 
+def test_a_directory_that_is_gone_is_no_bug_of_ours(run, study, tmp_path, monkeypatch):
+    path, here = study(), tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    code, _, err = run("run", Path("..", path.name))
+    monkeypatch.chdir(tmp_path)
+    assert code == 2
+    assert "change to another one" in err
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_options_are_exit_2_and_make_nothing(run, study, case):
     options, says = BAD[case]

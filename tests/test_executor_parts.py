@@ -1,6 +1,5 @@
 """The small parts of executors: what is kept of output, and how things cross a pipe."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -27,6 +27,7 @@ COMMANDS = {
     "resume": ("fairtrial.cli.run:resume", "Go on with a study that was stopped."),
     "retry": ("fairtrial.cli.run:retry", "Run again what failed or broke."),
     "status": ("fairtrial.cli.status:command", "Show how far a study has come."),
+    "show": ("fairtrial.cli.show:command", "Show all that is known of one run."),
     "pause": ("fairtrial.cli.control:pause", "Let a running study start nothing new for a while."),
     "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; what is done is kept."),
     "report": ("fairtrial.cli.report:command", "Test the hypotheses, and write what came of it."),
@@ -150,15 +151,7 @@ def _run(arguments: list[str]) -> int:
         _drop_output()
         return 0
     except OSError as error:
-        if error.filename is not None:
-            reason = error.strerror or str(error)
-            _report(StudyError(reason, source=str(error.filename)), as_json)
-            return 2
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            return _confess()
-        _drop_output()
-        click.echo(f"error: the output can't be written: {error.strerror}", err=True)
-        return 2
+        return _tell_os_error(error, as_json)
     except MemoryError:
         pass  # what filled it goes with the exception, and then there is room for a report
     except Exception:
@@ -166,6 +159,20 @@ def _run(arguments: list[str]) -> int:
     else:
         return result if isinstance(result, int) else 0
     _report(StudyError("this takes more memory than there is; ask for fewer rows"), as_json)
+    return 2
+
+
+def _tell_os_error(error: OSError, as_json: bool) -> int:
+    if error.filename is not None:
+        reason = error.strerror or str(error)
+        _report(StudyError(reason, source=str(error.filename)), as_json)
+    elif error.errno == errno.ENOENT:  # no file is named: it is where we are
+        _report(StudyError("this directory is no longer there: change to another one"), as_json)
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        _drop_output()
+        click.echo(f"error: the output can't be written: {error.strerror}", err=True)
+    else:
+        return _confess()
     return 2
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from fairtrial.cli.output import count, note, print_json, print_wrapped, shown_path, style
+from fairtrial.engine.progress import spell_cost
 from fairtrial.ledger.reading import Summary
 from fairtrial.model.runs import RunStatus
 from fairtrial.tables.results import Results
@@ -17,6 +19,8 @@ from fairtrial.tables.results import Results
 FAILED, BUDGET, INTERRUPTED = 5, 6, 130
 WRONG = (RunStatus.FAILED, RunStatus.BROKEN)
 MOST_ERRORS = 5
+MOST_READ = 1_000
+"""How many failures are read to find those that are alike."""
 WHY = {
     "budget": "a budget is used up; raise it to go on",
     "failure": "stopped at the first failure, as fail_fast asks",
@@ -25,8 +29,18 @@ WHY = {
 }
 
 
-def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_pilot: bool) -> int:
-    """Say what came of it and where it is; returns the exit code."""
+def print_outcome(
+    results: Results,
+    *,
+    as_json: bool,
+    allow_failures: bool,
+    is_pilot: bool,
+    options: Sequence[str] = (),
+) -> int:
+    """Say what came of it and where it is; returns the exit code.
+
+    options: those that it should go on with
+    """
     summary = results.reader.summary()
     code = _exit_code(results.stopped, summary, allow_failures=allow_failures)
     if as_json:
@@ -42,7 +56,8 @@ def print_outcome(results: Results, *, as_json: bool, allow_failures: bool, is_p
     if summary.pending and not summary.is_running:
         why = "this was a pilot: " if is_pilot and results.stopped is None else ""
         more = _raise_budget(results, summary) if results.stopped == "budget" else ""
-        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {folder}{more}")
+        with_ = "".join(f" {option}" for option in options) + more
+        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {folder}{with_}")
     click.echo(f"results: {shown_path(results.folder)}")
     if summary.done:
         click.echo(f"next:    fairtrial report {folder}")
@@ -74,7 +89,7 @@ def _counts(summary: Summary) -> str:
         for status, number in best_first(summary.counts)
         if number
     ]
-    spent = [f"${summary.cost_usd:,.4g}"] if summary.cost_usd else []
+    spent = [spell_cost(summary.cost_usd)] if summary.cost_usd else []
     spent += [count(summary.tokens, "token")] if summary.tokens else []
     text = f"{summary.done:,} of {count(summary.planned, 'run')} done: {', '.join(parts) or 'none'}"
     return f"{text} ({', '.join(spent)})" if spent else text
@@ -96,16 +111,22 @@ def _print_errors(results: Results, summary: Summary) -> None:
         return
     reader = results.reader
     turns = (turn for status in WRONG for turn in reader.turns_with(status))
-    for place in heapq.nsmallest(MOST_ERRORS, (reader.order[turn] for turn in turns)):
+    alike: dict[str, list[str]] = {}
+    for place in heapq.nsmallest(MOST_READ, (reader.order[turn] for turn in turns)):
         result = reader.result(place)
         if result is None:  # somebody runs it again already
             continue
         why = (result.error_info or "").partition("\n")[0]
-        print_wrapped(
-            f"{result.run_id} {result.status}, {result.failure_kind}: {why}", "  ", "    "
-        )
-    if wrong > MOST_ERRORS:
-        click.echo(f"  ... and {wrong - MOST_ERRORS:,} more, in runs.csv")
+        alike.setdefault(f"{result.status}, {result.failure_kind}: {why}", []).append(result.run_id)
+    shown = 0
+    for why, run_ids in itertools.islice(alike.items(), MOST_ERRORS):
+        others = f" and {len(run_ids) - 1:,} more" if len(run_ids) > 1 else ""
+        print_wrapped(f"{run_ids[0]}{others} {why}", "  ", "    ")
+        shown += len(run_ids)
+    if wrong > shown:
+        click.echo(f"  ... and {wrong - shown:,} others, in runs.csv")
+    first = next(iter(alike.values()), [""])[0]
+    click.echo(f"  see      fairtrial show {shlex.quote(shown_path(results.folder))} {first}")
 
 
 def summary_facts(summary: Summary) -> dict[str, Any]:

@@ -52,6 +52,11 @@ class HowToRun:
             tell=lambda notice: warn([notice]),
         )
 
+    def to_repeat(self) -> list[str]:
+        """The options that the rest of the study should be run with, too."""
+        given = {"--executor": self.executor, "--parallel": self.parallel}
+        return [f"{name} {value}" for name, value in given.items() if value is not None]
+
     def _mode(self) -> ProgressMode:
         if self.progress is False:
             return "none"
@@ -225,12 +230,12 @@ def _run(study: Study, settings: RunSettings, how: HowToRun, *, dry_run: bool = 
         return _tell_dry_run(study, settings, how)
     results = conduct(study, settings)
     return print_outcome(
-        results, as_json=how.as_json, allow_failures=how.allow_failures, is_pilot=_is_pilot(how)
+        results,
+        as_json=how.as_json,
+        allow_failures=how.allow_failures,
+        is_pilot=how.only is not None or how.limit is not None,
+        options=how.to_repeat(),
     )
-
-
-def _is_pilot(how: HowToRun) -> bool:
-    return how.only is not None or how.limit is not None
 
 
 def _tell_dry_run(study: Study, settings: RunSettings, how: HowToRun) -> int:

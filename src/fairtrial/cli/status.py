@@ -9,7 +9,7 @@ import click
 
 from fairtrial.cli.outcome import COLOURS, best_first, summary_facts
 from fairtrial.cli.output import count, json_option, print_json, style
-from fairtrial.engine.progress import spell_rate, spell_time
+from fairtrial.engine.progress import spell_cost, spell_rate, spell_time
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.reading import LedgerReader, Summary
 
@@ -73,7 +73,7 @@ def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> 
         if live.get("eta_s") is not None and not live.get("paused"):
             click.echo(f"  left     {spell_time(live['eta_s'])}")
     if summary.cost_usd:
-        click.echo(f"  cost     ${summary.cost_usd:,.4g}")
+        click.echo(f"  cost     {spell_cost(summary.cost_usd)}")
     if summary.tokens:
         click.echo(f"  tokens   {summary.tokens:,}")
     if owner is not None:

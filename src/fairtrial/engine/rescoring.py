@@ -16,7 +16,7 @@ from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import open_ledger
 from fairtrial.model.runs import RunResult
 from fairtrial.problems.packet import ProblemPacket
-from fairtrial.tables.export import export_again
+from fairtrial.tables.export import export_tables
 from fairtrial.tables.rescoring import Judge, Rescored, rescore
 
 
@@ -41,7 +41,7 @@ def rescore_study(
             judge_run, name = _judge(reader, evaluator, problem_registry or {})
             with plugins.importable(reader.study.folder):
                 told = rescore(ledger, reader, judge_run, evaluator=name)
-            export_again(LedgerReader(ledger.connection, ledger.path), folder)
+            export_tables(LedgerReader(ledger.connection, ledger.path), folder)
             return told
         finally:
             ledger.close()

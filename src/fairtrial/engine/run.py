@@ -93,10 +93,7 @@ def run_study(
         return []
     results = conduct(study, settings)
     if results.stopped == "interrupted":
-        raise KeyboardInterrupt(
-            f"stopped; resume with run_study(..., resume=True) or `fairtrial "
-            f"resume {results.folder}`"
-        )
+        raise KeyboardInterrupt(f"stopped; {results.folder} is resumed by run_study(resume=True)")
     return results
 
 

@@ -56,7 +56,7 @@ def _lead(data: RunTable) -> str:
     if failed := tally.statuses[str(RunStatus.FAILED)]:
         facts.append(f"{failed:,} failed")
     if tally.cost_usd:
-        facts.append(f"${tally.cost_usd:,.{'2f' if tally.cost_usd >= 0.1 else '2g'}}")
+        facts.append(_spell_cost(tally.cost_usd))
     return " · ".join(facts)
 
 
@@ -80,7 +80,7 @@ def _cost_lines(data: RunTable) -> Iterator[str]:
     import numpy as np
 
     tally = data.tally
-    yield f"cost: ${tally.cost_usd:,.4g}" if tally.cost_usd else "cost: none recorded"
+    yield f"cost: {_spell_cost(tally.cost_usd)}" if tally.cost_usd else "cost: none recorded"
     if tally.input_tokens or tally.output_tokens:
         yield f"tokens: {tally.input_tokens:,.0f} in, {tally.output_tokens:,.0f} out"
     if len(data):
@@ -134,3 +134,7 @@ def _mean(values: object) -> str:
     if len(numbers) < 2:
         return figure(float(numbers[0]))
     return f"{figure(float(numbers.mean()))} ({figure(float(numbers.std(ddof=1)))})"
+
+
+def _spell_cost(cost_usd: float) -> str:
+    return f"${cost_usd:,.2f}" if cost_usd >= 0.1 else f"${cost_usd:.2g}"

@@ -62,16 +62,8 @@ def mixed_model(
     import numpy as np
 
     need_statsmodels()
-    levels = [int(codes.max()) + 1 for codes in random]
-    fewest = min(levels)
-    if fewest < LEAST_LEVELS:
-        raise UntestableError(
-            f"a random effect of {fewest} levels is no sample; it needs {LEAST_LEVELS} or more"
-        )
-    if len(random) > 1 and len(y) > MOST_CROSSED:
-        raise UntestableError(
-            f"several random effects over more than {MOST_CROSSED:,} runs are not fitted here"
-        )
+    fewest = min(int(codes.max()) + 1 for codes in random)
+    _check_random(fewest, len(random), len(y))
     # In units of their own spread: the search for variances doesn't know whether 1 is much.
     scale = spread(y)
     if scale == 0:
@@ -104,6 +96,17 @@ def mixed_model(
     else:
         found = _joint(fixed, width, df if is_between else width * df)
     return found.noting(*notes)
+
+
+def _check_random(fewest: int, effects: int, runs: int) -> None:
+    if fewest < LEAST_LEVELS:
+        raise UntestableError(
+            f"a random effect of {fewest} levels is no sample; it needs {LEAST_LEVELS} or more"
+        )
+    if effects > 1 and runs > MOST_CROSSED:
+        raise UntestableError(
+            f"several random effects over more than {MOST_CROSSED:,} runs are not fitted here"
+        )
 
 
 def _one_of_each(

@@ -41,9 +41,9 @@ from fairtrial.tables.canonical import (
 from fairtrial.tables.checking import EXPECTED, check_set
 from fairtrial.tables.columns import ColumnTypes
 from fairtrial.tables.csv_set import CsvFile, GrowingCsvFile
-from fairtrial.tables.generation import new_generation, read_manifest, refuse_foreign
+from fairtrial.tables.generation import new_generation, refuse_foreign
 from fairtrial.tables.manifest import Tally, make_manifest
-from fairtrial.tables.parquet import ParquetMirror, require_pyarrow
+from fairtrial.tables.parquet import ParquetMirror, has_pyarrow, require_pyarrow
 from fairtrial.tables.results import Results
 from fairtrial.tables.rows import Row, RunRows, as_cell, evaluation_rows, event_rows
 from fairtrial.tables.source import (
@@ -75,9 +75,14 @@ def export_tables(
     parquet: also as Parquet files
     complete_cases: also, in a folder below, without failed, broken and skipped runs, for readers
         that can't take gaps; its manifest says how many were left out
+
+    The forms that are there are written anew, too: nothing goes, and nothing goes stale.
     """
     reader = origin.reader if isinstance(origin, Results) else origin
     target = Path(folder)
+    sqlite = sqlite or (target / SQLITE_FILE).exists()
+    parquet = parquet or ((target / f"{TABLES[0]}.parquet").exists() and has_pyarrow())
+    complete_cases = complete_cases or (target / COMPLETE_CASES_FOLDER).is_dir()
     with snapshot(reader):
         source = ledger_source(reader)
         paths = write_set(source, target, sqlite=sqlite, parquet=parquet)
@@ -86,18 +91,6 @@ def export_tables(
             write_set(only_complete(source), below, sqlite=sqlite, parquet=parquet)
             paths[COMPLETE_CASES_FOLDER] = below
     return paths
-
-
-def export_again(origin: LedgerReader | Results, folder: Path) -> dict[str, Path]:
-    """Write all tables anew, in the forms in which they are there."""
-    written = (read_manifest(folder) or {"files": {}})["files"]
-    return export_tables(
-        origin,
-        folder,
-        sqlite=SQLITE_FILE in written,
-        parquet=any(name.endswith(".parquet") for name in written),
-        complete_cases=(folder / COMPLETE_CASES_FOLDER).is_dir(),
-    )
 
 
 def export_analysis_tables(

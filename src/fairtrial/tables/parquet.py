@@ -15,9 +15,14 @@ from fairtrial.tables.sqlite_mirror import fit
 GROUP_ROWS = 10_000
 
 
+def has_pyarrow() -> bool:
+    """Whether Parquet can be written."""
+    return find_spec("pyarrow") is not None
+
+
 def require_pyarrow() -> None:
     """Refuse, before any work is done, to write Parquet without the library for it."""
-    if find_spec("pyarrow") is None:
+    if not has_pyarrow():
         raise StudyError(
             Mistake((), "Parquet files need pyarrow", 'pip install "fairtrial[parquet]"')
         )

@@ -140,7 +140,12 @@ class ThreadOutput:
 
 
 class ThreadCapture:
-    """Both streams of this process, told apart by thread while the capture is entered."""
+    """Both streams of this process, told apart by thread while the capture is entered.
+
+    is_needed: whether they are to be told apart ever after
+    """
+
+    is_needed = False
 
     def __enter__(self) -> ThreadCapture:
         self.before = sys.stdout, sys.stderr
@@ -149,6 +154,8 @@ class ThreadCapture:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.is_needed:  # by threads that go on, unheard
+            return
         # Somebody may have put another stream in their place meanwhile: that one stays.
         if sys.stdout is self._out:
             sys.stdout = self.before[0]

@@ -76,6 +76,7 @@ class _Pool:
         self._said: queue.SimpleQueue[_Said] = queue.SimpleQueue()
         self._idle: list[_Seat] = []
         self._busy: set[_Seat] = set()
+        self._has_abandoned = False
         self._next_deadline = math.inf
 
     def run(self) -> Iterator[Report | None]:
@@ -95,6 +96,7 @@ class _Pool:
 
     def dismiss(self) -> None:
         """Let go of all threads; one that is at a run ends after it, unheard."""
+        self._output.is_needed = bool(self._busy) or self._has_abandoned
         for seat in (*self._idle, *self._busy):
             seat.inbox.put(None)
 
@@ -196,6 +198,7 @@ class _Pool:
                 self._next_deadline = min(self._next_deadline, deadline)
                 continue
             seat.inbox.put(None)
+            self._has_abandoned = True
             message = f"took longer than {ticket.assignment.timeout_s:g} s"
             yield self._finish(
                 seat,

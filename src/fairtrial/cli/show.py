@@ -1,0 +1,143 @@
+"""`fairtrial show`: all that is known of one run."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairtrial.cli.output import count, json_option, print_json, style
+from fairtrial.errors import Mistake, StudyError, did_you_mean
+from fairtrial.ledger.reading import LedgerReader
+from fairtrial.ledger.summary import Attempt
+from fairtrial.model.runs import RunResult
+from fairtrial.tables.rows import as_json as spell_json
+
+MOST_EVENTS = 20
+
+
+@click.command(
+    name="show",
+    epilog="Example: fairtrial show artifacts/my-study run-044df4e33bdd",
+    short_help="Show all that is known of one run.",
+)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("run_id", metavar="RUN_ID")
+@json_option
+def command(folder: Path, run_id: str, as_json: bool) -> None:
+    """Show all that is known of one run: what it came to and printed, its traceback, its attempts.
+
+    The beginning of its id is enough, if no other run's begins so.
+    """
+    reader = LedgerReader.open(folder)
+    try:
+        place = _find(reader, run_id)
+        result = reader.result(place)
+        attempts = reader.attempts(reader.turns[place])
+        told = {**_plan_facts(reader, place), **_result_facts(result)}
+    finally:
+        reader.close()
+    told["attempts"] = [_attempt_facts(attempt) for attempt in attempts]
+    if as_json:
+        print_json(json.loads(spell_json(told)))
+    else:
+        _print(told)
+
+
+def _find(reader: LedgerReader, run_id: str) -> int:
+    """The place of the run whose id begins so."""
+    wanted = run_id if run_id.startswith("run-") else f"run-{run_id}"
+    found = [
+        (place, spec.run_id)
+        for place, spec in enumerate(reader.plan.specs())
+        if spec.run_id.startswith(wanted)
+    ]
+    if len(found) == 1:
+        return found[0][0]
+    if found:
+        names = ", ".join(name for _, name in found[:5])
+        raise StudyError(Mistake((), f"several runs begin with '{run_id}'", f"such as {names}"))
+    ids = (spec.run_id for spec in reader.plan.specs())
+    raise StudyError(Mistake((), f"there is no run '{run_id}'", did_you_mean(wanted, ids)))
+
+
+def _plan_facts(reader: LedgerReader, place: int) -> dict[str, Any]:
+    spec, condition = reader.plan.spec(place), reader.plan.condition_at(place)
+    return {
+        "run_id": spec.run_id,
+        "status": "skipped" if reader.plan.is_skipped(place) else "pending",
+        "agent_id": spec.agent_spec_ref,
+        "problem_id": spec.problem_id or None,
+        "condition_id": spec.condition_id,
+        "factors": dict(condition.factor_assignments),
+        "blocks": dict(condition.block_assignments),
+        "replicate": spec.replicate,
+        "seed": spec.seed,
+    }
+
+
+def _result_facts(result: RunResult | None) -> dict[str, Any]:
+    if result is None:
+        return {}
+    return {
+        "status": result.status.value,
+        "failure_kind": None if result.failure_kind is None else result.failure_kind.value,
+        "error": result.error_info,
+        "attempt": result.attempt,
+        "executor": result.executor,
+        "host": result.host,
+        "started_at": result.started_at,
+        "ended_at": result.ended_at,
+        "outputs": result.outputs,
+        "metrics": result.metrics,
+        "evaluations": list(result.evaluator_outputs),
+        "workspace": list(result.artifact_refs),
+        "events": list(result.observations),
+        "traceback": result.traceback,
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+    }
+
+
+def _attempt_facts(attempt: Attempt) -> dict[str, Any]:
+    kind = attempt.failure_kind
+    return {
+        "attempt": attempt.attempt,
+        "status": attempt.status.value,
+        "failure_kind": None if kind is None else kind.value,
+        "error": attempt.told.get("error_info"),
+        "latency_s": attempt.latency_s,
+        "traceback": attempt.told.get("traceback"),
+        "stdout": attempt.stdout,
+        "stderr": attempt.stderr,
+    }
+
+
+def _print(told: dict[str, Any]) -> None:
+    for name, value in told.items():
+        if value in (None, "", [], {}):
+            continue
+        if name == "events":
+            _print_events(value)
+        elif name == "attempts":
+            for attempt in value:
+                click.echo(style(f"\nattempt {attempt.pop('attempt')}", bold=True))
+                _print(attempt)
+        elif name in ("traceback", "stdout", "stderr"):
+            click.echo(style(f"\n{name}", bold=True))
+            click.echo(textwrap.indent(value.rstrip("\n"), "  "))
+        else:
+            shown = value if isinstance(value, str | int | float) else spell_json(value)
+            click.echo(f"{name.replace('_', ' '):<13} {shown}")
+
+
+def _print_events(events: Sequence[dict[str, Any]]) -> None:
+    click.echo(style(f"\n{count(len(events), 'event')}", bold=True))
+    for event in events[:MOST_EVENTS]:
+        click.echo(f"  {event.get('timestamp')}  {event.get('event_type')}  {event.get('text')}")
+    if len(events) > MOST_EVENTS:
+        click.echo(f"  ... and {len(events) - MOST_EVENTS:,} more; --json prints them all")
