@@ -1,6 +1,7 @@
 """`fairtrial status`, `pause` and `cancel`: a study seen from another terminal (spec 22, 23)."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +11,9 @@ import pytest
 
 from cli_studies import AGENTS, STUDY, SUMMARY
 from fairtrial import LedgerError
+from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
+from fairtrial.ledger.store import open_ledger
 
 WAITING = """
 import pathlib, time
@@ -22,6 +25,7 @@ def wait(task):
     return {"output": {"x": 1}, "metrics": {"cost_usd": 0.25, "output_tokens": 5}}
 """
 PATIENCE_S = 60.0
+LEDGERS = ("done/ledger.sqlite", "out/ledger.sqlite")
 
 
 @pytest.fixture
@@ -109,7 +113,7 @@ def test_the_status_of_a_pilot_with_failures_costs_and_skipped_runs(run, study):
         "  done     3 of 4 runs",
         "  success  3",
         "  skipped  2",
-        "  cost     $1.5",
+        "  cost     $1.50",
         "  tokens   21",
     ]
     run("run", study("my_agents:fail"), "--output", "failed")
@@ -215,6 +219,18 @@ def test_watching_ends_with_the_study(run, running, tmp_path):
     rest = watching.communicate(timeout=PATIENCE_S)[0]
     assert "s: finished\n  done     6 of 6 runs\n" in rest
     assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_study_that_has_just_been_started_is_waited_for(run, study, monkeypatch):
+    assert run("run", study(), "--output", "done")[0] == 0
+    Path("out").mkdir()
+    steps = iter([lambda: open_ledger(Path("out")).close(), lambda: shutil.copy(*LEDGERS)])
+    monkeypatch.setattr("fairtrial.cli.status.time.sleep", lambda _: next(steps)())
+    with OwnerLock(Path("out")):
+        code, out, _ = run("status", "out")
+    assert code == 0
+    assert out.startswith("s: running (process ")
+    assert run("status", "out")[1].startswith("s: finished")
 
 
 def test_a_study_in_this_process_tells_of_its_run_and_can_be_cancelled(run, running, status):

@@ -229,7 +229,7 @@ def test_yes_or_no_outcomes_are_tested_as_proportions():
 
 def test_more_than_two_levels_get_an_analysis_of_variance_and_all_pairs():
     test = judge_one(make_study(factors=THREE), noisy(wild=3.0))
-    assert test.method == "one-way analysis of variance"
+    assert test.method == "Welch's analysis of variance"
     assert test.verdict is Verdict.SUPPORTED
     assert len(test.details) == 3
     clear = {detail.label for detail in test.details if detail.p < 0.001}

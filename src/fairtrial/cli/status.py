@@ -12,8 +12,10 @@ from fairtrial.cli.output import count, json_option, print_json, style
 from fairtrial.engine.progress import spell_cost, spell_rate, spell_time
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.reading import LedgerReader, Summary
+from fairtrial.ledger.schema import LEDGER_NAME
 
 WATCH_S = 1.0
+START_S, LOOK_S = 10.0, 0.1
 ENDED = {
     "budget": "a budget is used up",
     "failure": "stopped at the first failure",
@@ -37,6 +39,7 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
 
     Only what is safely written down counts as done.
     """
+    _wait_for_plan(folder)
     while True:
         owner = owner_of(folder)
         reader = LedgerReader.open(folder)
@@ -53,6 +56,23 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
         if not watch or owner is None:
             return
         time.sleep(WATCH_S)
+
+
+def _wait_for_plan(folder: Path) -> None:
+    """A study that was started just now has nothing to show before its plan is laid down."""
+    until = time.monotonic() + START_S
+    while owner_of(folder) is not None and not _has_plan(folder) and time.monotonic() < until:
+        time.sleep(LOOK_S)
+
+
+def _has_plan(folder: Path) -> bool:
+    if not (folder / LEDGER_NAME).exists():
+        return False
+    reader = LedgerReader.open(folder)
+    try:
+        return reader.fact("study") is not None
+    finally:
+        reader.close()
 
 
 def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> None:

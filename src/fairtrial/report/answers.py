@@ -30,7 +30,14 @@ from fairtrial.stats.compare import (
     welch,
     wilcoxon,
 )
-from fairtrial.stats.finding import Finding, UntestableError, check_groups, pooled_sd
+from fairtrial.stats.finding import (
+    Finding,
+    UntestableError,
+    check_groups,
+    has_statsmodels,
+    pooled_sd,
+    spread,
+)
 from fairtrial.stats.linear import correlation, slope
 from fairtrial.stats.proportions import (
     barnard,
@@ -103,7 +110,11 @@ def _fitting(sample: Sample) -> str:
     yes_or_no = sample.question.outcome.expected_type.strip().lower() in YES_OR_NO
     if yes_or_no or is_binary(sample.y):
         return "fisher_exact"
-    return "welch_t" if len(sample.names) == 2 else "anova"
+    if len(sample.names) == 2:
+        return "welch_t"
+    # Unequal variances make the plain one see differences that aren't there.
+    has_welch = has_statsmodels() and all(spread(group) > 0 for group in sample.values)
+    return "welch_anova" if has_welch else "anova"
 
 
 def _comparer(question: Question, test: TwoGroups, margin: Margin | None) -> Compare:

@@ -40,8 +40,8 @@ WORDS = (
     Word(
         "difference_in_means",
         "the test that fits the claim: Welch's t for two levels (Fisher's for yes/no outcomes), "
-        "one-way ANOVA for more, a regression slope for numbers sampled from a range, an "
-        "interaction for a moderation",
+        "Welch's ANOVA for more (the plain one without statsmodels), a regression slope for "
+        "numbers sampled from a range, an interaction for a moderation",
         ("mean_difference", "difference", "default"),
     ),
     Word(
