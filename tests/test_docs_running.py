@@ -76,13 +76,16 @@ def test_the_snippets_make_a_study_and_its_commands_run(run, folder):
     for arguments in commands():
         name, *rest = arguments
         rest = [RESULTS if each == "DIR" else each for each in rest]
+        if "RUN_ID" in rest:
+            with open_results(folder / RESULTS) as results:
+                rest[rest.index("RUN_ID")] = results[0].run_id
         code, _, err = run(name, *rest, *(["--resume"] if name == "run" and seen else []))
         # The study has ended when the guide comes to stopping it.
         assert code == (3 if name in ("pause", "cancel") else 0), (arguments, err)
         seen.add(name)
     assert seen == {
         *("run", "status", "pause", "resume", "cancel", "retry"),
-        *("report", "export", "rescore", "bundle"),
+        *("report", "show", "export", "rescore", "bundle"),
     }
     with open_results(folder / RESULTS) as results:
         assert len(results) == 4

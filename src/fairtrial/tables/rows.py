@@ -17,7 +17,7 @@ from fairtrial.model.foreign import plain_number
 from fairtrial.model.identity import ID_DIGITS
 from fairtrial.model.runs import FailureKind, RunResult, RunStatus
 from fairtrial.model.study import Study
-from fairtrial.tables.canonical import MANIFEST_FILE, RUN_COLUMNS
+from fairtrial.tables.canonical import EVENT_COLUMNS, MANIFEST_FILE, RUN_COLUMNS
 from fairtrial.tables.outcome import PRIMARY, primary_outcome
 
 PREFIX = "metric_"
@@ -26,26 +26,7 @@ IN_KEY_COLUMNS = ("latency_s", "cost_usd", "input_tokens", "output_tokens", PRIM
 """Metrics that have a column of their own among those of every run."""
 UNKNOWN = "unknown"
 _SCALARS = frozenset({int, float, bool, str, type(None)})
-_EVENT_KEYS = frozenset(
-    {
-        "timestamp",
-        "record_id",
-        "text",
-        "session_id",
-        "actor_id",
-        "event_type",
-        "meta",
-        "meta_json",
-        "level",
-        "study_id",
-        "run_id",
-        "condition_id",
-        "trial_id",
-        "step_id",
-        "tool_name",
-        "evaluation_id",
-    }
-)
+_EVENT_KEYS = frozenset((*EVENT_COLUMNS, "meta"))
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 Row = list[Any]
 
