@@ -4,7 +4,9 @@ The floor of a checkpointed run is one SQLite commit of a 1 KB row in WAL mode (
 so that it is CPU and not the disk that is compared). Each measurement is a child process of its
 own; floors and ours take turns.
 
-    python benchmarks/running.py [--rounds 3]
+    python benchmarks/running.py [--rounds 3] [--peer PYTHON]
+
+`--peer` puts design-research-experiments beside it, run by a Python that has it installed.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from fairtrial import Factor, ProblemPacket, RunBudget, Study, open_results
 from fairtrial.engine.run import conduct
 from fairtrial.engine.settings import RunSettings
 
-SPIN = 120_000
-"""Turns of a bare loop: some 5 ms of CPU, the length of one CPU-bound run."""
+SPIN = 500_000
+"""Turns of a bare loop: some 20 ms of CPU, the length of one CPU-bound run."""
 WAIT_S = 0.05
 
 
@@ -122,6 +124,7 @@ def measure_tables(folder: Path, runs: int) -> dict[str, float]:
 
 def measure_pair(folder: Path, runs: int) -> dict[str, float]:
     """Two workers against two bare processes that split the same work."""
+    warm_up(folder)
     start = time.perf_counter()
     halves = [
         multiprocessing.get_context("fork").Process(target=_spin_many, args=(runs // 2,))
@@ -138,12 +141,18 @@ def measure_pair(folder: Path, runs: int) -> dict[str, float]:
     return {"bare_s": bare_s, "ours_s": time.perf_counter() - start}
 
 
+def warm_up(folder: Path) -> None:
+    """A study of two runs: what is imported once is not what is measured here."""
+    conduct(make_study(folder / "first", 2), settings(noop))
+
+
 def _spin_many(times: int) -> None:
     for _ in range(times):
         spin_bare()
 
 
 def measure_threads(folder: Path, runs: int) -> dict[str, float]:
+    warm_up(folder)
     study = make_study(folder, runs, parallelism=64)
     start = time.perf_counter()
     conduct(study, settings(wait, executor="threads"))
@@ -183,10 +192,24 @@ def middle(values: list[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
+def tell_peer(python: str, runs: int = 50_000) -> None:
+    """The same study in the peer, its tables included: it has no other way."""
+    folder = Path(tempfile.mkdtemp(prefix="fairtrial-bench-"))
+    command = [python, str(Path(__file__).parent / "peer.py"), str(runs), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    shutil.rmtree(folder)
+    found = json.loads(done.stdout)
+    print(
+        f"design-research-experiments, {runs:,} runs {found['cpu_us']:.0f} µs a run, resumed "
+        f"{found['resume_us']:.0f} µs, {found['peak_mb']:.0f} MB, {found['files']:,} files"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--child", nargs=3)
+    parser.add_argument("--peer", metavar="PYTHON")
     given = parser.parse_args()
     if given.child:
         name, runs, folder = given.child
@@ -202,6 +225,8 @@ def main() -> None:
         ratios = [ours[key] / floor["cpu_us"] for floor, ours in rounds]
         ours_us = statistics.median(ours[key] for _, ours in rounds)
         print(f"{what:<40}{middle(ratios)}  (goal: at most {goal}; {ours_us:.1f} µs a run)")
+    if given.peer:
+        tell_peer(given.peer)
     tables = in_child("tables", 50_000)["cpu_us"]
     print(f"tables of 50,000 runs                   {tables:.1f} µs CPU a run")
     small, large = in_child("runs", 10_000)["peak_mb"], in_child("runs", 500_000)["peak_mb"]
@@ -209,7 +234,7 @@ def main() -> None:
         f"peak memory, 10,000 and 500,000 runs    {small:.0f} and {large:.0f} MB  "
         "(goal: within 20 MB, below 150)"
     )
-    pairs = [in_child("pair", 2_000) for _ in range(given.rounds)]
+    pairs = [in_child("pair", 600) for _ in range(given.rounds)]
     shares = [pair["bare_s"] / pair["ours_s"] for pair in pairs]
     print(
         f"2 CPU-bound workers / two bare processes {middle(shares)}"

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from fairtrial.design.schedule import (
     Pair,
+    agents_of,
     execution_order,
     pairs_of,
+    problems_of,
     replicates_of,
     spec_of,
 )
@@ -79,7 +81,8 @@ class RunPlan:
         return self._length if self._quota is None else sum(self._quota)
 
     def _size(self, condition: Condition) -> int:
-        return len(pairs_of(self.study, condition, self._policy)) * replicates_of(self.study)
+        pairs = len(agents_of(self.study, condition)) * len(problems_of(self.study, condition))
+        return pairs * replicates_of(self.study)
 
     def _make_pairs(self, index: int) -> list[Pair]:
         return pairs_of(self.study, self._admissible[index], self._policy)
