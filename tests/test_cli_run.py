@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -562,3 +563,23 @@ def test_files_of_somebody_else_are_not_replaced(run, study):
     assert "was not written by this study" in err
     assert Path("out/runs.csv").read_text() == "mine\n"
     assert not Path("out/ledger.sqlite").exists()
+
+
+def test_a_retry_that_comes_to_nothing_takes_nothing_away(run, study, tmp_path):
+    path = study("fail_at_2", run_budget={"replicates": 2})
+    assert run("run", path)[0] == 5
+    before = runs_in()
+    # Every result is there while nothing has replaced it: the budget lets nothing start.
+    ledger = sqlite3.connect("out/ledger.sqlite")
+    ledger.execute("UPDATE results SET cost_usd = 1.0")
+    ledger.commit()
+    ledger.close()
+    budget = ("--set", "run_budget.max_cost_usd=1")
+    assert run("retry", "out", "--failed", *budget)[0] == 6
+    statuses = [row["status"] for row in runs_in()]
+    assert statuses == [row["status"] for row in before]
+    assert statuses.count("failed") == 2
+    Path("mended").touch()
+    assert run("retry", "out", "--failed", "--set", "run_budget.max_cost_usd=100")[0] == 0
+    assert {row["status"] for row in runs_in()} == {"success"}
+    assert sorted({row["attempt"] for row in runs_in()}) == ["1", "2"]

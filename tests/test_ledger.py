@@ -288,7 +288,7 @@ def test_ctrl_c_in_a_commit_loses_nothing_and_doubles_nothing(begun, statement, 
 # -- attempts, retries, scores --
 
 
-def test_a_run_that_is_set_aside_is_pending_and_stays_among_the_attempts(begun):
+def test_a_result_that_is_replaced_stays_among_the_attempts(begun):
     ledger, plan, order = begun
     add(ledger, plan, order, 0, status="failed", kind=FailureKind.EXIT, stdout=b"bye")
     add(ledger, plan, order, 1)
@@ -296,16 +296,17 @@ def test_a_run_that_is_set_aside_is_pending_and_stays_among_the_attempts(begun):
     old = pack({"rows": [{"metric_name": "old"}], "metrics": {}})
     ledger.connection.execute("INSERT INTO scores VALUES (0, 'judge', ?)", (old,))
     reader = reader_of(ledger)
-    ledger.set_aside(reader.turns_with(RunStatus.FAILED))
-    assert list(reader.done_turns()) == [1]
+    ledger.again = dict.fromkeys(reader.turns_with(RunStatus.FAILED), "failed")
+    add(ledger, plan, order, 0, attempt=2)
+    assert reader.result(order[0]).status == "failed"  # until there is another
+    ledger.commit()
+    assert list(reader.done_turns()) == [0, 1]
     (attempt,) = reader.attempts(0)
     assert (attempt.attempt, attempt.status) == (1, "failed")
     assert attempt.failure_kind is FailureKind.EXIT
     assert attempt.told["outputs"] == {"turn": 0}
     assert attempt.stdout == "bye"
-    assert reader.last_attempt(0) == 1
-    add(ledger, plan, order, 0, attempt=2)
-    ledger.commit()
+    assert reader.last_attempt(0) == 2
     assert reader.result(order[0]).attempt == 2
     assert reader.result(order[0]).evaluator_outputs[0]["metric_name"] == "m"  # not the old score
 

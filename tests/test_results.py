@@ -110,13 +110,15 @@ def test_a_study_that_runs_is_seen_as_of_when_it_was_opened(lab):  # spec 28
     assert len(open_results(lab.folder)) == 3
 
 
-def test_a_run_that_is_being_run_again_is_told(lab):
+def test_a_run_that_is_run_again_keeps_its_result_until_there_is_another(lab):
     lab.add(0, failure())
     lab.ledger.commit()
     results = open_results(lab.folder)
-    lab.ledger.set_aside([results.reader.turns[0]])
-    with pytest.raises(LedgerError, match="is being run again; open the results anew"):
-        results[0]
+    lab.ledger.again = {results.reader.turns[0]: "failed"}
+    lab.add(0)
+    assert results[0].status == "failed"
+    lab.ledger.commit()
+    assert results[0].status == "success"
 
 
 def test_skipped_runs_are_in_the_table_and_not_among_the_results(tmp_path):

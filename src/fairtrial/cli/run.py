@@ -175,14 +175,15 @@ def resume(
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--failed", is_flag=True, help="Also runs that failed, not only those that broke.")
+@_set
 @_shared
-def retry(target: Path, failed: bool, **options: Any) -> int:
+def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: Any) -> int:
     """Run again what broke and, with --failed, what failed, and nothing else.
 
-    Earlier attempts are kept.
+    A run keeps its result until there is a new one; earlier attempts are kept.
     """
     how = HowToRun(**options)
-    study, settings = _stored(target, how)
+    study, settings = _stored(target, how, assignments)
     settings = replace(
         settings, resume=True, retry="failed" if failed else "broken", only_again=True
     )

@@ -82,27 +82,25 @@ def choose_turns(
 ) -> Iterator[int]:
     """The turns that this session is about: what isn't done yet, and what is run again.
 
-    What broke and, where that is asked for, what failed is made pending again; but nothing that
-    this session is not about.
+    What broke and, where that is asked for, what failed is run again. It keeps its result until
+    there is a new one: a session that comes to nothing takes nothing away.
     """
     matches = _matcher(plan, order, settings.only)
-    again = [turn for turn in _turns_again(ledger, settings) if matches(turn)]
-    if settings.limit is None and not settings.only_again:
-        ledger.set_aside(again)
-        return filter(matches, pending_turns(ledger, plan, order))
+    ledger.again = {
+        turn: status for turn, status in _results_again(ledger, settings) if matches(turn)
+    }
     rest = iter(()) if settings.only_again else pending_turns(ledger, plan, order)
-    turns = heapq.merge(again, filter(matches, rest))
-    chosen = array("Q", itertools.islice(turns, settings.limit))
-    ledger.set_aside(sorted(set(again).intersection(chosen)))
-    return iter(chosen)
+    turns = heapq.merge(sorted(ledger.again), filter(matches, rest))
+    return itertools.islice(turns, settings.limit)
 
 
-def _turns_again(ledger: Ledger, settings: RunSettings) -> list[int]:
+def _results_again(ledger: Ledger, settings: RunSettings) -> Iterator[tuple[int, str]]:
     reader = LedgerReader(ledger.connection, ledger.path)
     statuses = [RunStatus.BROKEN]
     if settings.retry == "failed":
         statuses.append(RunStatus.FAILED)
-    return sorted(turn for status in statuses for turn in reader.turns_with(status))
+    for status in statuses:
+        yield from ((turn, status.value) for turn in reader.turns_with(status))
 
 
 def pending_turns(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[int]:

@@ -111,7 +111,8 @@ class Loop:
         finally:
             self.progress.close()
             self.control.clear()
-        if self.stop == "budget" and self.tally.done >= self.tally.total:
+        has_more = self.tally.done < self.tally.total or self.ledger.again
+        if self.stop == "budget" and not has_more:
             self.stop = None  # used up by the very last run
         return self.stop
 
@@ -184,7 +185,7 @@ class Loop:
         while self._settled < committed:
             turn, status = self._waiting.popleft()
             self._settled += 1
-            setattr(self.tally, status.value, getattr(self.tally, status.value) + 1)
+            self.tally.count(status.value, self.ledger.again.pop(turn, None))
             if self.deliver is not None:
                 self.deliver(turn)
         self.tally.cost_usd, self.tally.tokens = self._spent_usd, self._used_tokens

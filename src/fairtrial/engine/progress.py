@@ -41,6 +41,12 @@ class Tally:
     def done(self) -> int:
         return self.success + self.failed + self.broken
 
+    def count(self, status: str, instead_of: str | None = None) -> None:
+        """One more result, or one in the place of another."""
+        setattr(self, status, getattr(self, status) + 1)
+        if instead_of is not None:
+            setattr(self, instead_of, getattr(self, instead_of) - 1)
+
     def note_time(self) -> None:
         """Remember how many are done by now, for the rate."""
         now = self.clock()

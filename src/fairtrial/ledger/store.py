@@ -65,6 +65,9 @@ class Ledger:
         self.session = 0
         self.committed = 0
         """How many results this session has committed."""
+        self.again: dict[int, str] = {}
+        """Runs that have a result and are run again, and what they came to; the new result takes
+        the place of the old one, which nobody misses meanwhile."""
         self._lock = threading.RLock()
         self._group = Group()
         self._live: bytes | None = None
@@ -175,13 +178,6 @@ class Ledger:
         with self._lock:
             self._live = live
 
-    def set_aside(self, turns: Iterable[int]) -> None:
-        """Make runs pending again; what came of them stays among the attempts."""
-        with self._transaction():
-            for turn in turns:
-                for statement in _SET_ASIDE:
-                    self.connection.execute(statement, (turn,))
-
     def write_scores(self, evaluator: str, scores: Iterable[tuple[int, bytes]]) -> None:
         """Verdicts of a later evaluator (`packing.Scores`), by turn; they replace earlier ones.
 
@@ -221,6 +217,8 @@ class Ledger:
     def _write(self, group: Group, live: bytes | None) -> None:
         write = self.connection.executemany
         if group.results:
+            if self.again:
+                self._set_aside(result[0] for result, _ in group.results)
             write(_RESULT, [result for result, _ in group.results])
             write(_BODY, [body for _, body in group.results])
         if group.attempts:
@@ -231,6 +229,12 @@ class Ledger:
             write(_EVENT, group.events)
         if live is not None:
             write(_FACT, [("live", live)])
+
+    def _set_aside(self, turns: Iterable[int]) -> None:
+        """What came of runs that were run again stays among the attempts."""
+        for turn in self.again.keys() & set(turns):
+            for statement in _SET_ASIDE:
+                self.connection.execute(statement, (turn,))
 
     def _note(self, size: int) -> None:
         group = self._group

@@ -89,7 +89,7 @@ class Results(Sequence[RunResult]):
         result = self.reader.result(place)
         if result is None:
             run_id = self.reader.plan.spec(place).run_id
-            raise LedgerError(f"{run_id} is being run again; open the results anew")
+            raise LedgerError(f"the result of {run_id} is gone; open the results anew")
         return result
 
     # -- tables --
