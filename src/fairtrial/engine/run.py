@@ -119,7 +119,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         if ledger.notice is not None:
             settings.tell(ledger.notice)
         order = lay_plan(ledger, prepared.plan, settings)
-        reader = LedgerReader(ledger.connection, ledger.path)
+        reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
         feed = Feed(
             prepared.plan,
             order,
@@ -134,7 +134,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         if not settings.checkpoint:
             closing.pop_all()  # the ledger lives as long as the results do
             return Results(reader, stopped=stop)
-    return Results(LedgerReader.open(folder), stopped=stop)
+    return Results(LedgerReader.open(folder).knowing(prepared.plan), stopped=stop)
 
 
 def _own(folder: Path) -> OwnerLock:
@@ -163,7 +163,7 @@ def _loop(
     folder: Path,
 ) -> Stop | None:
     study, executor = prepared.study, prepared.executor
-    reader = LedgerReader(ledger.connection, ledger.path)
+    reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
     work = StudyWork(
         prepared.bindings,
         outcomes=study.outcomes,

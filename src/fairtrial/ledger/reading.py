@@ -67,6 +67,11 @@ class LedgerReader:
         path = folder / LEDGER_NAME
         return cls(open_for_reading(path), path)
 
+    def knowing(self, plan: RunPlan) -> LedgerReader:
+        """The same, spared from reading the plan: the caller has just laid this one down."""
+        vars(self).update(study=plan.study, conditions=plan.conditions, plan=plan)
+        return self
+
     def close(self) -> None:
         """Let go of the file."""
         self.connection.close()
