@@ -176,7 +176,7 @@ def sound(tmp_path_factory):
 def test_a_ledger_cut_at_any_byte_is_refused_and_left_as_it_is(tmp_path, sound):  # a known trap
     data, _ = sound
     rng = random.Random(0)
-    cuts = {1, 15, 16, 99, 100, 511, 512, 4095, 4096, 4097, len(data) - 4096, len(data) - 1}
+    cuts = {1, 15, 16, 99, 100, 511, 512, 8191, 8192, 8193, len(data) - 8192, len(data) - 1}
     cuts |= {rng.randrange(1, len(data)) for _ in range(40)}
     path = tmp_path / LEDGER_NAME
     for cut in cuts:
@@ -192,9 +192,9 @@ def test_garbage_in_a_page_is_refused_or_explained_but_never_a_result(tmp_path, 
     rng = random.Random(1)
     refused = 0
     for _ in range(60):
-        page = rng.randrange(len(data) // 4096)
-        start = 4096 * page + rng.choice([0, 0, rng.randrange(4000)])
-        length = rng.choice([16, 500, 4096])
+        page = rng.randrange(len(data) // 8192)
+        start = 8192 * page + rng.choice([0, 0, rng.randrange(8000)])
+        length = rng.choice([16, 500, 8192])
         torn = bytearray(data)
         torn[start : start + length] = rng.randbytes(min(length, len(data) - start))
         (tmp_path / LEDGER_NAME).write_bytes(torn)
@@ -223,8 +223,8 @@ def test_a_page_torn_while_the_ledger_is_open_is_explained_at_the_next_read(tmp_
     monkeypatch.setattr(opening, "CHECKED_BYTES", 0)  # as for a large file
     path = tmp_path / LEDGER_NAME
     with path.open("r+b") as file:
-        for page in range(10, path.stat().st_size // 4096):
-            file.seek(4096 * page)
+        for page in range(10, path.stat().st_size // opening.PAGE_BYTES):
+            file.seek(opening.PAGE_BYTES * page)
             file.write(b"\xff" * 100)
     ledger = open_ledger(tmp_path)  # finds nothing, since it doesn't look
     reader = LedgerReader(ledger.connection, path)

@@ -14,10 +14,13 @@ def global_seeder() -> Callable[[int], None]:
     """A function that seeds `random` and `numpy.random`; numpy is imported here, not in a run."""
     import numpy as np
 
-    seed_random, seed_numpy = random.seed, np.random.seed
+    # What `random.seed` does with a whole number, without asking each time whether it is one.
+    shared: random.Random = random.seed.__self__  # type: ignore[attr-defined]
+    seed_random, seed_numpy = super(random.Random, shared).seed, np.random.seed
 
     def seed_globals(seed: int) -> None:
         seed_random(seed)
+        shared.gauss_next = None  # type: ignore[attr-defined]
         seed_numpy(seed % SEEDS)
 
     return seed_globals
