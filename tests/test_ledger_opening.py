@@ -354,6 +354,7 @@ AS_NOBODY = """
     from fairtrial.ledger.reading import LedgerReader
     from fairtrial.ledger.store import open_ledger
     import msgspec, json, sqlite3
+    Path.cwd().as_uri()  # imports what it needs: nobody may not be able to
     if os.getuid() == 0:
         os.setuid(65534)
     folder = Path(sys.argv[2])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, overload
 
@@ -37,6 +37,8 @@ class Results(Sequence[RunResult]):
     def __init__(self, reader: LedgerReader, *, stopped: str | None = None) -> None:
         self.reader = reader
         self.stopped = stopped
+        # Not __del__: in a circle of garbage the connection might go before it.
+        weakref.finalize(self, reader.close)
         self._places = done_places(reader)
 
     @property
@@ -142,10 +144,6 @@ class Results(Sequence[RunResult]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        with suppress(Exception):
-            self.close()
 
 
 class TableView:
