@@ -26,6 +26,7 @@ from fairtrial.engine.executors.frames import (
 from fairtrial.engine.executors.pipes import Pipe
 from fairtrial.engine.executors.source import Source
 from fairtrial.engine.executors.starting import signals_held
+from fairtrial.engine.executors.team import Team
 from fairtrial.errors import LabError
 from fairtrial.model.runs import Emitted, FailureKind, Finished, Outcome, Report
 from fairtrial.protocols import Work
@@ -43,11 +44,12 @@ Start = Callable[[Iterable[int]], Child]
 """Starts a worker, which must not hold these files of its parent's."""
 
 
-class Crew:
-    """Takes assignments from a source, and reports what comes of them."""
+class Crew(Team):
+    """Worker processes, and the pipes to them."""
 
     def __init__(self, work: Work, source: Source, slots: int, start: Start) -> None:
-        self._work, self._source, self._slots, self._start = work, source, slots, start
+        super().__init__(source)
+        self._work, self._slots, self._start = work, slots, start
         self._selector = selectors.DefaultSelector()
         self._children: set[Child] = set()
         self._idle: list[Child] = []
@@ -56,21 +58,9 @@ class Crew:
         self._next_look = 0.0
         self._stillborn = 0
 
-    def run(self) -> Iterator[Report | None]:
-        """Until there is no more to do; see `protocols.Executor.execute`."""
-        while True:
-            self._hand_out()
-            if not self._busy and self._source.is_dry:
-                return
-            is_silent = True
-            for report in self._reports():
-                is_silent = False
-                yield report
-                self._source.ask_again()
-                if isinstance(report, Finished):
-                    self._hand_out()
-            if is_silent:
-                yield None
+    @property
+    def is_busy(self) -> bool:
+        return self._busy > 0
 
     def end(self) -> None:
         """End all workers, and wait until they are gone."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fairtrial.engine.executors.capture import Capture, ThreadCapture
 from fairtrial.engine.executors.events import Emitter
 from fairtrial.engine.executors.source import Source
+from fairtrial.engine.executors.team import Team
 from fairtrial.errors import LabError
 from fairtrial.model.runs import Assignment, Emitted, FailureKind, Finished, Outcome, Report
 from fairtrial.protocols import Feed, Work
@@ -70,29 +71,19 @@ class _Seat:
 _Said = tuple[_Seat, _Ticket, bytes | Outcome | BaseException]
 
 
-class _Pool:
+class _Pool(Team):
     def __init__(self, work: Work, source: Source, slots: int, output: ThreadCapture) -> None:
-        self._work, self._source, self._slots, self._output = work, source, slots, output
+        super().__init__(source)
+        self._work, self._slots, self._output = work, slots, output
         self._said: queue.SimpleQueue[_Said] = queue.SimpleQueue()
         self._idle: list[_Seat] = []
         self._busy: set[_Seat] = set()
         self._has_abandoned = False
         self._next_deadline = math.inf
 
-    def run(self) -> Iterator[Report | None]:
-        while True:
-            self._hand_out()
-            if not self._busy and self._source.is_dry:
-                return
-            is_silent = True
-            for report in self._reports():
-                is_silent = False
-                yield report
-                self._source.ask_again()
-                if isinstance(report, Finished):
-                    self._hand_out()
-            if is_silent:
-                yield None
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._busy)
 
     def dismiss(self) -> None:
         """Let go of all threads; one that is at a run ends after it, unheard."""
