@@ -1,4 +1,4 @@
-"""What workers of every sort have in common: assignments out, reports in, until there are no more."""
+"""What workers of every sort have in common: assignments out, reports in, to the end."""
 
 from __future__ import annotations
 
