@@ -583,3 +583,23 @@ def test_a_retry_that_comes_to_nothing_takes_nothing_away(run, study, tmp_path):
     assert run("retry", "out", "--failed", "--set", "run_budget.max_cost_usd=100")[0] == 0
     assert {row["status"] for row in runs_in()} == {"success"}
     assert sorted({row["attempt"] for row in runs_in()}) == ["1", "2"]
+
+
+def test_an_expression_that_fails_for_a_condition_is_refused_before_anything_is_made(run, study):
+    code, _, err = run("run", study(), "--only", "x > 'a'")
+    assert code == 2
+    assert err.startswith("error: only: the expression `x > 'a'` fails for")
+    assert not Path("out").exists()
+
+
+def test_messages_say_what_to_do_instead(run, study):
+    path = study()
+    assert run("run", path)[0] == 0
+    for arguments, expected, told in (
+        (("rescore", "out", "--evaluator", "my_agents"), 2, "expected module:callable"),
+        (("export", "out", "--out", path), 2, "is a file; name a directory"),
+        (("show", "out", "run-zz"), 2, "runs.csv has the ids"),
+        (("run", path, "--output", f"{path}/x"), 3, "choose another --output"),
+    ):
+        code, _, err = run(*arguments)
+        assert (code, told in err, "Traceback" in err) == (expected, True, False), err

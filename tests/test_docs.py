@@ -156,3 +156,17 @@ def test_words_that_analysis_knows_are_those_it_works_with():
     assert set(claims.AGGREGATIONS) == set(outcomes._COMBINE)
     assert all(map(is_policy, claims.COMPARISON_POLICIES))
     assert len(claims.COMPARISON_POLICIES) == len(multiplicity._POLICIES)
+
+
+def test_the_demo_runs_a_study_and_ends_with_where_the_results_are(run, tmp_path, monkeypatch):
+    lines = (ROOT / "Makefile").read_text("utf-8").partition("\ndemo:")[2].split("\n\n")[0]
+    commands = [line.split()[1:] for line in lines.splitlines() if "/fairtrial " in line]
+    assert [command[0] for command in commands] == ["plan", "run", "report"]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        assert run(*command)[0] == 0
+    assert "artifacts/demo" in lines.splitlines()[-1]
+    for name in ("runs.csv", "report.md", "ledger.sqlite"):
+        assert name in lines.splitlines()[-1]
+        assert Path("artifacts/demo", name).exists()

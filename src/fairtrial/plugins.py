@@ -57,6 +57,8 @@ def load(group: str, name: str) -> type[Any]:
 def load_reference(reference: str, folder: Path | None = None) -> Callable[..., Any]:
     """What ``module:name`` stands for, a callable or an agent with `run`; `folder` goes first."""
     module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise PluginError(Mistake((), f"expected module:callable, got '{reference}'"))
     try:
         with contextlib.redirect_stdout(sys.stderr):  # ours may be JSON that somebody reads
             module = _import(module_name, folder.resolve() if folder else None)

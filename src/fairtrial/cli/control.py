@@ -7,20 +7,18 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import json_option, note, print_json, shown_path
+from fairtrial.cli.output import folder_argument, json_option, note, print_json, shown_path
 from fairtrial.engine.control import Request, request
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.reading import LedgerReader
-
-_folder = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 
 
 @click.command(
     epilog="Example: fairtrial pause artifacts/my-study",
     short_help="Let a running study start nothing new for a while.",
 )
-@_folder
+@folder_argument
 @json_option
 def pause(folder: Path, as_json: bool) -> None:
     """Let a running study start nothing new; `fairtrial resume DIR` lets it go on."""
@@ -31,7 +29,7 @@ def pause(folder: Path, as_json: bool) -> None:
     epilog="Example: fairtrial cancel artifacts/my-study",
     short_help="Stop a running study; what is done is kept.",
 )
-@_folder
+@folder_argument
 @json_option
 def cancel(folder: Path, as_json: bool) -> None:
     """Stop a running study: what runs is cancelled, what is done is kept."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import count, json_option, note, print_json
+from fairtrial.cli.output import count, folder_argument, json_option, note, print_json
+from fairtrial.errors import Mistake, StudyError
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.tables.export import COMPLETE_CASES_FOLDER, export_tables
 
@@ -16,7 +17,7 @@ from fairtrial.tables.export import COMPLETE_CASES_FOLDER, export_tables
     epilog="Example: fairtrial export artifacts/my-study --complete-cases --parquet",
     short_help="Write the tables anew from the ledger.",
 )
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@folder_argument
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to, if not DIR.")
 @click.option("--complete-cases", is_flag=True, help="Also without failed runs, in a folder below.")
 @click.option("--sqlite", is_flag=True, help="Write study.sqlite, too.")
@@ -26,6 +27,8 @@ def command(
     folder: Path, out: Path | None, complete_cases: bool, sqlite: bool, parquet: bool, as_json: bool
 ) -> None:
     """Write the tables anew, from the ledger alone; also while the study still runs."""
+    if out is not None and out.exists() and not out.is_dir():
+        raise StudyError(Mistake(("--out",), f"{out} is a file", "name a directory"))
     reader = LedgerReader.open(folder)
     try:
         written = export_tables(

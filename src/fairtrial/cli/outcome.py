@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import count, note, print_json, print_wrapped, shown_path, style
-from fairtrial.engine.progress import spell_cost
 from fairtrial.ledger.reading import Summary
+from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.runs import RunStatus
 from fairtrial.tables.results import Results
 

@@ -25,6 +25,7 @@ MEANINGS = {
     ("resolution", "full"): ": every combination is there, so nothing is mixed",
 }
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 study_argument = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY")
 
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.output import REPORT_NAME, json_option, note, print_json, print_markdown
+from fairtrial.cli.output import (
+    REPORT_NAME,
+    folder_argument,
+    json_option,
+    note,
+    print_json,
+    print_markdown,
+)
 from fairtrial.files import replacing
 from fairtrial.report.hypotheses import judge_table
 from fairtrial.report.markdown import full_report
@@ -22,7 +29,7 @@ from fairtrial.tables.results import open_results
     epilog="Example: fairtrial report artifacts/my-study --out report.md",
     short_help="Test the hypotheses, and write what came of it.",
 )
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@folder_argument
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

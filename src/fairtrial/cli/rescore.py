@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import count, json_option, note, print_json
+from fairtrial.cli.output import count, folder_argument, json_option, note, print_json
 from fairtrial.engine.rescoring import rescore_study
 
 FAILED = 5
@@ -21,7 +21,7 @@ MOST_ERRORS = 5
     epilog="Example: fairtrial rescore artifacts/my-study --evaluator my_problems:stricter",
     short_help="Judge stored outputs by another evaluator.",
 )
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@folder_argument
 @click.option(
     "--evaluator",
     metavar="MODULE:CALLABLE",

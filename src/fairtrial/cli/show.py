@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.output import count, json_option, print_json, style
-from fairtrial.errors import Mistake, StudyError, did_you_mean
+from fairtrial.cli.output import count, folder_argument, json_option, print_json, style
+from fairtrial.errors import Mistake, StudyError
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.summary import Attempt
 from fairtrial.model.runs import RunResult
@@ -25,7 +25,7 @@ MOST_EVENTS = 20
     epilog="Example: fairtrial show artifacts/my-study run-044df4e33bdd",
     short_help="Show all that is known of one run.",
 )
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@folder_argument
 @click.argument("run_id", metavar="RUN_ID")
 @json_option
 def command(folder: Path, run_id: str, as_json: bool) -> None:
@@ -61,8 +61,8 @@ def _find(reader: LedgerReader, run_id: str) -> int:
     if found:
         names = ", ".join(name for _, name in found[:5])
         raise StudyError(Mistake((), f"several runs begin with '{run_id}'", f"such as {names}"))
-    ids = (spec.run_id for spec in reader.plan.specs())
-    raise StudyError(Mistake((), f"there is no run '{run_id}'", did_you_mean(wanted, ids)))
+    hint = "runs.csv has the ids of those that are done; `fairtrial plan STUDY --runs FILE` all"
+    raise StudyError(Mistake((), f"there is no run '{run_id}'", hint))
 
 
 def _plan_facts(reader: LedgerReader, place: int) -> dict[str, Any]:

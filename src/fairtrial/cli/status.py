@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.outcome import COLOURS, best_first, summary_facts
-from fairtrial.cli.output import count, json_option, print_json, style
-from fairtrial.engine.progress import spell_cost, spell_rate, spell_time
+from fairtrial.cli.output import count, folder_argument, json_option, print_json, style
+from fairtrial.engine.progress import spell_rate, spell_time
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.reading import LedgerReader, Summary
 from fairtrial.ledger.schema import LEDGER_NAME
+from fairtrial.ledger.summary import spell_cost
 
 WATCH_S = 1.0
 START_S, LOOK_S = 10.0, 0.1
@@ -31,7 +32,7 @@ ENDED = {
     epilog="Example: fairtrial status artifacts/my-study --watch",
     short_help="Show how far a study has come.",
 )
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@folder_argument
 @click.option("--watch", is_flag=True, help="Look again every second until it ends.")
 @json_option
 def command(folder: Path, watch: bool, as_json: bool) -> None:

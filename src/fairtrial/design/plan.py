@@ -60,6 +60,10 @@ class RunPlan:
         """The condition of the run at a place."""
         return self._admissible[bisect_right(self._starts, place) - 1]
 
+    def first_places(self) -> Sequence[int]:
+        """Where the runs of each condition begin."""
+        return self._starts
+
     def specs(self) -> Iterator[RunSpec]:
         """All runs, in plan order."""
         return map(self.spec, range(self._length))

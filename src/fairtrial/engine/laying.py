@@ -9,8 +9,8 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fairtrial.design.constraints import Expression
 from fairtrial.design.plan import RunPlan
+from fairtrial.engine.pilot import matcher
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.carrying import carry_order
@@ -18,7 +18,7 @@ from fairtrial.ledger.faults import explained
 from fairtrial.ledger.prints import differences, study_print
 from fairtrial.ledger.reading import GONE, LedgerReader
 from fairtrial.ledger.store import Ledger
-from fairtrial.model.runs import RunSpec, RunStatus
+from fairtrial.model.runs import RunStatus
 
 MOST_DIFFERENCES = 20
 
@@ -85,7 +85,7 @@ def choose_turns(
     What broke and, where that is asked for, what failed is run again. It keeps its result until
     there is a new one: a session that comes to nothing takes nothing away.
     """
-    matches = _matcher(plan, order, settings.only)
+    matches = matcher(plan, order, settings.only)
     ledger.again = {
         turn: status for turn, status in _results_again(ledger, settings) if matches(turn)
     }
@@ -116,30 +116,6 @@ def pending_turns(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[
             next_done = next(done, None)
         if turn != next_done and order[turn] != GONE and not plan.is_skipped(order[turn]):
             yield turn
-
-
-def _matcher(plan: RunPlan, order: array[int], only: str | None) -> Callable[[int], bool]:
-    if only is None:
-        return lambda turn: True
-    expression = Expression(only)
-
-    def matches(turn: int) -> bool:
-        place = order[turn]
-        condition, spec = plan.condition_at(place), plan.spec(place)
-        factors = {**_facts_of(spec), **condition.factor_assignments}
-        return expression.holds(factors, condition.block_assignments)
-
-    return matches
-
-
-def _facts_of(spec: RunSpec) -> dict[str, object]:
-    return {
-        "agent_id": spec.agent_spec_ref,
-        "problem_id": spec.problem_id,
-        "replicate": spec.replicate,
-        "condition_id": spec.condition_id,
-        "run_id": spec.run_id,
-    }
 
 
 def attempt_counter(ledger: Ledger) -> Callable[[int], int]:

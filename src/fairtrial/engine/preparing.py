@@ -8,12 +8,12 @@ from typing import Any
 
 from fairtrial import plugins
 from fairtrial.design.build import build_design
-from fairtrial.design.constraints import Expression
 from fairtrial.design.plan import RunPlan
 from fairtrial.design.schedule import MOST_RUNS, refuse_collisions
 from fairtrial.engine.binding import Bindings, bind
 from fairtrial.engine.executors.reach import check_reachable
 from fairtrial.engine.one import StudyWork
+from fairtrial.engine.pilot import check_expression, expression_mistakes
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import Mistake, StudyError, spell_count
 from fairtrial.model.conditions import Condition
@@ -96,7 +96,7 @@ def _plan_and_bind(
     wrong = study_mistakes(study, with_plan=False)
     mistakes.extend(wrong)
     if settings.only is not None:
-        mistakes.extend(_only_mistakes(study, settings.only))
+        mistakes.extend(expression_mistakes(study, settings.only))
     if settings.limit is not None and settings.limit < 1:
         mistakes.append(Mistake(("limit",), f"must be 1 or more, got {settings.limit}"))
     if settings.retry not in RETRIED:
@@ -110,6 +110,8 @@ def _plan_and_bind(
         mistakes.extend(too_much)
         if not too_much:
             refuse_collisions(study, plan.conditions)
+        if settings.only is not None and not mistakes:
+            check_expression(plan, settings.only)
     except StudyError as error:
         mistakes.extend(error.mistakes)
         return None, None
@@ -169,19 +171,6 @@ def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
 
 
 RETRIED = ("broken", "failed")
-ONLY_NAMES = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
-"""What `only` may ask for beside factors and blocks."""
-
-
-def _only_mistakes(study: Study, text: str) -> list[Mistake]:
-    known = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
-    try:
-        names = Expression(text).names
-    except StudyError as error:
-        return [mistake.under(("only",)) for mistake in error.mistakes]
-    unknown = sorted(names - known - set(ONLY_NAMES))
-    shown = ", ".join([*sorted(known), *ONLY_NAMES])
-    return [Mistake(("only",), f"there is no '{name}'", f"known: {shown}") for name in unknown]
 
 
 def choose_executor(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from fairtrial.engine.settings import ProgressMode
+from fairtrial.ledger.summary import spell_cost
 
 BAR_S = 0.1
 LINES_S = 10.0
@@ -92,11 +93,6 @@ def spell_rate(rate: float) -> str:
         if rate * factor >= 1:
             return f"{rate * factor:,.1f}/{unit}"
     return f"{rate * 3600:,.2f}/h"
-
-
-def spell_cost(cost_usd: float) -> str:
-    """`$12.30`; where that would say nothing, two digits that do: `$0.0028`."""
-    return f"${cost_usd:,.2f}" if cost_usd >= 0.1 else f"${cost_usd:.2g}"
 
 
 def spell_time(seconds: float) -> str:

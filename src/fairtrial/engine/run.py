@@ -141,7 +141,9 @@ def _own(folder: Path) -> OwnerLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LedgerError(f"{folder} can't be made: {error.strerror}") from error
+        raise LedgerError(
+            f"{folder} can't be made: {error.strerror}; choose another --output"
+        ) from error
     return OwnerLock(folder)
 
 

@@ -79,3 +79,8 @@ def add_up(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     for name, number in pairs:
         sums[str(name)] += number
     return {name: sums[name] for name in sorted(sums) if sums[name]}
+
+
+def spell_cost(cost_usd: float) -> str:
+    """`$12.30`; where that would say nothing, two digits that do: `$0.0028`."""
+    return f"${cost_usd:,.2f}" if cost_usd >= 0.1 else f"${cost_usd:.2g}"

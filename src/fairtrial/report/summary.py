@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fairtrial.design.build import build_design
 from fairtrial.errors import StudyError
+from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import Study
@@ -56,7 +57,7 @@ def _lead(data: RunTable) -> str:
     if failed := tally.statuses[str(RunStatus.FAILED)]:
         facts.append(f"{failed:,} failed")
     if tally.cost_usd:
-        facts.append(_spell_cost(tally.cost_usd))
+        facts.append(spell_cost(tally.cost_usd))
     return " · ".join(facts)
 
 
@@ -80,7 +81,7 @@ def _cost_lines(data: RunTable) -> Iterator[str]:
     import numpy as np
 
     tally = data.tally
-    yield f"cost: {_spell_cost(tally.cost_usd)}" if tally.cost_usd else "cost: none recorded"
+    yield f"cost: {spell_cost(tally.cost_usd)}" if tally.cost_usd else "cost: none recorded"
     if tally.input_tokens or tally.output_tokens:
         yield f"tokens: {tally.input_tokens:,.0f} in, {tally.output_tokens:,.0f} out"
     if len(data):
@@ -134,7 +135,3 @@ def _mean(values: object) -> str:
     if len(numbers) < 2:
         return figure(float(numbers[0]))
     return f"{figure(float(numbers.mean()))} ({figure(float(numbers.std(ddof=1)))})"
-
-
-def _spell_cost(cost_usd: float) -> str:
-    return f"${cost_usd:,.2f}" if cost_usd >= 0.1 else f"${cost_usd:.2g}"
