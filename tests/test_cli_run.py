@@ -603,3 +603,9 @@ def test_messages_say_what_to_do_instead(run, study):
     ):
         code, _, err = run(*arguments)
         assert (code, told in err, "Traceback" in err) == (expected, True, False), err
+
+
+def test_the_rest_is_to_be_run_the_way_that_it_was_begun(run, study):
+    options = ("--executor", "threads", "--parallel", "2")
+    _, _, err = run("run", study(), "--limit", "1", *options)
+    assert "5 runs to go: fairtrial resume out --executor threads --parallel 2" in err

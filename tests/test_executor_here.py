@@ -219,3 +219,24 @@ def test_a_mistake_of_ours_in_a_thread_is_raised_where_it_is_seen():
 
     with pytest.raises(ZeroDivisionError):
         list(execute(Threads(), ListFeed([assign(0)]), 1, Faulty()))
+
+
+def test_a_thread_that_goes_on_after_the_end_prints_nowhere(capsys, monkeypatch):  # spec 23
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # put back after the test
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    begun, go_on, over = threading.Event(), threading.Event(), threading.Event()
+
+    def linger(emit):
+        begun.set()
+        go_on.wait(30)
+        print("too late")
+        over.set()
+
+    reports = execute(Threads(), ListFeed([assign(0, "call")]), 1, Calls(linger))
+    next(reports)
+    assert begun.wait(30)
+    reports.close()
+    go_on.set()
+    assert over.wait(30)
+    print("mine")
+    assert capsys.readouterr().out == "mine\n"

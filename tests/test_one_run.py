@@ -347,3 +347,23 @@ def test_a_packet_and_a_condition_reach_the_agent_unchanged():
     run(lambda task: seen.append((task.problem, task.condition)))
     assert seen[0] == (PACKET, CONDITION)
     assert isinstance(seen[0][0], ProblemPacket)
+
+
+@pytest.mark.parametrize("section", ["output", "metrics", "metadata"])
+def test_whatever_an_agent_returns_is_brought_into_its_plain_form(section):
+    told = {"where": Path("a/b"), "seen": {3, 1, 2}, "size": np.int64(4)}
+    ran = run(lambda task: {"output": {}, section: told})
+    assert ran.outcome.failure_kind is None, ran.body["error_info"]
+    kept = {
+        "output": ran.body["outputs"],
+        "metrics": ran.body["metrics"],
+        "metadata": ran.body["execution_metadata"].get("agent_metadata", {}),
+    }[section]
+    assert {name: kept[name] for name in told} == {"where": "a/b", "seen": [1, 2, 3], "size": 4}
+
+
+def test_what_a_condition_runner_tells_is_brought_into_its_plain_form():
+    work = work_for_runner(
+        lambda spec, condition: {"output": {}, "metadata": {"model_name": Path("m")}}
+    )
+    assert do(work).body["execution_metadata"]["model_name"] == "m"
