@@ -366,4 +366,6 @@ def test_what_a_condition_runner_tells_is_brought_into_its_plain_form():
     work = work_for_runner(
         lambda spec, condition: {"output": {}, "metadata": {"model_name": Path("m")}}
     )
-    assert do(work).body["execution_metadata"]["model_name"] == "m"
+    ran = do(work)
+    assert ran.outcome.failure_kind is None, ran.body["error_info"]
+    assert ran.body["execution_metadata"]["model_name"] == "m"

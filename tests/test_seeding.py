@@ -96,7 +96,7 @@ def test_a_seed_leaves_nothing_of_the_numbers_before_it():
     with preserved_rng():
         random.seed(7)
         fresh = [random.gauss(0, 1) for _ in range(3)]
-        seed(1)
+        random.seed(1)
         random.gauss(0, 1)
         seed(7)
         assert [random.gauss(0, 1) for _ in range(3)] == fresh
