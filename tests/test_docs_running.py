@@ -25,7 +25,7 @@ from fairtrial import (
 from fairtrial.cli import outcome
 from fairtrial.cli.main import cli
 from fairtrial.engine.failures import status_of
-from fairtrial.engine.preparing import ONLY_NAMES
+from fairtrial.engine.pilot import RUN_FACTS
 from fairtrial.model.fields import field_docs
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "running.md").read_text("utf-8")
@@ -195,4 +195,4 @@ def test_every_part_of_a_budget_is_explained():
 
 def test_only_takes_the_names_that_are_listed():
     line = next(line for line in GUIDE.splitlines() if line.startswith("`--only` is"))
-    assert set(re.findall(r"`(\w+)`", line)) == set(ONLY_NAMES)
+    assert set(re.findall(r"`(\w+)`", line)) == set(RUN_FACTS)
