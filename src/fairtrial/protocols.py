@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from fairtrial.model.commands import Command, Completed
 from fairtrial.model.conditions import Condition, DesignTable
 from fairtrial.model.runs import Assignment, Outcome, Report, RunSpec
 from fairtrial.model.study import Study
@@ -105,4 +106,25 @@ class Executor(Protocol):
         that the caller gets to do its own work. Closing the iterator ends what still runs, at
         once, and without a report.
         """
+        ...
+
+
+class Sandbox(Protocol):
+    """Runs commands that nobody has to trust, each on its own."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def relocates(self) -> bool:
+        """Whether a command can see a folder elsewhere than where it is."""
+        ...
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What it can't enforce on this machine, a phrase each; empty for a full sandbox."""
+        ...
+
+    async def run(self, command: Command) -> Completed:
+        """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
         ...

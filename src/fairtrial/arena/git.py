@@ -1,0 +1,102 @@
+"""git, as the arena calls it: never with the caller's variables, configuration or hooks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairtrial.errors import LabError
+
+# Whatever a user or a hook has set is about another repository than ours.
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.splitIndex": "false",
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.quotePath": "false",
+    "core.precomposeUnicode": "false",
+    "core.logAllRefUpdates": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "safe.directory": "*",
+    "user.name": "fairtrial",
+    "user.email": "fairtrial@localhost",
+    "commit.gpgSign": "false",
+    "index.threads": "true",
+    "submodule.recurse": "false",
+    "advice.detachedHead": "false",
+}
+
+
+def git_environment(**more: str) -> dict[str, str]:
+    """The caller's environment without a trace of its own git; `more` is added."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    ours = {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+        "LC_ALL": "C",
+    }
+    for number, (name, value) in enumerate(_SETTINGS.items()):
+        ours[f"GIT_CONFIG_KEY_{number}"] = name
+        ours[f"GIT_CONFIG_VALUE_{number}"] = value
+    return {**kept, **ours, **more}
+
+
+async def git(
+    *arguments: str,
+    repo: Path,
+    worktree: Path | None = None,
+    index: Path | None = None,
+    stdin: bytes = b"",
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> bytes:
+    """What a git command prints; raises `GitError` if it fails.
+
+    repo: the repository's own folder (GIT_DIR)
+    worktree: the tree it works on
+    index: another index than the repository's own
+    """
+    import anyio
+
+    given = {"GIT_DIR": str(repo), **(env or {})}
+    if worktree is not None:
+        given["GIT_WORK_TREE"] = str(worktree)
+    if index is not None:
+        given["GIT_INDEX_FILE"] = str(index)
+    try:
+        done = await anyio.run_process(
+            ["git", *arguments],
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=str(cwd or worktree or repo),
+            env=git_environment(**given),
+        )
+    except FileNotFoundError as error:
+        if cwd is None and not (worktree or repo).is_dir():
+            raise LabError(f"{worktree or repo} is no longer there") from error
+        raise LabError("git is not installed, or not on the path: install it") from error
+    if done.returncode:
+        raise GitError(arguments, done.returncode, done.stderr.decode("utf-8", "replace").strip())
+    return done.stdout
+
+
+class GitError(LabError):
+    """A git command failed; callers say what that means."""
+
+    def __init__(self, arguments: tuple[str, ...], exit_code: int, stderr: str) -> None:
+        self.arguments, self.exit_code, self.stderr = arguments, exit_code, stderr
+        super().__init__(f"git {' '.join(arguments[:3])} failed ({exit_code}): {stderr[:2000]}")

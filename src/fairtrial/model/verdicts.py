@@ -1,0 +1,135 @@
+"""What came of judging a candidate, and what that rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What a candidate is, compared with the base."""
+
+    PASSED = "passed"
+    """every check holds; it was not timed"""
+    REJECTED = "rejected"
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Reason(StrEnum):
+    """Why a candidate was rejected."""
+
+    TESTS = "tests"
+    """tests that the base passes fail"""
+    DIFFERENT = "different results"
+    """a function or command gives something else than the base"""
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    """a process died, or left before it was done"""
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    MISSING = "missing results"
+    """tests that the base passes, or calls, were not reported"""
+    TAMPERING = "tampering"
+    """files that it may not change were changed while it ran"""
+    OUTSIDE = "outside editable"
+    UNUSABLE = "unusable"
+    """the diff doesn't apply, the path leads out of the tree, ..."""
+    BUILD = "build"
+    EVALUATOR = "evaluator"
+    """judging it failed for a reason of ours"""
+
+
+class Basis(StrEnum):
+    """What a verdict rests on, the weakest first."""
+
+    NOTHING = "nothing"
+    EXIT_STATUS = "exit status only"
+    """a command of the candidate's own said that all is well"""
+    TESTS = "tests only"
+    """tests that run in the candidate's own process: they guard against mistakes, not cheats"""
+    COMPARED = "compared results"
+    """results were compared with the base's, or with recorded ones, outside of its reach"""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where a value is not what it should be.
+
+    where: the place in the value: ``result[3].name``
+    expected: what the base gives there
+    actual: what the candidate gives there
+    """
+
+    where: str
+    expected: str
+    actual: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that went wrong in a check.
+
+    check: the check, as the problem has it: ``check[0]``
+    what: the test's id, or the call: ``toposort:sort, case 7``
+    message: what is to be said of it
+    differences: expected and actual values, where they are known
+    """
+
+    check: str
+    what: str
+    message: str
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a candidate is out: ready for whoever is to mend it.
+
+    reason: the kind
+    message: one line for people
+    failures: what failed, in the order of the checks
+    more: how many further failures are not listed
+    """
+
+    reason: Reason
+    message: str
+    failures: tuple[Failure, ...] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All that is known of one candidate.
+
+    name: the candidate's
+    digest: the candidate's, normalised; empty for one that is equal to the base or unusable
+    verdict: what it is
+    basis: what the verdict rests on
+    rejection: why it is out, if it is
+    duplicate_of: the name of the candidate (or "base") whose verdict it inherits
+    not_exercised: changed files that no check loaded
+    notes: what else people should know
+    check_s: how long its checks took
+    cpu_s: the CPU time they used
+    peak_rss_mb: the most memory they held
+    """
+
+    name: str
+    digest: str
+    verdict: Verdict
+    basis: Basis = Basis.NOTHING
+    rejection: Rejection | None = None
+    duplicate_of: str | None = None
+    not_exercised: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    check_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_rss_mb: float = 0.0
+
+    def inherited_by(self, name: str) -> Judgement:
+        """The same verdict for a candidate that is the same after normalisation."""
+        origin = self.duplicate_of or self.name
+        return replace(self, name=name, duplicate_of=origin, check_s=0.0, cpu_s=0.0)
