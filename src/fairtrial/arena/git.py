@@ -1,4 +1,5 @@
-"""git, as the arena calls it: never with the caller's variables, configuration or hooks."""
+"""git, as the arena calls it: never with the caller's variables or hooks, and rarely with its
+configuration."""
 
 from __future__ import annotations
 
@@ -9,21 +10,32 @@ from pathlib import Path
 
 from fairtrial.errors import LabError
 
-# Whatever a user or a hook has set is about another repository than ours.
-_SETTINGS = {
+# What must hold in the user's repositories too, which are read with the user's configuration.
+_HARMLESS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.untrackedCache": "false",
     "core.splitIndex": "false",
+    "core.quotePath": "false",
+    "protocol.allow": "never",
+    "safe.directory": "*",
+}
+# Whatever a user or a hook has set is about another repository than ours.
+_SETTINGS = {
+    **_HARMLESS,
+    "core.attributesFile": os.devnull,
+    "core.excludesFile": os.devnull,
+    "core.fileMode": "true",
+    "core.symlinks": "true",
+    "core.ignoreCase": "false",
+    "core.protectHFS": "false",
+    "core.protectNTFS": "false",
     "core.autocrlf": "false",
     "core.safecrlf": "false",
-    "core.quotePath": "false",
     "core.precomposeUnicode": "false",
     "core.logAllRefUpdates": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",
-    "protocol.allow": "never",
-    "safe.directory": "*",
     "user.name": "fairtrial",
     "user.email": "fairtrial@localhost",
     "commit.gpgSign": "false",
@@ -31,15 +43,28 @@ _SETTINGS = {
     "submodule.recurse": "false",
     "advice.detachedHead": "false",
 }
+# Where the user's own configuration is; these say nothing about a repository.
+_CONFIGURATION = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 
 
-def git_environment(**more: str) -> dict[str, str]:
-    """The caller's environment without a trace of its own git; `more` is added."""
+def git_environment(*, as_user: bool = False, **more: str) -> dict[str, str]:
+    """The caller's environment without a trace of its own git; `more` is added.
+
+    as_user: with the user's configuration (what is ignored?), except for what could do harm
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    ours = {
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
+    if as_user:
+        settings = _HARMLESS
+        ours = {name: os.environ[name] for name in _CONFIGURATION if name in os.environ}
+    else:
+        settings = _SETTINGS
+        ours = {
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+        }
+    ours |= {
+        "GIT_CONFIG_COUNT": str(len(settings)),
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
@@ -47,7 +72,7 @@ def git_environment(**more: str) -> dict[str, str]:
         "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
         "LC_ALL": "C",
     }
-    for number, (name, value) in enumerate(_SETTINGS.items()):
+    for number, (name, value) in enumerate(settings.items()):
         ours[f"GIT_CONFIG_KEY_{number}"] = name
         ours[f"GIT_CONFIG_VALUE_{number}"] = value
     return {**kept, **ours, **more}
@@ -61,12 +86,18 @@ async def git(
     stdin: bytes = b"",
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    as_user: bool = False,
+    accept: tuple[int, ...] = (0,),
+    warnings: list[str] | None = None,
 ) -> bytes:
     """What a git command prints; raises `GitError` if it fails.
 
     repo: the repository's own folder (GIT_DIR)
     worktree: the tree it works on
     index: another index than the repository's own
+    as_user: whether the user's configuration holds
+    accept: exit codes that are no failure
+    warnings: where to put what it complains of, line by line
     """
     import anyio
 
@@ -83,14 +114,17 @@ async def git(
             stderr=subprocess.PIPE,
             check=False,
             cwd=str(cwd or worktree or repo),
-            env=git_environment(**given),
+            env=git_environment(as_user=as_user, **given),
         )
     except FileNotFoundError as error:
         if cwd is None and not (worktree or repo).is_dir():
             raise LabError(f"{worktree or repo} is no longer there") from error
         raise LabError("git is not installed, or not on the path: install it") from error
-    if done.returncode:
-        raise GitError(arguments, done.returncode, done.stderr.decode("utf-8", "replace").strip())
+    complaint = done.stderr.decode("utf-8", "replace").strip()
+    if done.returncode not in accept:
+        raise GitError(arguments, done.returncode, complaint)
+    if warnings is not None:
+        warnings += complaint.splitlines()
     return done.stdout
 
 

@@ -16,6 +16,23 @@ GUEST = Path(__file__).resolve().parent.parent / "guest"
 """The files that run beside candidates."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+_VARIABLES = {
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONHASHSEED": "0",
+    # There is one check for each core, and a process with one thread can be forked.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+def common_variables(problem: CodeProblem, interpreter: Interpreter) -> dict[str, str]:
+    """What every command of a problem has in its environment, whatever slot it runs on."""
+    path = f"{interpreter.executable.parent}{os.pathsep}{PATH}"
+    return {"PATH": path, **_VARIABLES, **problem.env}
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -57,15 +74,9 @@ class Stage:
         """
         python = str(self.interpreter.executable)
         roots = [str(self.seen / root) for root in self.import_roots]
-        bin_folder = str(self.interpreter.executable.parent)
         variables = {
-            "PATH": f"{bin_folder}{os.pathsep}{PATH}",
-            "LANG": "C.UTF-8",
             "PYTHONPATH": os.pathsep.join([*roots, *(str(folder) for folder in path_tail)]),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONNOUSERSITE": "1",
-            "PYTHONHASHSEED": "0",
-            **self.problem.env,
+            **common_variables(self.problem, self.interpreter),
             **(env or {}),
         }
         return Command(

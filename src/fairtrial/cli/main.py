@@ -34,6 +34,12 @@ COMMANDS = {
     "export": ("fairtrial.cli.export:command", "Write the tables anew from the ledger."),
     "rescore": ("fairtrial.cli.rescore:command", "Judge stored outputs by another evaluator."),
     "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify such a pack."),
+    "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
+    "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
+    "doctor": (
+        "fairtrial.cli.doctor:command",
+        "Say what this machine can enforce, and how to get the rest.",
+    ),
     "doe": ("fairtrial.cli.doe:command", "Make a design table without a study."),
     "schema": ("fairtrial.cli.schema:command", "Print the JSON Schema of study files."),
 }

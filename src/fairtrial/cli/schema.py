@@ -1,4 +1,4 @@
-"""`fairtrial schema`: what editors need to help with study files."""
+"""`fairtrial schema`: what editors need to help with study and problem files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.files import replacing
-from fairtrial.loading import study_schema
+from fairtrial.loading import problem_schema, study_schema
 
 
 @click.command(
@@ -17,15 +17,16 @@ from fairtrial.loading import study_schema
     epilog="Example: fairtrial schema --out study.schema.json",
     short_help="Print the JSON Schema of study files.",
 )
+@click.option("--problem", is_flag=True, help="Of files of code problems instead.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it to a file.")
 @json_option
-def command(out: Path | None, as_json: bool) -> None:
-    """Print the JSON Schema of study files.
+def command(problem: bool, out: Path | None, as_json: bool) -> None:
+    """Print the JSON Schema of study files, or of code problems.
 
     An editor with a YAML language server checks and completes a study whose first line is
     `# yaml-language-server: $schema=study.schema.json`.
     """
-    schema = study_schema()
+    schema = problem_schema() if problem else study_schema()
     if out is None:
         print_json(schema)
         return

@@ -25,16 +25,18 @@ from fairtrial.model.record import describe
 FORMATS = {"yaml": compose_yaml, "json": compose_json}
 
 
-def parse(text: str, format: str) -> Document:
-    """A YAML or JSON text as plain data with lines; raises `StudyError` where it is neither."""
+def parse(text: str, format: str, *, if_empty: str = "") -> Document:
+    """A YAML or JSON text as plain data with lines; raises `StudyError` where it is neither.
+
+    if_empty: what to do about a file without anything in it
+    """
     if format not in FORMATS:
         raise StudyError(f"expected yaml or json as the format, got {format!r}")
     root = FORMATS[format](text)
     document = Document(root) if root is not None else None
     if document is None or document.data is None:
-        raise StudyError(
-            Mistake((), "the file is empty", "`fairtrial init` writes one to start from")
-        )
+        hint = if_empty or "`fairtrial init` writes one to start from"
+        raise StudyError(Mistake((), "the file is empty", hint))
     return document
 
 

@@ -64,9 +64,12 @@ def read_study(path: str | os.PathLike[str], format: str | None = None) -> Loade
 def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -> LoadedStudy:
     source = os.fspath(path)
     try:
-        document = parse(read_text(Path(path)), format or _format_of(Path(path)))
+        document = parse(read_text(Path(path)), format or format_of(Path(path)))
     except StudyError as error:
         raise StudyError(error.mistakes, source=source) from None
+    if is_problem(document.data):
+        hint = "`fairtrial evaluate` judges candidates by it"
+        raise StudyError(Mistake((), "this is a code problem, not a study", hint), source=source)
     mistakes: list[Mistake] = []
     study = build(Study, document.data, (), mistakes)
     # The study is nobody else's yet; a provisional one could not be made anew with its folder.
@@ -86,7 +89,18 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     return LoadedStudy(study, (*document.warnings, *doubts), source)
 
 
-def _format_of(path: Path) -> str:
+def is_problem(data: object) -> bool:
+    """Whether a file's data is meant as a code problem: it names one, and no study."""
+    return isinstance(data, dict) and "problem_id" in data and "study_id" not in data
+
+
+def is_study(data: object) -> bool:
+    """Whether a file's data is meant as a study: it names one, and no problem."""
+    return isinstance(data, dict) and "study_id" in data and "problem_id" not in data
+
+
+def format_of(path: Path) -> str:
+    """What a file's ending says of its format; raises `StudyError` where it says nothing."""
     format = SUFFIXES.get(path.suffix.lower())
     if format is None:
         ending = f"the ending '{path.suffix}'" if path.suffix else "a name without an ending"

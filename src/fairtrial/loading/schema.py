@@ -1,7 +1,8 @@
-"""The JSON Schema of study files, for editors: completion, descriptions, mistakes while typing.
+"""JSON Schemas of study and problem files, for editors: completion, mistakes while typing.
 
 Made from the records' own annotations and docstrings. What records check beyond their types stands
-in `_RULES` and `_SHAPES`; a test holds both against the records, field by field.
+in `_RULES` and `_SHAPES`, and for problems in `problem_rules`; a test holds them against the
+records, field by field.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import plugins
+from fairtrial.loading import problem_rules
 from fairtrial.model.claims import (
     AnalysisPlan,
     Contrast,
@@ -24,6 +26,7 @@ from fairtrial.model.claims import (
     Moderator,
     OutcomeSpec,
 )
+from fairtrial.model.code import CodeProblem
 from fairtrial.model.factors import (
     DESIGN_ALIASES,
     MOST_CONDITIONS,
@@ -103,6 +106,7 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "max_parallel": _FROM_ONE,
         "max_per_minute": _ABOVE_ZERO,
     },
+    **problem_rules.RULES,
 }
 
 
@@ -145,6 +149,7 @@ _SHAPES: dict[type[Any], Schema] = {
             },
         ],
     },
+    **problem_rules.SHAPES,
 }
 
 # A record may be written as a single value.
@@ -195,10 +200,21 @@ def study_schema() -> Schema:
     definitions: dict[str, Schema] = {}
     study = _record_schema(Study, definitions)
     definitions["DesignSpec"]["allOf"] = [_options_of(kind) for kind in DesignKind]
+    return _whole_schema("fairtrial study", study, definitions)
+
+
+def problem_schema() -> Schema:
+    """The JSON Schema (draft 2020-12) of a code problem's file."""
+    definitions: dict[str, Schema] = {}
+    problem = _record_schema(CodeProblem, definitions)
+    return _whole_schema("fairtrial code problem", problem, definitions)
+
+
+def _whole_schema(title: str, root: Schema, definitions: dict[str, Schema]) -> Schema:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "fairtrial study",
-        **study,
+        "title": title,
+        **root,
         "$defs": dict(sorted(definitions.items())),
     }
     return copy.deepcopy(schema)  # the rules above are not the caller's to change

@@ -1,0 +1,212 @@
+"""The arena: candidates come in as a stream, each is judged on its own slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from fairtrial.arena.build import run_build
+from fairtrial.arena.candidates import resolve
+from fairtrial.arena.ground import Ground
+from fairtrial.arena.paths import PathRules
+from fairtrial.arena.tasks import run_all
+from fairtrial.arena.trial import CheckRun, Trial
+from fairtrial.arena.worktrees import WorktreeSlot
+from fairtrial.errors import FairtrialError, StudyError
+from fairtrial.model.candidates import Candidate, Changes
+from fairtrial.model.verdicts import Basis, Judgement, Reason, Rejection, Verdict
+
+if TYPE_CHECKING:
+    from anyio import Event
+
+BASE = "base"
+"""What a candidate that changes nothing is a duplicate of."""
+_STRENGTH = list(Basis)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A digest that was seen: its judgement, once there is one."""
+
+    done: Event
+    judgement: Judgement | None = None
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the checks of one candidate came to, so far."""
+
+    rejection: Rejection | None = None
+    loaded: set[str] = field(default_factory=set)
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_rss_mb: float = 0.0
+
+    def add(self, run: CheckRun) -> None:
+        self.rejection = self.rejection or run.rejection
+        self.loaded |= run.loaded
+        self.wall_s += run.wall_s
+        self.cpu_s += run.cpu_s
+        self.peak_rss_mb = max(self.peak_rss_mb, run.peak_rss_mb)
+
+
+class Arena:
+    """Judges candidates against one base; as many callers at once as there are.
+
+    base: the commit that stands for the user's tree
+    notes: what people should know of the base and its checks
+    """
+
+    def __init__(
+        self, ground: Ground, trials: Sequence[Trial], rules: PathRules, notes: Sequence[str]
+    ) -> None:
+        self._ground, self._trials, self._rules = ground, tuple(trials), rules
+        self._seen: dict[str, _Entry] = {}
+        self.base = ground.pool.snapshot.commit
+        self.notes = tuple(notes)
+        self.sandbox_name = ground.sandbox.name
+
+    @property
+    def basis(self) -> Basis:
+        """What a pass rests on: the strongest of the checks that all had to hold."""
+        return max((trial.basis for trial in self._trials), key=_STRENGTH.index)
+
+    async def resolve(self, candidate: Candidate) -> Changes | Rejection:
+        """What a candidate comes to against the base, or why it can't be used."""
+        try:
+            return await resolve(candidate, self._ground.pool.snapshot, self._rules)
+        except StudyError as error:
+            return Rejection(Reason.UNUSABLE, str(error))
+        except (FairtrialError, OSError, RecursionError, MemoryError) as error:
+            return _blame_us(error)
+
+    async def resolve_all(self, candidates: Sequence[Candidate]) -> list[Changes | Rejection]:
+        """The same for many, in their order."""
+        return await run_all([partial(self._resolve, each) for each in candidates])
+
+    async def _resolve(self, candidate: Candidate) -> Changes | Rejection:
+        async with self._ground.cores:
+            return await self.resolve(candidate)
+
+    async def judge(
+        self,
+        candidate: Candidate,
+        resolved: Changes | Rejection | None = None,
+        begun: Callable[[], None] | None = None,
+    ) -> Judgement:
+        """Check a candidate; never raises for what a candidate is or does.
+
+        One that equals an earlier one after normalisation, or the base, inherits its verdict.
+        `begun` is called when it has got a slot.
+        """
+        if resolved is None:
+            resolved = await self._resolve(candidate)
+        if isinstance(resolved, Rejection):
+            return _rejected(candidate, "", resolved)
+        if not resolved.digest:
+            return Judgement(candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE)
+        return await self._judge_once(candidate, resolved, begun)
+
+    async def _judge_once(
+        self, candidate: Candidate, changes: Changes, begun: Callable[[], None] | None
+    ) -> Judgement:
+        import anyio
+
+        while (entry := self._seen.get(changes.digest)) is not None:
+            await entry.done.wait()
+            if entry.judgement is not None:
+                return entry.judgement.inherited_by(candidate.name)
+        entry = self._seen[changes.digest] = _Entry(anyio.Event())
+        try:
+            judgement = await self._check(candidate, changes, begun)
+            if judgement.verdict != Verdict.INCONCLUSIVE:
+                entry.judgement = judgement
+            return judgement
+        finally:
+            if entry.judgement is None:  # cancelled, or our own fault: the next one is tried
+                del self._seen[changes.digest]
+            entry.done.set()
+
+    async def _check(
+        self, candidate: Candidate, changes: Changes, begun: Callable[[], None] | None
+    ) -> Judgement:
+        async def work(slot: WorktreeSlot) -> _Tally:
+            if begun is not None:
+                begun()
+            return await self._run_checks(slot, changes)
+
+        try:
+            tally = await self._ground.undisturbed(work)
+        except Exception as error:  # one candidate must not cost the others theirs
+            return _rejected(candidate, changes.digest, _blame_us(error))
+        return Judgement(
+            name=candidate.name,
+            digest=changes.digest,
+            verdict=Verdict.REJECTED if tally.rejection else Verdict.PASSED,
+            basis=self.basis,
+            rejection=tally.rejection,
+            not_exercised=() if tally.rejection else self._unloaded(changes, tally.loaded),
+            check_s=tally.wall_s,
+            cpu_s=tally.cpu_s,
+            peak_rss_mb=tally.peak_rss_mb,
+        )
+
+    async def _run_checks(self, slot: WorktreeSlot, changes: Changes) -> _Tally:
+        tally = _Tally()
+        try:
+            await slot.write_candidate(changes)
+        except StudyError as error:
+            tally.rejection = Rejection(Reason.UNUSABLE, str(error))
+            return tally
+        stage = self._ground.stage(slot)
+        tally.rejection = await run_build(stage, slot)
+        for trial in self._trials:
+            if tally.rejection is not None:
+                break
+            run = await trial.run(stage)
+            touched = await slot.restage()
+            tally.add(run)
+            tally.rejection = tally.rejection or self._find_tampering(trial, touched)
+            tally.loaded = {_inside(file, str(stage.seen)) for file in tally.loaded}
+        return tally
+
+    def _find_tampering(self, trial: Trial, touched: Sequence[str]) -> Rejection | None:
+        """Files that were changed while a check ran, and that the base's own run leaves alone."""
+        odd = sorted(set(touched) - self._ground.disturbed)
+        if not odd:
+            return None
+        shown = ", ".join(odd[:5]) + (f" and {len(odd) - 5} more" if len(odd) > 5 else "")
+        return Rejection(Reason.TAMPERING, f"{trial.label}: it changed {shown} while it ran")
+
+    def _unloaded(self, changes: Changes, loaded: set[str]) -> tuple[str, ...]:
+        """Changed Python files that no check imported."""
+        kept = (path for path, state in changes.files.items() if state is not None)
+        return tuple(
+            sorted(
+                path for path in kept if PurePosixPath(path).suffix == ".py" and path not in loaded
+            )
+        )
+
+    @property
+    def kept(self) -> Path | None:
+        """Where the slots stay, if they do."""
+        return self._ground.pool.kept
+
+
+def _inside(file: str, seen: str) -> str:
+    """A file as the repository names it, if it lies in the slot."""
+    return file[len(seen) + 1 :] if file.startswith(seen + "/") else file
+
+
+def _rejected(candidate: Candidate, digest: str, rejection: Rejection) -> Judgement:
+    ours = rejection.reason == Reason.EVALUATOR
+    verdict = Verdict.INCONCLUSIVE if ours else Verdict.REJECTED
+    return Judgement(candidate.name, digest, verdict, rejection=rejection)
+
+
+def _blame_us(error: BaseException) -> Rejection:
+    text = str(error) if isinstance(error, FairtrialError) else f"{type(error).__name__}: {error}"
+    return Rejection(Reason.EVALUATOR, f"it could not be judged: {text}")

@@ -1,0 +1,125 @@
+"""Applying a diff to the base: git does it, on an index of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from fairtrial.arena.base_files import BaseFiles, Entry, Scratch
+from fairtrial.arena.diff_mending import explain, mend
+from fairtrial.arena.diff_placing import place_diffs
+from fairtrial.arena.diff_reading import read_diff
+from fairtrial.arena.diffs import FileDiff, UnreadableDiff
+from fairtrial.arena.git import GitError
+from fairtrial.arena.paths import spell
+from fairtrial.errors import on_one_line
+from fairtrial.model.verdicts import Failure, Reason, Rejection
+
+MOST_FAILURES = 20
+_TIMEOUT_S = 60.0
+# Not the candidate's doing: the disk is full, the private repository is gone.
+_OURS = re.compile(
+    r"No space left|Read-only file system|unable to (?:write|create)|Input/output error"
+    r"|not a git repository|index file|Disk quota|Cannot allocate|Permission denied"
+)
+
+
+async def apply_diff(
+    text: bytes, area: Scratch, base: BaseFiles, cwd: str
+) -> Mapping[str, Entry | None] | Rejection:
+    """What a diff changes, as entries of the scratch index; or why it doesn't apply."""
+    try:
+        diffs = place_diffs(_read(text), base, cwd)
+    except UnreadableDiff as error:
+        return Rejection(Reason.UNUSABLE, f"the diff can't be used: {error}")
+    failures = _misplaced(diffs, base)
+    if failures:
+        return _refuse(failures)
+    if not diffs:
+        return {}
+    complaint = await _apply(diffs, area)
+    if complaint is not None:
+        contents = await _contents(diffs, area, base)
+        mended = [mend(diff, contents.get(diff.old or "", b"")) for diff in diffs]
+        if mended != diffs:
+            complaint = await _apply(mended, area)
+        if complaint is not None:
+            found = (explain(diff, contents[diff.old]) for diff in mended if diff.old in contents)
+            return _refuse([each for several in found for each in several], complaint)
+    return await area.changed()
+
+
+def _read(text: bytes) -> list[FileDiff]:
+    diffs = read_diff(text)
+    if not diffs and text.strip():
+        raise UnreadableDiff(
+            "there is no diff in it: expected '--- a/file', '+++ b/file', '@@ ...'"
+        )
+    return diffs
+
+
+async def _apply(diffs: Sequence[FileDiff], area: Scratch) -> str | None:
+    """What git says against it; None if it has applied it."""
+    import anyio
+
+    text = b"".join(diff.write() for diff in diffs)
+    # A hunk without lines around it is taken at its word; git refuses it otherwise.
+    command = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-p1", "-")
+    with anyio.move_on_after(_TIMEOUT_S) as scope:
+        try:
+            await area.git(*command, stdin=text)
+        except GitError as error:
+            if _OURS.search(error.stderr):
+                raise
+            return error.stderr
+    return f"applying it takes longer than {_TIMEOUT_S:.0f} s" if scope.cancelled_caught else None
+
+
+def _misplaced(diffs: Sequence[FileDiff], base: BaseFiles) -> list[Failure]:
+    """Files that must be in the base and aren't, or the other way round."""
+    failures = []
+    there = set(base.entries)
+    for diff in diffs:
+        what = spell(diff.name)
+        if diff.old is not None and diff.old not in there:
+            message = f"{spell(diff.old)} is not in the base{_suggest(diff.old, base)}"
+            failures.append(Failure("diff", what, message))
+        elif diff.old is None and diff.new in there:
+            message = "it is in the base already: the diff has to change it, not to make it"
+            failures.append(Failure("diff", what, message))
+        if diff.old and diff.old != diff.new and diff.moved != "copy":
+            there.discard(diff.old)
+        if diff.new:
+            there.add(diff.new)
+    return failures
+
+
+def _suggest(path: str, base: BaseFiles) -> str:
+    """Where a file of that name is."""
+    tail = "/" + path.rpartition("/")[2]
+    found = [each for each in base.entries if f"/{each}".endswith(tail)]
+    return f"; did you mean {spell(found[0])}?" if len(found) == 1 else ""
+
+
+async def _contents(
+    diffs: Sequence[FileDiff], area: Scratch, base: BaseFiles
+) -> dict[str | None, bytes]:
+    paths = {diff.old for diff in diffs if diff.old in base.entries and diff.hunks}
+    entries = {path: base.entries[path] for path in paths if path is not None}
+    contents = await area.contents(entry.blob for entry in entries.values())
+    return {path: contents[entry.blob] for path, entry in entries.items()}
+
+
+def _refuse(failures: Sequence[Failure], complaint: str = "") -> Rejection:
+    if failures:
+        first = failures[0]
+        what = f"{first.what}: {first.message.partition('; what stands')[0]}"
+    else:
+        lines = (line.removeprefix("error: ") for line in complaint.splitlines())
+        what = "; ".join(line for line in lines if line.strip())
+    return Rejection(
+        Reason.UNUSABLE,
+        on_one_line(f"the diff doesn't apply: {what}", 1000),
+        tuple(failures[:MOST_FAILURES]),
+        max(len(failures) - MOST_FAILURES, 0),
+    )

@@ -1,0 +1,112 @@
+"""What all checks of one arena share, and how each gets a core, a slot and a quiet conscience."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from fairtrial.arena.build import build_base
+from fairtrial.arena.interpreter import Interpreter
+from fairtrial.arena.stage import Stage
+from fairtrial.arena.tasks import single_cause
+from fairtrial.arena.worktrees import WorktreePool, WorktreeSlot
+from fairtrial.model.code import CodeProblem
+from fairtrial.model.commands import Mount
+from fairtrial.protocols import Sandbox
+from fairtrial.sandbox.quiet import HostLock, Lease
+
+if TYPE_CHECKING:
+    from anyio import CancelScope, Semaphore
+
+LOOK_AGAIN_S = 0.1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all checks of one arena share.
+
+    problem: whose checks they are
+    interpreter: the Python they run with
+    sandbox: where candidates' commands run
+    outside: where the base's commands run when nothing shall be in their way
+    pool: the slots
+    import_roots: the folders that imports start from, relative to the top
+    included: what of the user's tree lies in each slot read-only
+    cores: as many checks at once as there are cores
+    lock: the host's: shared by checks, exclusive for timing
+    disturbed: files that the base's own checks change while they run
+    """
+
+    problem: CodeProblem
+    interpreter: Interpreter
+    sandbox: Sandbox
+    outside: Sandbox
+    pool: WorktreePool
+    import_roots: tuple[str, ...]
+    included: tuple[Mount, ...]
+    cores: Semaphore
+    lock: HostLock
+    disturbed: set[str] = field(default_factory=set)
+
+    @asynccontextmanager
+    async def lease(self, *, trusted: bool = False) -> AsyncIterator[tuple[WorktreeSlot, Lease]]:
+        """A core, a slot and the shared side of the host's lock, always in this order."""
+        async with (
+            self.cores,
+            self.pool.acquire(trusted=trusted) as slot,
+            self.lock.shared() as lease,
+        ):
+            yield slot, lease
+
+    async def undisturbed(self, work: Callable[[WorktreeSlot], Awaitable[T]]) -> T:
+        """What `work` gives on a slot of its own; done again if timing had to stop it."""
+        import anyio
+
+        while True:
+            async with self.lease() as (slot, lease):
+                with anyio.CancelScope() as scope:
+                    try:
+                        async with anyio.create_task_group() as tasks:
+                            tasks.start_soon(_give_way, lease, scope)
+                            result = await work(slot)
+                            tasks.cancel_scope.cancel()
+                    except BaseExceptionGroup as group:
+                        raise single_cause(group) from None
+                    return result
+
+    def stage(self, slot: WorktreeSlot, *, sandboxed: bool = True) -> Stage:
+        """A slot as checks use it; every path is the slot's own."""
+        sandbox = self.sandbox if sandboxed else self.outside
+        seen = self.pool.snapshot.source if sandbox.relocates else slot.path
+        return Stage(
+            problem=self.problem,
+            interpreter=self.interpreter,
+            sandbox=sandbox,
+            slot=slot.path,
+            seen=seen,
+            import_roots=self.import_roots,
+            included=self.included if sandbox.relocates else (),
+        )
+
+    @asynccontextmanager
+    async def __call__(
+        self, *, sandboxed: bool = True, trusted: bool = False
+    ) -> AsyncIterator[Stage]:
+        """A slot with the base in it (`trial.Stages`); what its checks change there is noted."""
+        async with self.lease(trusted=trusted) as (slot, _):
+            stage = self.stage(slot, sandboxed=sandboxed)
+            await build_base(stage, slot)
+            yield stage
+            self.disturbed.update(await slot.restage())
+
+
+async def _give_way(lease: Lease, scope: CancelScope) -> None:
+    """Stop a check when timing has waited for it long enough."""
+    import anyio
+
+    while not lease.is_overdue():
+        await anyio.sleep(LOOK_AGAIN_S)
+    scope.cancel()

@@ -1,0 +1,138 @@
+"""From a code problem to an arena that is ready: the straight line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fairtrial.arena.arena import Arena
+from fairtrial.arena.build import run_build
+from fairtrial.arena.canary import make_canary, refuse_bystander
+from fairtrial.arena.candidates import editable_files
+from fairtrial.arena.commands import prepare_command
+from fairtrial.arena.functions import prepare_calls
+from fairtrial.arena.ground import Ground
+from fairtrial.arena.included import find_included
+from fairtrial.arena.interpreter import probe_interpreter
+from fairtrial.arena.paths import PathRules
+from fairtrial.arena.roots import find_import_roots
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.snapshot import find_top
+from fairtrial.arena.tasks import run_all
+from fairtrial.arena.tests import prepare_tests
+from fairtrial.arena.trial import Trial
+from fairtrial.arena.warming import warming
+from fairtrial.arena.worktrees import WorktreePool, WorktreeSlot
+from fairtrial.model.code import Check, CodeProblem, resolve_paths
+from fairtrial.model.commands import Mount
+from fairtrial.model.verdicts import Basis
+from fairtrial.sandbox.choosing import find_sandbox
+from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox.quiet import HostLock
+
+
+def count_cores() -> int:
+    """How many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@asynccontextmanager
+async def open_arena(
+    problem: CodeProblem, *, slots: int | None = None, settings: ArenaSettings | None = None
+) -> AsyncIterator[Arena]:
+    """An arena for one problem: the base is copied, run and understood; candidates may come."""
+    import anyio
+
+    settings = settings or ArenaSettings()
+    top = await find_top(problem.folder / problem.repo)
+    problem = resolve_paths(problem, top)
+    sandbox = find_sandbox(problem.sandbox, unsandboxed=settings.unsandboxed)
+    interpreter = await probe_interpreter(problem, top)
+    included = await find_included(top, problem.include)
+    cores = count_cores()
+    settings.say("taking a snapshot of the tree")
+    async with WorktreePool(
+        top,
+        slots or cores,
+        included=() if sandbox.relocates else [each.path for each in included],
+        hidden=find_hidden(problem),
+        git=problem.git,
+        python=interpreter.executable,
+        largest_mb=problem.largest_mb,
+        keep=settings.keep_slots,
+    ) as pool:
+        ground = Ground(
+            problem=problem,
+            interpreter=interpreter,
+            sandbox=sandbox,
+            outside=Plain(),
+            pool=pool,
+            import_roots=find_roots(problem, pool.base),
+            included=tuple(Mount(top / each.path, top / each.path) for each in included),
+            cores=anyio.Semaphore(cores),
+            lock=HostLock(settings.lock_folder),
+        )
+        settings.say("running the checks on the unchanged base")
+        trials = await prepare_trials(ground)
+        async with warming(ground, trials, is_wanted=settings.warm) as (ground, warm_notes):
+            rules = PathRules.of(problem)
+            settings.say("making sure that it is the candidates' code that runs")
+            canary_notes = await fly_canary(ground, trials, rules)
+            notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
+            for trial in trials:
+                notes.extend(trial.notes)
+            yield Arena(ground, trials, rules, [*notes, *warm_notes, *canary_notes])
+
+
+def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
+    """Files that only the trusted side may see: input makers and recorded calls."""
+    makers = (check.inputs.partition(":")[0] for check in problem.check)
+    files = {*makers, *(check.calls for check in problem.check)}
+    return tuple(sorted(files - {""}))
+
+
+def find_roots(problem: CodeProblem, base: Path) -> tuple[str, ...]:
+    """Where imports start from, as the problem says or as the tree shows."""
+    given = problem.import_roots
+    return given if given is not None else find_import_roots(base, problem.cwd)
+
+
+async def prepare_trials(ground: Ground) -> list[Trial]:
+    """Each check, run on the base, in the problem's order."""
+
+    def preparing(place: int, check: Check) -> Callable[[], Awaitable[Trial]]:
+        label = f"check[{place}]"
+        if check.function:
+            return lambda: prepare_calls(label, check, ground)
+        if check.is_pytest:
+            return lambda: prepare_tests(label, check, ground)
+        return lambda: prepare_command(label, check, ground)
+
+    return await run_all([preparing(*each) for each in enumerate(ground.problem.check)])
+
+
+async def fly_canary(ground: Ground, trials: Sequence[Trial], rules: PathRules) -> list[str]:
+    """Refuse a problem whose checks hold although no editable file can be used."""
+    files = await editable_files(ground.pool.snapshot, rules)
+    canary = make_canary(files)
+    if not canary.files:
+        return ["no editable file could be broken on purpose: which code runs was not proved"]
+    # A command may do other things than run the code (a linter); but somebody has to run it.
+    judges = [trial for trial in trials if trial.basis != Basis.EXIT_STATUS] or list(trials)
+
+    async def fly(slot: WorktreeSlot) -> None:
+        await slot.write_candidate(canary)
+        stage = ground.stage(slot)
+        if await run_build(stage, slot) is not None:
+            return
+        for trial in judges:
+            run = await trial.run(stage)
+            await slot.restage()
+            if run.rejection is None:
+                raise refuse_bystander(trial, stage, files)
+
+    await ground.undisturbed(fly)
+    return []

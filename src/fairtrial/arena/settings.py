@@ -1,0 +1,29 @@
+"""How an arena is to work: nothing here changes a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def _say_nothing(text: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaSettings:
+    """How an arena is to work.
+
+    unsandboxed: whether candidates may run without a sandbox, where there is none
+    warm: whether checks may start from a process that has imported third-party packages already
+    keep_slots: whether the slots stay on disk afterwards, for somebody to look at
+    lock_folder: where the host-wide lock is, if not in its usual place
+    say: told what is going on while the arena is made ready
+    """
+
+    unsandboxed: bool = False
+    warm: bool = True
+    keep_slots: bool = False
+    lock_folder: Path | None = None
+    say: Callable[[str], None] = _say_nothing

@@ -1,0 +1,43 @@
+"""Reading files of code problems: one call, one report with every mistake and its line."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.loading.document import parse
+from fairtrial.loading.files import StudyWarning, format_of, is_study, read_text
+from fairtrial.model.code import CodeProblem
+from fairtrial.model.record import build
+
+_START = "docs/problems.md has one to start from"
+
+
+def load_problem(path: str | os.PathLike[str], format: str | None = None) -> CodeProblem:
+    """Read a code problem from a YAML or JSON file; `format` overrules the file's ending.
+
+    Raises one `StudyError` with all mistakes, or returns the problem and issues a `StudyWarning`
+    for each value that is read as something else than it looks. Whether what it names is there
+    (repository, Python, files) is found out when candidates are judged.
+    """
+    source = os.fspath(path)
+    try:
+        text = read_text(Path(path))
+        document = parse(text, format or format_of(Path(path)), if_empty=_START)
+    except StudyError as error:
+        raise StudyError(error.mistakes, source=source) from None
+    if is_study(document.data):
+        hint = "`fairtrial plan` and `fairtrial run` take studies"
+        raise StudyError(Mistake((), "this is a study, not a code problem", hint), source=source)
+    mistakes: list[Mistake] = []
+    problem = build(CodeProblem, document.data, (), mistakes)
+    found = document.place(mistakes)
+    if found:
+        raise StudyError(found, source=source)
+    # The problem is nobody else's yet.
+    object.__setattr__(problem, "folder", Path(path).absolute().parent.resolve())
+    for warning in document.warnings:
+        warnings.warn(f"{source}:{warning.line}: {warning}", StudyWarning, stacklevel=2)
+    return problem

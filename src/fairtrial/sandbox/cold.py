@@ -1,0 +1,55 @@
+"""Our init as a process of its own, started from scratch for one command."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairtrial.errors import LabError
+from fairtrial.model.commands import CHANNEL_VARIABLE
+from fairtrial.sandbox.child import Handed, Start
+from fairtrial.sandbox.descriptors import Descriptors
+from fairtrial.sandbox.system import GUEST, own_python
+
+Wrap = Callable[[Sequence[str]], Sequence[str]]
+"""The program that puts a sandbox around another."""
+
+
+def starting(who: str, *, wrap: Wrap = lambda argv: argv, guest: Path = GUEST) -> Start:
+    """A way to start our init in a process of its own.
+
+    who: the sandbox's name
+    wrap: what is put around it
+    guest: where it finds its own files
+    """
+
+    async def start(orders: dict[str, Any], handed: Handed) -> subprocess.Popen[bytes]:
+        with Descriptors() as descriptors:
+            joins = [descriptors.open(join, os.O_WRONLY) for join in handed.joins]
+            passed = [handed.report, handed.life, *joins]
+            env = dict(orders["env"])
+            if handed.channel is not None:
+                passed.append(handed.channel)
+                env[CHANNEL_VARIABLE] = str(handed.channel)
+            numbers = {"report": handed.report, "life": handed.life, "joins": joins}
+            told = descriptors.holding(marshal.dumps({**orders, "env": env, **numbers}))
+            try:
+                return subprocess.Popen(
+                    wrap([own_python(), "-I", "-S", str(guest / "launch.py"), str(told)]),
+                    stdin=handed.stdin,
+                    stdout=handed.stdout,
+                    stderr=handed.stderr,
+                    pass_fds=[told, *passed],
+                    # What the command is told must not change how our init is loaded.
+                    env={},
+                    cwd="/",
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise LabError(f"the {who} sandbox could not be started: {error}") from error
+
+    return start

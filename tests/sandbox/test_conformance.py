@@ -1,0 +1,34 @@
+"""All built-in sandboxes keep what the seam promises (spec 10, 11)."""
+
+import pytest
+
+from fairtrial.sandbox.bubblewrap import Bubblewrap
+from fairtrial.sandbox.choosing import try_sandbox
+from fairtrial.sandbox.namespaces import Namespaces
+from fairtrial.sandbox.plain import Plain
+from fairtrial.testing.sandboxes import SandboxConformance
+
+
+def needs(sandbox):
+    reason = try_sandbox(sandbox)
+    return pytest.mark.skipif(bool(reason), reason=f"{sandbox.name} doesn't work here: {reason}")
+
+
+class TestPlain(SandboxConformance):
+    @pytest.fixture
+    def sandbox(self):
+        return Plain()
+
+
+@needs(Bubblewrap())
+class TestBubblewrap(SandboxConformance):
+    @pytest.fixture
+    def sandbox(self):
+        return Bubblewrap()
+
+
+@needs(Namespaces())
+class TestNamespaces(SandboxConformance):
+    @pytest.fixture
+    def sandbox(self):
+        return Namespaces()
