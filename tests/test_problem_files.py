@@ -417,10 +417,18 @@ def test_patterns_that_leave_out_keep_their_mark_and_folders_are_taken_literally
     folder.mkdir(parents=True)
     patterns = ("**/*.py", "./x.py", ":!gen/**", ":^a", ":(exclude)b")
     problem = CodeProblem(
-        problem_id="p", check=(Check(command=("x",)),), editable=patterns, folder=folder
+        problem_id="p",
+        check=(Check(command=("x",)),),
+        editable=patterns,
+        include=("data/*.so",),
+        folder=folder,
     )
     prefix = r"a\[1\]/b\*\\/"
-    assert resolve_paths(problem, tmp_path).editable == (
+    (folder / "data").mkdir()
+    (folder / "data/x.so").touch()
+    resolved = resolve_paths(problem, tmp_path)
+    assert list(tmp_path.glob(resolved.include[0])) == [folder / "data/x.so"]
+    assert resolved.editable == (
         f"{prefix}**/*.py",
         f"{prefix}x.py",
         f":!{prefix}gen/**",

@@ -8,6 +8,8 @@ General layout::
     ├ protocols     the seams that plug-ins fill
     ├ plugins       names to objects
     ├ files         files that are complete or not there
+    ├ guest         what runs where candidates run
+    ├ sandbox       processes that nobody has to trust
     ├ design        from a study to conditions and runs
     ├ stats         power and tests: pure functions
     ├ prospect      what a plan can be expected to find
@@ -16,11 +18,12 @@ General layout::
     ├ recipes       ready-made studies
     ├ loading       YAML and JSON files in and out, and their schema
     ├ tables        results as canonical tables, bundles, Python objects
+    ├ arena         code candidates: slots, checks, verdicts
     ├ agents        who proposes
     ├ problems      what judges
     ├ engine        from a study to its results
     ├ report        from results to verdicts and text
-    ├ testing       suites for third-party executors
+    ├ testing       suites for third-party executors and sandboxes
     └ cli           the `fairtrial` command
 
 Names below are imported when they are first used: `import fairtrial` costs next to nothing.
@@ -36,10 +39,13 @@ _HOMES = {
     "fairtrial.errors": (
         "Broken FairtrialError LabError LedgerError Mistake PluginError StudyError"
     ),
+    "fairtrial.model.candidates": "Candidate FileState",
     "fairtrial.model.claims": (
         "AnalysisPlan Contrast Hypothesis HypothesisDirection HypothesisKind Mediator Moderator "
         "OutcomeSpec"
     ),
+    "fairtrial.model.code": "Benchmark Check CodeProblem",
+    "fairtrial.model.commands": "Command Completed Limits Mount View",
     "fairtrial.model.conditions": "Condition DesignRow DesignTable",
     "fairtrial.model.factors": (
         "Block Constraint ConstraintSeverity DesignKind DesignSpec Factor FactorKind Level"
@@ -47,17 +53,26 @@ _HOMES = {
     "fairtrial.model.identity": "canonical_json",
     "fairtrial.model.runs": "FailureKind RunOutput RunResult RunSpec RunStatus",
     "fairtrial.model.study": "AgentBinding ProblemBinding RunBudget SeedPolicy Study",
-    "fairtrial.protocols": "Agent ConditionRunner Design Executor Problem",
+    "fairtrial.model.verdicts": "Basis Difference Failure Judgement Reason Rejection Verdict",
+    "fairtrial.protocols": "Agent ConditionRunner Design Executor Problem Sandbox",
     "fairtrial.design.balance": "balance_report",
     "fairtrial.design.build": "build_design materialize_conditions",
     "fairtrial.design.doe": "generate_doe",
     "fairtrial.design.schedule": "count_runs execution_order plan_runs",
     "fairtrial.prospect": "HypothesisPower hypothesis_power",
     "fairtrial.validation": "validate_study",
-    "fairtrial.loading": "StudyWarning load_study study_schema",
+    "fairtrial.loading": "StudyWarning load_study problem_schema study_schema",
+    "fairtrial.loading.problems": "load_problem",
+    "fairtrial.sandbox.process": "run_command",
     "fairtrial.tables.bundle": "bundle_results",
     "fairtrial.tables.export": "export_analysis_tables",
     "fairtrial.tables.results": "Results open_results",
+    "fairtrial.arena.arena": "Arena",
+    "fairtrial.arena.candidates": "read_candidate",
+    "fairtrial.arena.evaluation": "Evaluation evaluate_candidates judge_candidates",
+    "fairtrial.arena.opening": "open_arena",
+    "fairtrial.arena.settings": "ArenaSettings",
+    "fairtrial.arena.worktrees": "WorktreePool WorktreeSlot",
     "fairtrial.agents.forms": "for_condition",
     "fairtrial.agents.output": "AgentOutput agent_result",
     "fairtrial.agents.task": "Task",

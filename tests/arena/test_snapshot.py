@@ -1,6 +1,7 @@
 """A snapshot holds the tree as it is on disk (spec 1), and leaves no trace in it."""
 
 import os
+import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -126,6 +127,16 @@ def test_files_become_folders_and_links_and_back(take, tmp_path):
     (top / "Case").rename(top / "case")
     _, files = take(top)
     assert taken(files) == {"file/inner": b"2", "d": b"2", "linked": b"../elsewhere", "case": b"1"}
+
+
+def test_what_lies_behind_a_link_is_not_in_the_tree(take, tmp_path):
+    # The link is ignored, so nothing but the tracked path leads there.
+    top = make_repo(tmp_path / "top", {"d/x": "1", "deep/er/x": "1", ".gitignore": "/d\n/deep\n"})
+    write_files(tmp_path, {"elsewhere/x": "secret", "elsewhere/er/x": "secret"})
+    for name in ("d", "deep"):
+        shutil.rmtree(top / name)
+        (top / name).symlink_to("../elsewhere")
+    assert set(taken(take(top)[1])) == {".gitignore"}
 
 
 def test_names_that_differ_by_case_whatever_the_configuration_says(take, tmp_path):
@@ -333,11 +344,19 @@ def test_pointers_of_git_lfs_that_are_not_filled_are_refused_by_name(take, tmp_p
     assert "full.bin" not in message
 
 
-def test_large_files_are_read_in_pieces(take, tmp_path, monkeypatch):
+def test_large_files_are_read_in_pieces(tmp_path, monkeypatch):
+    read, counts = os.read, []
     monkeypatch.setattr("fairtrial.arena.pack._AT_ONCE", 1000)
+    monkeypatch.setattr(os, "read", lambda file, count: counts.append(count) or read(file, count))
     content = os.urandom(10_500)
     top = make_repo(tmp_path / "top", {"large": content, "exact": bytes(1000), "after": "x"})
-    assert taken(take(top)[1]) == {"large": content, "exact": bytes(1000), "after": b"x"}
+    home = tmp_path / "home"
+    home.mkdir()
+    snapshot = anyio.run(take_snapshot, top, home)
+    held = taken(read_tree(snapshot.repo, snapshot.tree))
+    assert held == {"large": content, "exact": bytes(1000), "after": b"x"}
+    assert 2 in counts  # ours are among them: a file of one byte, and a second one if there is
+    assert counts.count(1000) >= 10
 
 
 def test_a_file_that_grows_while_it_is_read(take, tmp_path, monkeypatch):

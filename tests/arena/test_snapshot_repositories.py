@@ -187,6 +187,15 @@ def test_embedded_repositories_are_taken_as_their_files(take, tmp_path):
     assert "recorded, vendor/o ü\n, wt" in snapshot.notes[0]
 
 
+def test_a_repository_in_the_place_of_a_file(take, tmp_path):
+    # git itself doesn't list what is in it: the path is tracked
+    top = make_repo(tmp_path / "top", {"a": "1", "b/c": "1"})
+    for name, committed in {"a": True, "b/c": False}.items():
+        (top / name).unlink()
+        make_repo(top / name, {"x": "1"}, commit=committed)
+    assert take(top)[1] == {"a/x": b"1", "b/c/x": b"1"}
+
+
 def test_repositories_inside_that_are_mere_files(take, tmp_path):
     # bare repositories as test data, and a .git that is none
     top = make_repo(tmp_path / "top", {"a": "1"})

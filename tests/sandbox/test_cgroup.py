@@ -184,9 +184,9 @@ def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them():
         "from fairtrial.model.commands import Limits\n"
         "from fairtrial.sandbox.cgroup import limiting\n"
         "with limiting(Limits()) as group, limiting(Limits()) as empty:\n"
-        f"    code = {JOINED + 'print(flush=True); input()'!r}\n"
+        f"    code = {JOINED + 'import time; print(flush=True); time.sleep(1000)'!r}\n"
         "    argv = [sys.executable, '-c', code, *map(str, group.joins)]\n"
-        "    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "    child = subprocess.Popen(argv, stdout=subprocess.PIPE)\n"
         "    child.stdout.readline()\n"
         "    print(child.pid, *group.joins, *empty.joins, flush=True)\n"
         "    time.sleep(1000)\n"
@@ -261,6 +261,25 @@ def test_a_place_whose_groups_nobody_can_join_is_no_place(untried, monkeypatch):
         assert group is None
     assert "can't be moved" in usable_places()[1]
     assert all_are_removed()
+
+
+@needs_groups
+def test_a_trial_that_leaves_a_process_behind_is_cleaned_up_like_any_command(untried, monkeypatch):
+    monkeypatch.setattr(cgroup, "JOIN", f"{cgroup.JOIN}; sleep 0.2 > /dev/null 2>&1 &")
+    assert usable_places()[1] == ""
+    assert groups_on_disk()
+    assert all_are_removed()
+
+
+@pytest.mark.parametrize(("peak_mb", "ending"), [(99, Ending.MEMORY), (50, None)])
+def test_a_kill_counts_only_if_the_group_itself_was_at_its_limit(tmp_path, peak_mb, ending):
+    for name, text in {
+        "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+        "memory.limit_in_bytes": f"{100 << 20}\n",
+        "memory.max_usage_in_bytes": f"{peak_mb << 20}\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    assert cgroup.Group((tmp_path / "cgroup.procs",)).exceeded() is ending
 
 
 # Version 2 is tried on folders that look like it: the machine that these tests were written on has

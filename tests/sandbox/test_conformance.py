@@ -1,11 +1,14 @@
 """All built-in sandboxes keep what the seam promises (spec 10, 11)."""
 
+import os
+
 import pytest
 
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.choosing import try_sandbox
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
+from fairtrial.testing.isolation import FullSandboxConformance
 from fairtrial.testing.sandboxes import SandboxConformance
 
 
@@ -21,14 +24,16 @@ class TestPlain(SandboxConformance):
 
 
 @needs(Bubblewrap())
-class TestBubblewrap(SandboxConformance):
+class TestBubblewrap(FullSandboxConformance):
+    spares_devices = os.geteuid() != 0
+
     @pytest.fixture
     def sandbox(self):
         return Bubblewrap()
 
 
 @needs(Namespaces())
-class TestNamespaces(SandboxConformance):
+class TestNamespaces(FullSandboxConformance):
     @pytest.fixture
     def sandbox(self):
         return Namespaces()

@@ -347,6 +347,20 @@ def test_a_holder_that_asks_again_is_let_in_even_past_a_closed_gate(tmp_path):
     assert is_free(tmp_path)
 
 
+def test_the_inner_of_two_leases_may_stay_longer(tmp_path):
+    async def main():
+        lock = HostLock(tmp_path)
+        outer, inner = lock.shared(), lock.shared()
+        await outer.__aenter__()
+        await inner.__aenter__()
+        await outer.__aexit__(None, None, None)
+        assert not is_free(tmp_path)
+        await inner.__aexit__(None, None, None)
+        assert is_free(tmp_path)
+
+    run(main)
+
+
 def test_tasks_that_a_holder_starts_have_to_wait_like_others(tmp_path):
     async def main():
         lock = HostLock(tmp_path)
@@ -497,6 +511,7 @@ def test_what_somebody_put_in_the_place_of_a_file_is_refused_and_unharmed(tmp_pa
     precious.chmod(0o644)
     path = tmp_path / name
     if trap == "link":
+        precious.chmod(0o666)
         path.symlink_to(precious)
     elif trap == "mode":
         os.link(precious, path)
@@ -516,7 +531,7 @@ def test_what_somebody_put_in_the_place_of_a_file_is_refused_and_unharmed(tmp_pa
     with pytest.raises(LabError, match="have its owner remove it"):
         run(main)
     assert precious.read_text() == "untouched"
-    assert stat.S_IMODE(precious.stat().st_mode) == 0o644
+    assert stat.S_IMODE(precious.stat().st_mode) == (0o666 if trap == "link" else 0o644)
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path):

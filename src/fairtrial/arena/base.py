@@ -28,14 +28,14 @@ class Base:
     """What slots are staged from.
 
     top: the folder
-    trusted: all of it
-    hidden_from: the same without what candidates must not see
+    everything: all that is in it
+    shown: the same without what candidates must not see
     notes: what people should know of it
     """
 
     top: Path
-    trusted: Wanted
-    hidden_from: Wanted
+    everything: Wanted
+    shown: Wanted
     notes: tuple[str, ...]
 
 
@@ -64,8 +64,8 @@ async def prepare_base(
     if has_git:
         await make_repository(snapshot, top, home / "index", concealed)
     listing = await to_thread.run_sync(_list, top)
-    trusted = originate(top, listing)
-    return Base(top, trusted, _without(trusted, concealed), tuple(notes))
+    everything = originate(top, listing)
+    return Base(top, everything, _without(everything, concealed), tuple(notes))
 
 
 async def _check_out(snapshot: Snapshot, top: Path, index: Path) -> list[str]:
@@ -96,6 +96,7 @@ async def _check_out(snapshot: Snapshot, top: Path, index: Path) -> list[str]:
 def find_concealed(top: Path, hidden: Sequence[str]) -> set[str]:
     """The paths that candidates must not see; what a hidden link leads to is hidden as well."""
     concealed = set()
+    top = top.resolve()
     for path in hidden:
         place = Path(os.path.normpath(top / path))
         for each in (place, place.resolve()):
@@ -123,11 +124,13 @@ def _without(wanted: Wanted, concealed: Collection[str]) -> Wanted:
 
 def _settle(top: Path) -> None:
     """Give modes and times that don't depend on who runs this, and when."""
-    for folder, _, names in os.walk(top):
+    for folder, folders, names in os.walk(top):
         Path(folder).chmod(0o755)
-        for name in names:
+        for name in [*names, *folders]:  # a link to a folder is among the folders
             place = os.path.join(folder, name)  # noqa: PTH118 - by the thousand
             mode = os.lstat(place).st_mode
+            if stat.S_ISDIR(mode):
+                continue
             if stat.S_ISREG(mode):
                 os.chmod(place, 0o755 if mode & 0o100 else 0o644)  # noqa: PTH101
             os.utime(place, ns=(AGE_NS, AGE_NS), follow_symlinks=False)
@@ -149,7 +152,7 @@ def _copy_included(source: Path, top: Path, included: Sequence[str]) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             if origin.is_symlink():
-                target.symlink_to(origin.readlink())
+                os.symlink(os.readlink(origin), target)  # noqa: PTH115, PTH211 - to the letter
             elif origin.is_dir():
                 shutil.copytree(
                     origin, target, symlinks=True, copy_function=copy, dirs_exist_ok=True

@@ -15,8 +15,6 @@ from fairtrial.arena.snapshot import Snapshot
 from fairtrial.model.candidates import FileState
 
 LINK, EXECUTABLE, PLAIN = "120000", "100755", "100644"
-_LARGEST_PIECE = "256m"
-"""What git may take at once: a small patch can say that it unpacks to any size."""
 _MOST_BASES = 4
 
 
@@ -122,17 +120,14 @@ class Scratch:
     snapshot: Snapshot
     folder: Path
 
-    async def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """A git command on this index."""
+    async def git(self, *arguments: str, stdin: bytes = b"", **env: str) -> bytes:
+        """A git command on this index; `env` is added to its variables."""
         return await git(
             *arguments,
             repo=self.snapshot.repo,
             index=self.folder / "index",
             stdin=stdin,
-            env={
-                "GIT_OBJECT_DIRECTORY": str(self.folder / "objects"),
-                "GIT_ALLOC_LIMIT": _LARGEST_PIECE,
-            },
+            env={"GIT_OBJECT_DIRECTORY": str(self.folder / "objects"), **env},
         )
 
     async def sizes(self, blobs: Iterable[str]) -> dict[str, int]:

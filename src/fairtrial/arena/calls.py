@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,16 @@ _KNOWN = {"args", "kwargs", *_OUTCOMES}
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
+class Call:
     """One call, encoded.
 
     case: its ``args`` and ``kwargs``
-    expected: those parts of its outcome that were recorded, in a worker's words
+    expected: those parts of its outcome that were recorded, in a worker's words; none of an input
+        that was made
     """
 
     case: Mapping[str, Encoded]
-    expected: Mapping[str, Encoded]
+    expected: Mapping[str, Encoded] = field(default_factory=dict)
 
 
 def record_call(
@@ -61,7 +62,7 @@ def write_calls(path: Path, calls: Iterable[Mapping[str, Encoded]]) -> None:
         file.write("[\n{}\n]\n".format(",\n".join(lines)))
 
 
-def read_calls(content: bytes, place: Place, source: str) -> list[RecordedCall]:
+def read_calls(content: bytes, place: Place, source: str) -> list[Call]:
     """The calls of a file; a StudyError that tells all that is wrong with it."""
     try:
         read = json.loads(content)
@@ -80,9 +81,9 @@ def read_calls(content: bytes, place: Place, source: str) -> list[RecordedCall]:
     return [_take(call) for call in read]
 
 
-def _take(call: Mapping[str, Encoded]) -> RecordedCall:
+def _take(call: Mapping[str, Encoded]) -> Call:
     case = {"args": call.get("args", []), "kwargs": call.get("kwargs", {})}
-    return RecordedCall(case, {_OUTCOMES[key]: call[key] for key in call if key in _OUTCOMES})
+    return Call(case, {_OUTCOMES[key]: call[key] for key in call if key in _OUTCOMES})
 
 
 def _find_mistakes(call: object) -> Iterator[str]:

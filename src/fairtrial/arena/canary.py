@@ -35,13 +35,12 @@ def make_canary(files: Mapping[str, FileState]) -> Changes:
 
 def refuse_bystander(trial: Trial, stage: Stage, editable: Iterable[str]) -> StudyError:
     """What to say of a check that holds although no editable file can be imported."""
-    place = Mistake((), "").path  # the check's own place is in its label
     paths = sorted(path for path in editable if path.endswith(".py"))
     foreign = find_foreign(trial.loaded, stage, paths)
     if foreign:
         message = (
             f"{trial.label} doesn't run the candidates' code: it imports {foreign[0]}, which is "
-            "not in the tree that is judged"
+            "another copy of what is judged"
         )
         hint = "set import_roots: to the folder that imports start from, or uninstall that copy"
     else:
@@ -50,17 +49,22 @@ def refuse_bystander(trial: Trial, stage: Stage, editable: Iterable[str]) -> Stu
             "check what it runs, and whether editable: names the files that it uses "
             f"({', '.join(paths[:3]) or 'none of them is Python'})"
         )
-    return StudyError(Mistake(place, message, hint))
+    return StudyError(Mistake((), message, hint))
 
 
 def find_foreign(loaded: Iterable[str], stage: Stage, editable: Iterable[str]) -> list[str]:
-    """Files outside the slot that were imported under the name of an editable file."""
-    seen = str(stage.seen)
-    tails = set()
+    """Files that were imported instead of editable ones: other copies of the same modules."""
+    own, tails = set(), set()
     for path in editable:
+        own.add(f"{stage.seen}/{path}")
         for root in stage.import_roots:
             prefix = "" if root in (".", "") else root.rstrip("/") + "/"
             if path.startswith(prefix):
-                tails.add("/" + path[len(prefix) :])
-    outside = [file for file in loaded if not file.startswith(seen + "/")]
-    return sorted(file for file in outside if any(file.endswith(tail) for tail in tails))
+                tails.add(_tail(path[len(prefix) :]))
+    others = set(loaded) - own
+    return sorted(file for file in others if any(file.endswith(tail) for tail in tails))
+
+
+def _tail(module: str) -> str:
+    """How another copy of a module ends; a name alone is too common to tell anything."""
+    return f"/{module}" if "/" in module else f"/site-packages/{module}"

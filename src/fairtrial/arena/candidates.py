@@ -41,7 +41,7 @@ async def resolve(
             entries = await apply_diff(candidate.diff, area, base, rules.cwd)
             found = entries if isinstance(entries, Rejection) else await _load(entries, area)
         else:
-            found = _overlay(candidate.files, base)
+            found = _overlay(_from_top(candidate.files, rules.cwd), base)
         if isinstance(found, Rejection):
             return found
         before = await _load_base(found, area, base)
@@ -92,6 +92,17 @@ async def _load_base(paths: Files, area: Scratch, base: BaseFiles) -> dict[str, 
     entries = {path: base.entries[path] for path in paths if path in base.entries}
     contents = await area.contents(entry.blob for entry in entries.values())
     return {path: entry.state(contents[entry.blob]) for path, entry in entries.items()}
+
+
+def _from_top(files: Mapping[str, FileState], cwd: str) -> Mapping[str, FileState]:
+    """The same by paths from the top; files that were written for the project's folder lie there.
+
+    What is editable lies below that folder, so that the two can't be confused.
+    """
+    prefix = "" if cwd in (".", "") else f"{cwd}/"
+    if any(path.startswith(prefix) for path in files):
+        return files
+    return {prefix + path: state for path, state in files.items()}
 
 
 def _overlay(files: Mapping[str, FileState], base: BaseFiles) -> Files | Rejection:

@@ -56,7 +56,10 @@ def is_plain(mode: int) -> bool:
 def copy_origin(origin: Origin, name: str, parent: int) -> Signature:
     """A new file or link in an open folder, as the original is."""
     if stat.S_ISLNK(origin.mode):
-        return make_link(_read_link(origin), name, parent)
+        make_link(read_link(origin), name, parent)
+        time_ns = origin.signature[3]
+        os.utime(name, ns=(time_ns, time_ns), dir_fd=parent, follow_symlinks=False)
+        return sign(os.stat(name, dir_fd=parent, follow_symlinks=False))
     source = _open_origin(origin)
     try:
         return copy_file(source, name, parent)
@@ -116,7 +119,7 @@ def is_copy(origin: Origin, name: str, parent: int) -> bool:
     if found.st_mode != origin.mode or found.st_size != origin.signature[2]:
         return False
     if stat.S_ISLNK(origin.mode):
-        return os.readlink(name, dir_fd=parent) == _read_link(origin)
+        return os.readlink(name, dir_fd=parent) == read_link(origin)
     try:
         copy = os.open(name, READ_ONLY, dir_fd=parent)
     except OSError:  # unreadable, or no longer a file
@@ -142,7 +145,7 @@ def digest_file(file: int) -> bytes:
 def digest_origin(origin: Origin) -> bytes:
     """A hash of what the original holds, or of where it leads."""
     if stat.S_ISLNK(origin.mode):
-        return hashlib.sha256(os.fsencode(_read_link(origin))).digest()
+        return hashlib.sha256(os.fsencode(read_link(origin))).digest()
     source = _open_origin(origin)
     try:
         return digest_file(source)
@@ -158,8 +161,9 @@ def _open_origin(origin: Origin) -> int:
     return source
 
 
-def _read_link(origin: Origin) -> str:
-    return str(Path(origin.file).readlink())
+def read_link(origin: Origin) -> str:
+    """Where the original leads, to the letter."""
+    return os.readlink(origin.file)  # noqa: PTH115 - a Path would tidy it up
 
 
 def _copy_content(source: int, target: int, size: int) -> None:

@@ -17,10 +17,13 @@ from fairtrial.model.verdicts import Failure, Reason, Rejection
 
 MOST_FAILURES = 20
 _TIMEOUT_S = 60.0
+_LARGEST_PIECE = "256m"
+"""What git may take at once: a small patch can say that it unpacks to any size."""
 # Not the candidate's doing: the disk is full, the private repository is gone.
 _OURS = re.compile(
-    r"No space left|Read-only file system|unable to (?:write|create)|Input/output error"
-    r"|not a git repository|index file|Disk quota|Cannot allocate|Permission denied"
+    r": (?:No space left on device|Read-only file system|Input/output error|Disk quota exceeded)$"
+    r"|^(?:fatal|error): (?:not a git repository|unable to (?:write|create)|Out of memory)",
+    re.MULTILINE,
 )
 
 
@@ -28,25 +31,42 @@ async def apply_diff(
     text: bytes, area: Scratch, base: BaseFiles, cwd: str
 ) -> Mapping[str, Entry | None] | Rejection:
     """What a diff changes, as entries of the scratch index; or why it doesn't apply."""
+    from anyio import to_thread
+
     try:
-        diffs = place_diffs(_read(text), base, cwd)
+        # In a thread, as all that takes longer for a longer diff: others are waiting.
+        diffs = await to_thread.run_sync(lambda: place_diffs(_read(text), base, cwd))
     except UnreadableDiff as error:
         return Rejection(Reason.UNUSABLE, f"the diff can't be used: {error}")
     failures = _misplaced(diffs, base)
     if failures:
-        return _refuse(failures)
+        return _refuse(failures, len(failures))
     if not diffs:
         return {}
     complaint = await _apply(diffs, area)
     if complaint is not None:
         contents = await _contents(diffs, area, base)
-        mended = [mend(diff, contents.get(diff.old or "", b"")) for diff in diffs]
+        mended = await to_thread.run_sync(_mend, diffs, contents)
         if mended != diffs:
             complaint = await _apply(mended, area)
         if complaint is not None:
-            found = (explain(diff, contents[diff.old]) for diff in mended if diff.old in contents)
-            return _refuse([each for several in found for each in several], complaint)
+            return await to_thread.run_sync(_explain, mended, contents, complaint)
     return await area.changed()
+
+
+def _mend(diffs: Sequence[FileDiff], contents: Mapping[str, bytes]) -> list[FileDiff]:
+    return [mend(diff, contents.get(diff.old or "", b"")) for diff in diffs]
+
+
+def _explain(diffs: Sequence[FileDiff], contents: Mapping[str, bytes], complaint: str) -> Rejection:
+    failures: list[Failure] = []
+    count = 0
+    for diff in diffs:
+        if diff.old is not None and diff.old in contents:
+            found, more = explain(diff, contents[diff.old], MOST_FAILURES - len(failures))
+            failures += found
+            count += more
+    return _refuse(failures, count, complaint)
 
 
 def _read(text: bytes) -> list[FileDiff]:
@@ -67,7 +87,7 @@ async def _apply(diffs: Sequence[FileDiff], area: Scratch) -> str | None:
     command = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-p1", "-")
     with anyio.move_on_after(_TIMEOUT_S) as scope:
         try:
-            await area.git(*command, stdin=text)
+            await area.git(*command, stdin=text, GIT_ALLOC_LIMIT=_LARGEST_PIECE)
         except GitError as error:
             if _OURS.search(error.stderr):
                 raise
@@ -101,16 +121,15 @@ def _suggest(path: str, base: BaseFiles) -> str:
     return f"; did you mean {spell(found[0])}?" if len(found) == 1 else ""
 
 
-async def _contents(
-    diffs: Sequence[FileDiff], area: Scratch, base: BaseFiles
-) -> dict[str | None, bytes]:
-    paths = {diff.old for diff in diffs if diff.old in base.entries and diff.hunks}
-    entries = {path: base.entries[path] for path in paths if path is not None}
+async def _contents(diffs: Sequence[FileDiff], area: Scratch, base: BaseFiles) -> dict[str, bytes]:
+    """The files of the base that a diff has hunks for."""
+    paths = {diff.old for diff in diffs if diff.hunks and diff.old is not None}
+    entries = {path: base.entries[path] for path in paths if path in base.entries}
     contents = await area.contents(entry.blob for entry in entries.values())
     return {path: contents[entry.blob] for path, entry in entries.items()}
 
 
-def _refuse(failures: Sequence[Failure], complaint: str = "") -> Rejection:
+def _refuse(failures: Sequence[Failure], count: int, complaint: str = "") -> Rejection:
     if failures:
         first = failures[0]
         what = f"{first.what}: {first.message.partition('; what stands')[0]}"
@@ -121,5 +140,5 @@ def _refuse(failures: Sequence[Failure], complaint: str = "") -> Rejection:
         Reason.UNUSABLE,
         on_one_line(f"the diff doesn't apply: {what}", 1000),
         tuple(failures[:MOST_FAILURES]),
-        max(len(failures) - MOST_FAILURES, 0),
+        max(count - MOST_FAILURES, 0),
     )

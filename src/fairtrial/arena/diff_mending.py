@@ -16,39 +16,39 @@ _MOST_VOTES = 50
 """How many places of a common line (a blank one) are looked at."""
 
 
-def fits(hunk: Hunk, content: Sequence[bytes]) -> bool:
-    """Whether the lines that a hunk wants are in a file, wherever."""
-    wanted = hunk.before
-    if not wanted:
-        return True
-    last = len(content) - len(wanted)
-    first = wanted[0]
-    return any(
-        content[at] == first and list(content[at : at + len(wanted)]) == wanted
-        for at in range(last + 1)
-    )
+class Content:
+    """A file's lines, and where each of them stands."""
+
+    def __init__(self, text: bytes) -> None:
+        lines = [line + b"\n" for line in text.split(b"\n")]  # only a newline ends one, as in git
+        last = lines.pop()[:-1]
+        self.lines = [*lines, last] if last else lines
+        self.places: defaultdict[bytes, list[int]] = defaultdict(list)
+        for place, line in enumerate(self.lines):
+            self.places[line].append(place)
+
+    def fits(self, hunk: Hunk) -> bool:
+        """Whether the lines that a hunk wants are here, wherever."""
+        wanted = hunk.before
+        if not wanted:
+            return True
+        offset = min(range(len(wanted)), key=lambda at: len(self.places.get(wanted[at], ())))
+        return any(
+            place >= offset and self.lines[place - offset : place - offset + len(wanted)] == wanted
+            for place in self.places.get(wanted[offset], ())
+        )
 
 
 def mend(diff: FileDiff, text: bytes) -> FileDiff:
     """The diff with the file's own line ends, where these are all that is wrong with a hunk."""
-    content = text.splitlines(keepends=True) if b"\r" not in text else _split(text)
+    content = Content(text)
     return diff.with_hunks(_mend_hunk(hunk, content) for hunk in diff.hunks)
 
 
-def _split(text: bytes) -> list[bytes]:
-    """Lines as git sees them: only a newline ends one."""
-    lines = [line + b"\n" for line in text.split(b"\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
-
-
-def _mend_hunk(hunk: Hunk, content: Sequence[bytes]) -> Hunk:
-    if fits(hunk, content):
+def _mend_hunk(hunk: Hunk, content: Content) -> Hunk:
+    if content.fits(hunk):
         return hunk
-    for mended in _variants(hunk, content):
-        if fits(mended, content):
-            return mended
-    return hunk
+    return next(filter(content.fits, _variants(hunk, content.lines)), hunk)
 
 
 def _variants(hunk: Hunk, content: Sequence[bytes]) -> Iterator[Hunk]:
@@ -87,14 +87,14 @@ def _other_last_line(hunk: Hunk, content: Sequence[bytes]) -> Iterator[Hunk]:
     yield replace(hunk, lines=tuple(lines))
 
 
-def explain(diff: FileDiff, text: bytes) -> list[Failure]:
-    """What is to be said of each hunk that doesn't fit."""
-    content = _split(text)
-    return [
-        _explain_hunk(diff.name, number, hunk, content)
-        for number, hunk in enumerate(diff.hunks, 1)
-        if not fits(hunk, content)
+def explain(diff: FileDiff, text: bytes, most: int) -> tuple[list[Failure], int]:
+    """What is to be said of the first hunks that don't fit, and how many there are."""
+    content = Content(text)
+    misfits = [
+        (number, hunk) for number, hunk in enumerate(diff.hunks, 1) if not content.fits(hunk)
     ]
+    explained = [_explain_hunk(diff.name, *misfit, content.lines) for misfit in misfits[:most]]
+    return explained, len(misfits)
 
 
 def _explain_hunk(name: str, number: int, hunk: Hunk, content: Sequence[bytes]) -> Failure:

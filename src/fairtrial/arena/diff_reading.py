@@ -8,11 +8,11 @@ judged for something that nobody proposed.
 
 from __future__ import annotations
 
-import os
 import re
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
-from fairtrial.arena.diffs import FileDiff, Hunk, Line, UnreadableDiff, unquote
+from fairtrial.arena.diff_names import read_name, split_names
+from fairtrial.arena.diffs import FileDiff, Hunk, Line, UnreadableDiff
 from fairtrial.errors import on_one_line
 
 _HUNK = re.compile(rb"@@ -(\d{1,15})(?:,(\d{1,15}))? \+(\d{1,15})(?:,(\d{1,15}))? @@")
@@ -21,15 +21,9 @@ _MODES = (b"old mode ", b"new mode ", b"deleted file mode ", b"new file mode ")
 _OTHERS = (b"similarity index ", b"dissimilarity index ")
 _MOVES = (b"rename from ", b"rename to ", b"copy from ", b"copy to ")
 _BINARY_LINE = re.compile(rb"(?:literal|delta) \d+|[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+|")
-_TIME = re.compile(rb"\s+(?:\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*|\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d.*)$")
-_EPOCH = re.compile(
-    rb"\s(1969-12-31|1970-01-01) (\d\d):(\d\d):00(?:\.0*)?(?: ([+-]\d\d)(\d\d))?\s*$"
-)
-_NOWHERE = (b"/dev/null", b"a/dev/null", b"b/dev/null", b"dev/null")
 _BULLET = re.compile(rb"[-+] \S")
 _LARGEST_START = 10_000_000
-_LONGEST_NAME = 10_000
-"""More than any path has; what is longer isn't worth the time to look at."""
+MOST_HUNKS = 20_000
 
 
 def read_diff(text: bytes) -> list[FileDiff]:
@@ -48,14 +42,20 @@ def read_diff(text: bytes) -> list[FileDiff]:
     return reader.read()
 
 
-class _Name(NamedTuple):
-    path: str | None
-    is_epoch: bool
+@dataclass(slots=True)
+class _Headers:
+    """What git says of a file: modes, ids, and both names if it moves."""
+
+    modes: list[bytes] = field(default_factory=list)
+    index: list[bytes] = field(default_factory=list)
+    names: tuple[str | None, str | None] | None = None
+    moved: str = ""
 
 
 class _Reader:
     def __init__(self, lines: list[bytes]) -> None:
         self.lines, self.at = lines, 0
+        self.hunks_left = MOST_HUNKS
 
     def line(self, at: int) -> bytes:
         return self.lines[at] if at < len(self.lines) else b""
@@ -93,40 +93,51 @@ class _Reader:
 
     def _read_git(self) -> FileDiff:
         start = self.at
-        old, new = _split_names(self.line(start).rstrip(b"\r")[len(b"diff --git ") :])
+        old, new = split_names(self.line(start).rstrip(b"\r")[len(b"diff --git ") :])
         self.at += 1
-        modes: list[bytes] = []
-        index, moves = [], {}
+        headers = self._read_headers()
+        is_named = self.is_header(self.at)
+        names = self._read_names() if is_named else (old, new)
+        old, new = headers.names or names
+        if old is None and new is None:
+            raise self._refuse(start, "can't tell the names of the file")
+        if any(mode.startswith(b"new file") for mode in headers.modes):
+            old = None
+        if any(mode.startswith(b"deleted file") for mode in headers.modes):
+            new = None
+        binary = self._read_binary()
+        return FileDiff(
+            old,
+            new,
+            has_bare_names=headers.names is not None,
+            moved=headers.moved,
+            headers=(*headers.modes, *(headers.index if binary else ())),
+            hunks=() if binary else self._read_hunks(must=is_named),
+            binary=binary,
+        )
+
+    def _read_headers(self) -> _Headers:
+        """What git says of a file between its first line and its content."""
+        found = _Headers()
+        sides: dict[bytes, str | None] = {}
         while True:
             line = self.line(self.at).rstrip(b"\r")
             move = next((each for each in _MOVES if line.startswith(each)), None)
             if move:
-                moves[move.split()[1]] = _read_name(line[len(move) :]).path
-                moved = move.split()[0].decode()
+                found.moved, side = move.decode().split()[0], move.split()[1]
+                sides[side] = read_name(line[len(move) :]).path
             elif line.startswith(_MODES):
-                modes.append(line)
+                found.modes.append(line)
             elif line.startswith(b"index "):
-                index.append(line)
+                found.index.append(line)
             elif not line.startswith(_OTHERS):
                 break
             self.at += 1
-        if len(moves) == 2:
-            old, new = moves[b"from"], moves[b"to"]
-        names = self._read_names() if self.is_header(self.at) else None
-        if names and not moves:
-            old, new = names
-        if old is None and new is None:
-            raise self._refuse(start, "can't tell the names of the file")
-        if any(mode.startswith(b"new file") for mode in modes):
-            old = None
-        if any(mode.startswith(b"deleted file") for mode in modes):
-            new = None
-        binary = self._read_binary()
-        hunks = () if binary else self._read_hunks(must=names is not None)
-        return FileDiff(
-            *(old, new, len(moves) == 2, moved if len(moves) == 2 else ""),
-            *((*modes, *(index if binary else ())), hunks, binary),
-        )
+        if len(sides) == 2:
+            found.names = sides[b"from"], sides[b"to"]
+        else:
+            found.moved = ""
+        return found
 
     def _read_plain(self) -> FileDiff:
         old, new = self._read_names()
@@ -135,8 +146,8 @@ class _Reader:
     def _read_names(self) -> tuple[str | None, str | None]:
         """The two names; a file that diff dates at the epoch isn't there."""
         start = self.at
-        old = _read_name(self.line(start)[4:].rstrip(b"\r"))
-        new = _read_name(self.line(start + 1)[4:].rstrip(b"\r"))
+        old = read_name(self.line(start)[4:].rstrip(b"\r"))
+        new = read_name(self.line(start + 1)[4:].rstrip(b"\r"))
         self.at += 2
         if old.path is None and new.path is None:
             raise self._refuse(start, "a file that is on neither side")
@@ -174,6 +185,9 @@ class _Reader:
             header = _HUNK.match(self.line(at))
             if header is None and not _UNNUMBERED.fullmatch(self.line(at)):
                 break
+            self.hunks_left -= 1
+            if self.hunks_left < 0:
+                raise self._refuse(at, f"more than {MOST_HUNKS:,} hunks")
             self.at = at + 1
             lines = self._take_counted(header) if header else None
             lines = self._take_loosely() if lines is None else lines
@@ -257,44 +271,3 @@ def _read_line(raw: bytes) -> Line | None:
 
 def _without_end(line: Line) -> Line:
     return Line(line.sign, line.text.removesuffix(b"\n"))
-
-
-def _read_name(text: bytes) -> _Name:
-    """A path as it stands after ``---``: maybe quoted, maybe with a time behind it."""
-    text = text[:_LONGEST_NAME]
-    is_epoch = _is_epoch(text)
-    quoted = unquote(text) if text.startswith(b'"') else None
-    if quoted:
-        return _Name(quoted[0], is_epoch)
-    name = _TIME.sub(b"", text.partition(b"\t")[0])
-    if not name.endswith(b" ") or b"\t" not in text:  # git marks names with blanks by a tab
-        name = name.rstrip()
-    return _Name(None if name in _NOWHERE else os.fsdecode(name), is_epoch)
-
-
-def _is_epoch(text: bytes) -> bool:
-    found = _EPOCH.search(text)
-    if not found:
-        return False
-    day = -1440 if found[1].startswith(b"1969") else 0
-    zone = int(found[4] or 0) * 60
-    zone += int(found[5] or 0) * (-1 if (found[4] or b"").startswith(b"-") else 1)
-    return day + int(found[2]) * 60 + int(found[3]) == zone
-
-
-def _split_names(text: bytes) -> tuple[str | None, str | None]:
-    """The two names behind ``diff --git``: with blanks in them only their likeness tells."""
-    if text.startswith(b'"'):
-        quoted = unquote(text)
-        return (quoted[0], _read_name(quoted[1].strip()).path) if quoted else (None, None)
-    if text.endswith(b'"') and b' "' in text:
-        left, _, right = text.partition(b' "')
-        return os.fsdecode(left), _read_name(b'"' + right).path
-    words = text[:_LONGEST_NAME].split(b" ")
-    for cut in range(1, len(words)):
-        left, right = b" ".join(words[:cut]), b" ".join(words[cut:])
-        if left == right or left.partition(b"/")[2] == right.partition(b"/")[2] != b"":
-            return os.fsdecode(left), os.fsdecode(right)
-    if len(words) == 2:
-        return os.fsdecode(words[0]), os.fsdecode(words[1])
-    return None, None

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-_UNQUOTED = re.compile(rb"[\w./+-]+")
-_ESCAPES = {
-    **{ord(letter): code for letter, code in zip("abtnvfr", b"\a\b\t\n\v\f\r", strict=True)},
-    ord('"'): ord('"'),
-    ord("\\"): ord("\\"),
-}
+from fairtrial.arena.diff_names import quote
 
 
 class UnreadableDiff(Exception):  # noqa: N818 - said of a candidate, which is data
@@ -124,38 +117,3 @@ def _write_hunks(hunks: Iterable[Hunk]) -> Iterable[bytes]:
             if not text.endswith(b"\n"):
                 yield b"\n\\ No newline at end of file\n"
         shift += news - olds
-
-
-def quote(path: str) -> bytes:
-    """A path as git writes it in a diff."""
-    encoded = os.fsencode(path)
-    if _UNQUOTED.fullmatch(encoded):
-        return encoded
-    plain = b"".join(
-        b"%c" % byte if 32 <= byte < 127 and byte not in b'"\\' else b"\\%03o" % byte
-        for byte in encoded
-    )
-    return b'"' + plain + b'"'
-
-
-def unquote(text: bytes) -> tuple[str, bytes] | None:
-    """The path that a quoted text begins with, and what follows it; None if it has no end."""
-    found, at = bytearray(), 1
-    while at < len(text):
-        byte = text[at]
-        if byte == ord('"'):
-            return os.fsdecode(bytes(found)), text[at + 1 :]
-        if byte != ord("\\"):
-            found.append(byte)
-            at += 1
-            continue
-        octal = re.compile(rb"[0-3][0-7]{2}").match(text, at + 1)
-        if octal:
-            found.append(int(octal[0], 8))
-            at = octal.end()
-        elif at + 1 < len(text) and text[at + 1] in _ESCAPES:
-            found.append(_ESCAPES[text[at + 1]])
-            at += 2
-        else:
-            return None
-    return None

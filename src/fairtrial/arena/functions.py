@@ -11,9 +11,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
-from fairtrial.arena.calls import RecordedCall, read_calls
+from fairtrial.arena.calls import Call, read_calls
 from fairtrial.arena.endings import in_one_line, tail_of, tell_ending
 from fairtrial.arena.functions_base import agree, read_base, refuse_varying
 from fairtrial.arena.functions_judged import Expectation, judge_calls
@@ -33,7 +32,6 @@ OUTPUT_BYTES = 2**20
 """How much one call may print."""
 _SPARE_BYTES = 4 * 2**20
 _OTHER_HASHES = {"PYTHONHASHSEED": "1"}
-Ran = tuple[Completed, Command, Report]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,37 +96,44 @@ async def prepare_calls(
 
     seed: what inputs are made with; a secret one if not given
     """
-    recorded: Sequence[RecordedCall] = ()
-    if check.calls:
-        recorded = await _read_recorded(label, check, stages)
-        cases: Sequence[Mapping[str, Any]] = [call.case for call in recorded]
-        seed = None
-    else:
-        seed = seed or secrets.token_hex(16)
-        cases = await make_inputs(label, check, stages, seed)
-    job = _write_job(check, cases)
+    from anyio import to_thread
 
-    async def run_base(env: Mapping[str, str]) -> Ran:
+    seed = None if check.calls else seed or secrets.token_hex(16)
+    if seed is None:
+        calls = await _read_recorded(label, check, stages)
+    else:
+        calls = await make_inputs(label, check, stages, seed)
+    job = _write_job(check, calls)
+
+    async def run_base(env: Mapping[str, str]) -> tuple[Completed, Command]:
         async with stages() as stage:
             given = {name: value for name, value in env.items() if name not in stage.problem.env}
             command = call_command(stage, check, job, CHANNEL_BYTES, given)
-            done = await stage.run(command)
-            return done, command, read_report(done.channel, len(cases))
+            return await stage.run(command), command
 
     # What depends on the order of a set would otherwise look the same every time.
     ran = await run_all([lambda: run_base({}), lambda: run_base(_OTHER_HASHES)])
-    first, second = (read_base(label, check, cases, each) for each in ran)
-    refuse_varying(label, check, cases, first, second)
-    expected = agree(label, check, recorded, first) if recorded else first
-    lines = tuple(dump(outcome).encode("ascii") for outcome in expected)
-    loaded = ran[0][2].files | ran[1][2].files
-    notes = tuple(f"{label}: {note}" for note in _tell_notes(check, first, seed))
-    return FunctionTrial(Expectation(label, check, job, lines), notes, loaded, seed)
+
+    def settle() -> FunctionTrial:
+        reports = [read_report(done.channel, len(calls)) for done, _ in ran]
+        outcomes = [
+            read_base(label, check, calls, (*each, report))
+            for each, report in zip(ran, reports, strict=True)
+        ]
+        refuse_varying(label, check, calls, *outcomes)
+        expected = agree(label, check, calls, outcomes[0])
+        lines = tuple(dump(outcome).encode("ascii") for outcome in expected)
+        notes = tuple(f"{label}: {note}" for note in _tell_notes(check, expected, seed))
+        loaded = reports[0].files | reports[1].files
+        return FunctionTrial(Expectation(label, check, job, lines), notes, loaded, seed)
+
+    return await to_thread.run_sync(settle)  # results may be large
 
 
-def _write_job(check: Check, cases: Sequence[Mapping[str, Any]]) -> bytes:
+def _write_job(check: Check, calls: Sequence[Call]) -> bytes:
     job = {"function": check.function, "view": check.view, "caps": list(Caps())}
-    return dump({**job, "output_bytes": OUTPUT_BYTES, "cases": list(cases)}).encode("ascii")
+    cases = [call.case for call in calls]
+    return dump({**job, "output_bytes": OUTPUT_BYTES, "cases": cases}).encode("ascii")
 
 
 def _tell_notes(check: Check, outcomes: Sequence[Outcome], seed: str | None) -> list[str]:
@@ -142,7 +147,7 @@ def _tell_notes(check: Check, outcomes: Sequence[Outcome], seed: str | None) -> 
     return notes
 
 
-async def _read_recorded(label: str, check: Check, stages: Stages) -> list[RecordedCall]:
+async def _read_recorded(label: str, check: Check, stages: Stages) -> list[Call]:
     """The calls of a file, as the snapshot has it."""
     place = (label, "calls")
     async with stages(trusted=True) as stage:
@@ -158,9 +163,7 @@ async def _read_recorded(label: str, check: Check, stages: Stages) -> list[Recor
     return read_calls(content, place, check.calls)
 
 
-async def make_inputs(
-    label: str, check: Check, stages: Stages, seed: str
-) -> list[Mapping[str, Any]]:
+async def make_inputs(label: str, check: Check, stages: Stages, seed: str) -> list[Call]:
     """The inputs of all cases, made by the problem's own maker in a process with the base."""
     file, _, function = check.inputs.rpartition(":")
     async with stages(trusted=True) as stage:
@@ -181,13 +184,12 @@ async def make_inputs(
     return _read_inputs(label, check, done, command)
 
 
-def _read_inputs(
-    label: str, check: Check, done: Completed, command: Command
-) -> list[Mapping[str, Any]]:
+def _read_inputs(label: str, check: Check, done: Completed, command: Command) -> list[Call]:
     *lines, closing = [read_line(line) for line in done.channel.splitlines()] or [{}]
     is_done = done.ending == Ending.EXITED and not done.channel_overflowed
     if is_done and closing.get("done") == check.cases == len(lines):
-        return [{"args": line["args"], "kwargs": line["kwargs"]} for line in lines]
+        cases = [{"args": line["args"], "kwargs": line["kwargs"]} for line in lines]
+        return [Call(case) for case in cases]
     if "mistake" in closing:
         message = f"input {len(lines) + 1}: {closing['mistake']}"
         trace = in_one_line(str(closing.get("traceback", "")))

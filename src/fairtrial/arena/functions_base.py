@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from fairtrial.arena.calls import RecordedCall
+from fairtrial.arena.calls import Call
 from fairtrial.arena.encoded import find_unplain
 from fairtrial.arena.endings import in_one_line, tail_of, tell_ending, tell_raising
 from fairtrial.arena.functions_judged import name_case
@@ -17,14 +16,13 @@ from fairtrial.model.code import Check
 from fairtrial.model.commands import Command, Completed, Ending
 from fairtrial.model.verdicts import Difference
 
-Cases = Sequence[Mapping[str, Any]]
 _PLAIN_HINT = "give view: `module:function` that makes plain data of the result"
 _WHERE = {"result": "its result", "raised": "the exception that it raises"}
 _WHERE |= {"output": "its output", "after": "its arguments, after the call"}
 
 
 def read_base(
-    label: str, check: Check, cases: Cases, ran: tuple[Completed, Command, Report]
+    label: str, check: Check, calls: Sequence[Call], ran: tuple[Completed, Command, Report]
 ) -> list[Outcome]:
     """The base's outcomes, one for each case, all of them such as can be compared."""
     done, command, report = ran
@@ -38,7 +36,7 @@ def read_base(
         hint = "take fewer cases or smaller inputs, or give a view that makes them smaller"
         raise StudyError(Mistake((label, "function"), message, hint))
     if not report.is_complete or done.ending != Ending.EXITED:
-        raise _refuse_ending(label, check, cases, ran)
+        raise _refuse_ending(label, check, calls, ran)
     outcomes = [read_line(line) for line in report.lines]
     for number, outcome in enumerate(outcomes):
         _refuse_unplain(label, check, number, outcome)
@@ -46,11 +44,11 @@ def read_base(
 
 
 def _refuse_ending(
-    label: str, check: Check, cases: Cases, ran: tuple[Completed, Command, Report]
+    label: str, check: Check, calls: Sequence[Call], ran: tuple[Completed, Command, Report]
 ) -> StudyError:
     done, command, report = ran
     at = len(report.lines)
-    call = f" in {render_call(check.function, cases[at])}" if at < len(cases) else ""
+    call = f" in {render_call(check.function, calls[at].case)}" if at < len(calls) else ""
     message = f"on the unchanged base, {check.function} {tell_ending(done, command)}{call}"
     said = in_one_line(tail_of(done))
     hint = "it must return or raise on the unchanged base; try it in your tree"
@@ -79,11 +77,15 @@ def _refuse_unplain(label: str, check: Check, number: int, outcome: Outcome) -> 
 
 
 def refuse_varying(
-    label: str, check: Check, cases: Cases, first: Sequence[Outcome], second: Sequence[Outcome]
+    label: str,
+    check: Check,
+    calls: Sequence[Call],
+    first: Sequence[Outcome],
+    second: Sequence[Outcome],
 ) -> None:
     """Refuse a function whose results aren't the same every time."""
     for number, (one, other) in enumerate(zip(first, second, strict=True)):
-        found = compare_outcomes(one, other, cases[number], check)
+        found = compare_outcomes(one, other, calls[number].case, check)
         if found.count:
             place = found.first[0]
             raise StudyError(
@@ -99,13 +101,16 @@ def refuse_varying(
 
 
 def agree(
-    label: str, check: Check, recorded: Sequence[RecordedCall], outcomes: Sequence[Outcome]
+    label: str, check: Check, calls: Sequence[Call], outcomes: Sequence[Outcome]
 ) -> list[Outcome]:
     """What was recorded, completed by what the base does; refuses a base that does otherwise."""
     agreed: list[Outcome] = []
-    for number, (call, outcome) in enumerate(zip(recorded, outcomes, strict=True)):
-        rest = {part: outcome[part] for part in ("output", "after")}  # if it wasn't recorded
+    for number, (call, outcome) in enumerate(zip(calls, outcomes, strict=True)):
+        if not call.expected:
+            agreed.append(outcome)
+            continue
         ends = {part: call.expected[part] for part in ("result", "raised") if part in call.expected}
+        rest = {part: outcome[part] for part in ("output", "after")}  # if they weren't recorded
         wanted: Outcome = {"case": number, **ends, **rest, **call.expected}
         found = compare_outcomes(wanted, outcome, call.case, check)
         if found.count:
@@ -115,7 +120,7 @@ def agree(
 
 
 def _refuse_disagreeing(
-    label: str, check: Check, number: int, call: RecordedCall, place: Difference
+    label: str, check: Check, number: int, call: Call, place: Difference
 ) -> StudyError:
     message = (
         f"{check.calls}, call {number + 1}, {render_call(check.function, call.case)}: "

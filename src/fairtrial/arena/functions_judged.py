@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.arena.endings import stop_reason, tail_of, tell_ending
@@ -29,8 +29,8 @@ class Expectation:
 
     label: str
     check: Check
-    job: bytes
-    lines: tuple[bytes, ...]
+    job: bytes = field(repr=False)
+    lines: tuple[bytes, ...] = field(repr=False)
 
     def read_cases(self) -> Sequence[Mapping[str, Any]]:
         """The inputs; kept as text, since they are needed only when something is wrong."""

@@ -34,6 +34,7 @@ _SETTINGS = {
     "core.safecrlf": "false",
     "core.precomposeUnicode": "false",
     "core.logAllRefUpdates": "false",
+    "core.fsync": "none",
     "gc.auto": "0",
     "maintenance.auto": "false",
     "user.name": "fairtrial",
@@ -126,6 +127,14 @@ async def git(
     if warnings is not None:
         warnings += complaint.splitlines()
     return done.stdout
+
+
+async def make_bare(repo: Path, object_format: str) -> None:
+    """Make an empty repository without a tree; object_format: sha1 or sha256."""
+    # Older versions don't know the option, and know one format.
+    options = () if object_format == "sha1" else (f"--object-format={object_format}",)
+    command = ("init", "--quiet", "--bare", "--template=", "--initial-branch=base", *options)
+    await git(*command, repo=repo, cwd=repo.parent)
 
 
 class GitError(LabError):

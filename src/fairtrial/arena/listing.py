@@ -9,18 +9,22 @@ and no sparse folder can hide a file.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 
-from fairtrial.arena.git import GitError, git
+from fairtrial.arena.git import GitError, git, make_bare
 from fairtrial.arena.repository import Repository, find_git_dir, open_repository
 from fairtrial.errors import StudyError
 
 _GITLINK, _FOLDER = 0o160000, 0o040000
 _SHOWN = 5
+_HEX = re.compile("(?:[0-9a-f]{2})+")
+_SPARSE = b"sdir\0\0\0\0"  # how an index says that it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,7 @@ async def _list_part(repository: Repository, prefix: bytes, scratch: Path) -> Pa
     try:
         entries = await _read_index(repository, folder)
         part = Part(repository, prefix)
-        tracked = {}
-        for entry in entries:
-            # What is recorded as a repository may be an empty folder, files, or anything else.
-            if entry.mode != _GITLINK or _is_repository(repository.top, entry.path):
-                tracked[entry.path] = entry
+        tracked = {entry.path: entry for entry in entries if _is_still(entry, repository.top)}
         names = await _write_names(tracked.values(), repository, folder)
         others = await _list_others(repository, names, part.notes)
         links = [path for path, entry in tracked.items() if entry.mode == _GITLINK]
@@ -113,17 +113,28 @@ async def _list_part(repository: Repository, prefix: bytes, scratch: Path) -> Pa
         part.notes += _notes(entries, part)
         part.notes += await _note_special(part, names)
     except GitError as error:
-        raise StudyError(
-            f"git can't read it: {error.stderr}", source=str(repository.top)
-        ) from error
+        problem = f"git can't read it: {error.stderr}"
+        raise StudyError(problem, source=str(repository.top)) from error
+    except PermissionError as error:
+        problem = f"{error.filename} can't be read; make it readable"
+        raise StudyError(problem, source=str(repository.top)) from error
     finally:
         shutil.rmtree(folder)
     return part
 
 
-def _is_repository(top: Path, path: bytes) -> bool:
-    place = top / os.fsdecode(path)
-    return not place.is_symlink() and find_git_dir(place) is not None
+def _is_still(entry: _Entry, top: Path) -> bool:
+    """Whether a tracked path is a repository where it was one, and no folder where it was none.
+
+    The others are looked at like untracked ones: git lists nothing at a path that it tracks.
+    """
+    try:
+        mode = os.lstat(os.fsencode(top) + b"/" + entry.path).st_mode
+    except OSError:
+        return entry.mode != _GITLINK
+    if entry.mode != _GITLINK:
+        return not stat.S_ISDIR(mode)
+    return stat.S_ISDIR(mode) and find_git_dir(top / os.fsdecode(entry.path)) is not None
 
 
 async def _read_index(repository: Repository, folder: Path) -> list[_Entry]:
@@ -133,15 +144,13 @@ async def _read_index(repository: Repository, folder: Path) -> list[_Entry]:
     except FileNotFoundError:
         return []
     copy = folder / "copy"
-    format_option = f"--object-format={repository.object_format}"
-    plain = repository.object_format == "sha1"  # older git doesn't know the option
-    options = () if plain else (format_option,)
-    await git("init", "--quiet", "--bare", "--template=", *options, repo=copy, cwd=folder)
+    await make_bare(copy, repository.object_format)
     (copy / "index").write_bytes(content)
     for shared in repository.git_dir.glob("sharedindex.*"):
-        if bytes.fromhex(shared.suffix[1:]) in content:
+        name = shared.suffix[1:]
+        if _HEX.fullmatch(name) and bytes.fromhex(name) in content:
             shutil.copyfile(shared, copy / shared.name)
-    sparse = ("--sparse",) if b"sdir" in content else ()
+    sparse = ("--sparse",) if _SPARSE in content else ()
     told = await git("ls-files", "-z", "--stage", *sparse, repo=copy, worktree=repository.top)
     entries = []
     for item in told.split(b"\0")[:-1]:

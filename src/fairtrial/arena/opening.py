@@ -78,7 +78,7 @@ async def open_arena(
         settings.say("running the checks on the unchanged base")
         trials = await prepare_trials(ground)
         async with warming(ground, trials, is_wanted=settings.warm) as (ground, warm_notes):
-            rules = PathRules.of(problem)
+            rules = PathRules.of(problem, ground.import_roots)
             settings.say("making sure that it is the candidates' code that runs")
             canary_notes = await fly_canary(ground, trials, rules)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]

@@ -90,11 +90,13 @@ class PathRules:
             prefix = "" if root in (".", "") else root.strip("/") + "/"
             if not path.startswith(prefix):
                 continue
-            top = path[len(prefix) :].split("/", 1)[0]
-            module = top.split(".", 1)[0]
-            is_ours = module.startswith(OUR_PREFIXES)
-            is_there = prefix + module in base or f"{prefix}{module}.py" in base
-            if (module in self.modules or is_ours) and not is_there:
+            # A folder without __init__ gives way to any module that has one.
+            name = path[len(prefix) :].replace("/__init__.", ".", 1)
+            module = name.split(".", 1)[0]
+            if "/" in name or f"{prefix}{module}.py" in base:
+                continue
+            is_reserved = module in self.modules or module.startswith(OUR_PREFIXES)
+            if is_reserved and f"{prefix}{module}/__init__.py" not in base:
                 return module
         return None
 

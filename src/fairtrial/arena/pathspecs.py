@@ -84,7 +84,7 @@ def _refuse_odd_stars(pattern: str, field: str, index: int) -> None:
 
 def _read(pattern: str) -> _Pattern:
     steps = [step for step in pattern.split("/") if step not in ("", ".")]
-    plain = "/".join(steps) + ("/" if steps and pattern.endswith("/") else "")
+    plain = "/".join(steps) + ("/" if steps and pattern.endswith(("/", "/.")) else "")
     encoded = os.fsencode(plain)
     if not any(sign in encoded for sign in (b"*", b"?", b"[", b"\\")):
         return _Pattern(encoded, None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from fairtrial.arena.copying import Origin, Wanted
+from fairtrial.arena.copying import Origin, Wanted, read_link
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.candidates import FileState
 
@@ -103,7 +103,7 @@ def _read_link(path: str, files: Mapping[str, FileState | None], wanted: Wanted)
     entry = find(wanted, path)
     if entry is None or not stat.S_ISLNK(entry.mode):
         return None
-    return str(Path(entry.file).readlink())
+    return read_link(entry)
 
 
 def find(wanted: Wanted, path: str) -> Origin | None:

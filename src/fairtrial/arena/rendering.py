@@ -153,6 +153,20 @@ def _show_items(opening: str, closing: str) -> Callable[[_Page, Encoded], None]:
     return lambda page, node: page.bracketed(opening, node["items"], closing)
 
 
+def _show_with(opening: str, about: str) -> Callable[[_Page, Encoded], None]:
+    """Items, and what else is said of the whole."""
+
+    def show(page: _Page, node: Encoded) -> None:
+        page.bracketed(opening, node["items"], "]")
+        page.add(f", {about}={node[about]!r})" if node[about] is not None else ")")
+
+    return show
+
+
+def _show_defaultdict(page: _Page, node: Encoded) -> None:
+    page.pairs(f"defaultdict({node['factory']}, {{", node["items"], "})")
+
+
 def _show_pairs(name: str) -> Callable[[_Page, Encoded], None]:
     return lambda page, node: page.pairs(f"{name}({{", node["items"], "})")
 
@@ -175,7 +189,7 @@ _SHOWN: Mapping[str, Callable[[_Page, Encoded], None]] = {
     "Fraction": _show_items("Fraction(", ")"),
     "OrderedDict": _show_pairs("OrderedDict"),
     "UUID": lambda page, node: page.add(f"UUID({node['value']!r})"),
-    "array": _show_items("array([", "])"),
+    "array": _show_with("array([", "code"),
     "bytearray": lambda page, node: page.add(f"bytearray({read_bytes(node)!r})"),
     "bytes": lambda page, node: page.add(repr(read_bytes(node))),
     "complex": lambda page, node: page.add(repr(complex(*map(read_float, node["items"])))),
@@ -184,8 +198,8 @@ _SHOWN: Mapping[str, Callable[[_Page, Encoded], None]] = {
     "dataclass": _show_state,
     "date": _show_items("date(", ")"),
     "datetime": _show_moment,
-    "defaultdict": _show_pairs("defaultdict"),
-    "deque": _show_items("deque([", "])"),
+    "defaultdict": _show_defaultdict,
+    "deque": _show_with("deque([", "maxlen"),
     "dict": lambda page, node: page.pairs("{", node["items"], "}"),
     "dict_items": _show_items("dict_items([", "])"),
     "dict_keys": _show_items("dict_keys([", "])"),

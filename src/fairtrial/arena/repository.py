@@ -53,7 +53,8 @@ async def find_repository(folder: Path) -> Repository:
         return repository
     top = (git_dir / elsewhere).resolve()
     if not top.is_dir():
-        raise StudyError(f"its tree should be at {top} (core.worktree), where is no folder")
+        problem = f"its tree should be at {top} (core.worktree), but no folder is there"
+        raise StudyError(problem, source=str(place))
     return Repository(top, git_dir, repository.settings)
 
 

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fairtrial.arena.git import git
+from fairtrial.arena.git import git, make_bare
 from fairtrial.arena.listing import Part, list_parts, spell_paths
 from fairtrial.arena.pack import BRANCH, write_commit
-from fairtrial.arena.repository import Repository, find_repository
+from fairtrial.arena.repository import find_repository
 from fairtrial.arena.survey import Found, survey
 from fairtrial.errors import LabError, StudyError
 
@@ -66,7 +66,7 @@ async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> S
         parts = await list_parts(repository, Path(scratch))
     found = await to_thread.run_sync(survey, top, parts)
     _refuse_large(repository.top, found, largest_mb)
-    repo = await _make_repository(repository, home / "repo")
+    repo = await _make_repository(home / "repo", repository.object_format)
     write = partial(write_commit, repo, top, found, from_thread.check_cancelled)
     pointers = await to_thread.run_sync(write)
     await _refuse_pointers(pointers, parts, no_index=home / "no-index")
@@ -76,15 +76,10 @@ async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> S
     return Snapshot(repository.top, repo, commit, tree, notes)
 
 
-async def _make_repository(repository: Repository, repo: Path) -> Path:
-    """An empty repository, with object names like the user's."""
-    given = repository.object_format
-    options = () if given == "sha1" else (f"--object-format={given}",)
+async def _make_repository(repo: Path, object_format: str) -> Path:
+    """An empty repository that takes bytes as they are, and gives them back so."""
     try:
-        await git(
-            "init", "--quiet", "--bare", "--template=", "--initial-branch=base", *options,
-            repo=repo, cwd=repo.parent,
-        )  # fmt: skip
+        await make_bare(repo, object_format)
         (repo / "info").mkdir()
         (repo / "info" / "attributes").write_text(_ATTRIBUTES, "utf-8")
     except OSError as error:

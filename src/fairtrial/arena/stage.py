@@ -74,10 +74,13 @@ class Stage:
         """
         python = str(self.interpreter.executable)
         roots = [str(self.seen / root) for root in self.import_roots]
+        # The slot comes first, whatever the problem adds.
+        further = self.problem.env.get("PYTHONPATH", "").split(os.pathsep)
+        path = [*roots, *filter(None, further), *map(str, path_tail)]
         variables = {
-            "PYTHONPATH": os.pathsep.join([*roots, *(str(folder) for folder in path_tail)]),
             **common_variables(self.problem, self.interpreter),
             **(env or {}),
+            "PYTHONPATH": os.pathsep.join(path),
         }
         return Command(
             argv=tuple(word.replace("{python}", python) for word in argv),

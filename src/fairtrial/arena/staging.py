@@ -90,22 +90,21 @@ class Staging:
         return Origin(f"{self.store}/{name}", signature)
 
     def mend(self) -> list[str]:
-        """Bring the folder back to what is wanted; returns what was changed or missing.
+        """Bring the folder back to what is wanted; returns what was changed, if only for a while.
 
-        Entries that nobody wants are removed and not told.
+        What is missing counts. Entries that nobody wants are removed and not told.
         """
         changed: list[str] = []
+        mended: Listing = {}
         with self._opened(self.folder) as top, self._opened(self.store / RUBBISH) as rubbish:
-            clock_ns = read_clock_ns(self.store / CLOCK)
             listing = list_tree(top, self.wanted, drop_attributes)
             for folder in self.wanted:
                 now = listing.get(folder, {})
                 if self._is_settled(folder, now):
                     continue
                 with _walk_to(folder, top) as handle:
-                    changed += self._mend_folder(folder, now, handle, rubbish, clock_ns)
-            for folder in self._known.keys() - self.wanted.keys():
-                del self._known[folder]
+                    mended[folder] = self._mend_folder(folder, now, handle, rubbish, changed)
+        self._remember({folder: self._known.get(folder, {}) for folder in self.wanted} | mended)
         return changed
 
     def _is_settled(self, folder: str, now: Names) -> bool:
@@ -119,9 +118,8 @@ class Staging:
         )
 
     def _mend_folder(
-        self, folder: str, now: Names, handle: int, rubbish: int, clock_ns: int
-    ) -> list[str]:
-        changed: list[str] = []
+        self, folder: str, now: Names, handle: int, rubbish: int, changed: list[str]
+    ) -> Names:
         wanted, found = self.wanted[folder], Names()
         with _unlocked(handle):
             for name in now.keys() - wanted.keys():
@@ -133,34 +131,33 @@ class Staging:
                         remove_entry(name, handle, rubbish)
                     found[name] = make_folder(name, stat.S_IMODE(origin.mode), handle)
                     continue
-                is_known = signature is not None and signature == self._look_up(folder, name)
-                if signature is not None and is_known and self._is_sure(folder, name):
+                if (
+                    signature is not None
+                    and signature == self._look_up(folder, name)
+                    and (self._is_sure(folder, name) or is_copy(origin, name, handle))
+                ):
                     found[name] = signature
                     continue
-                is_same = signature is not None and is_copy(origin, name, handle)
-                if signature is not None and is_known and is_same:
-                    found[name] = signature
-                    continue
-                if not is_same:
+                known = self._look_up(folder, name)
+                # One that was changed and changed back looks the same, and was not left alone.
+                is_touched = known is not None and signature != known
+                if signature is None or is_touched or not is_copy(origin, name, handle):
                     changed.append(folder + name)
                 remove_entry(name, handle, rubbish)
                 found[name] = copy_origin(origin, name, handle)
-        self._remember(folder, found, clock_ns)
-        return changed
+        return found
 
     def keep(self) -> None:
         """Want what is there now; what is no copy of an original is made one."""
         wanted: Wanted = {}
         known: Listing = {}
         with self._opened(self.folder) as top, self._opened(self.store) as store:
-            clock_ns = read_clock_ns(self.store / CLOCK)
             for folder, names in list_tree(top).items():
                 with _walk_to(folder, top) as handle:
                     wanted[folder] = self._keep_folder(folder, names, handle, store)
                 known[folder] = {name: names[name] for name in wanted[folder]}
-        self.wanted, self._known, self._doubtful = wanted, {}, {}
-        for folder, found in known.items():
-            self._remember(folder, found, clock_ns)
+        self.wanted = wanted
+        self._remember(known)
 
     def _keep_folder(self, folder: str, names: Names, handle: int, store: int) -> dict[str, Origin]:
         kept: dict[str, Origin] = {}
@@ -231,10 +228,15 @@ class Staging:
         """Whether its signature alone says that it is unchanged."""
         return self._trusts_times and name not in self._doubtful.get(folder, ())
 
-    def _remember(self, folder: str, found: Names, clock_ns: int) -> None:
-        """`clock_ns` was read before any of the signatures: younger ones are doubtful."""
-        self._known[folder] = found
-        self._doubtful[folder] = {name for name, each in found.items() if each[4] >= clock_ns}
+    def _remember(self, known: Listing) -> None:
+        """Whatever is changed from now on gets a change time of this tick, or of a later one."""
+        now_ns = read_clock_ns(self.store / CLOCK)
+        self._known = known
+        self._doubtful = {
+            folder: young
+            for folder, names in known.items()
+            if (young := {name for name, each in names.items() if each[4] >= now_ns})
+        }
 
     def _new_name(self) -> str:
         self._stored += 1

@@ -2,8 +2,8 @@
 
 A file counts as unchanged if kind, mode, inode, size and both times are what they were. The
 change time is the one that its owner can't set, but its clock ticks a few milliseconds at a time:
-an entry that is as young as the look we took at it may change once more without a trace. Such
-entries are doubtful, and are compared by content until they are older.
+an entry that changed in the very tick in which we were done with it may change once more without a
+trace. Such entries are doubtful, and are compared by content until they are older.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def _list_into(
         visit(folder)
     names = listing[path] = list_folder(folder)
     for name, signature in names.items():
-        inner = f"{path}{name}/"
         if not stat.S_ISDIR(signature[0]) or depth >= DEEPEST:
             continue
+        inner = f"{path}{name}/"
         if only is not None and inner not in only:
             continue
         try:

@@ -147,63 +147,60 @@ def _about(node: Encoded) -> str:
     """What is said of a value beside its content: its type, dtype, time zone."""
     if not isinstance(node, dict) or TAG not in node:
         return ""
-    return dump({key: value for key, value in sorted(node.items()) if key not in _CONTENT})
+    about = {key: value for key, value in sorted(node.items()) if key not in _CONTENT}
+    return dump(about) if about else ""  # as of a plain one: only some dictionaries need a tag
 
 
-def _exact(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _exact(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     if canonical(expected) != canonical(actual):
-        comparison.add(where, expected, actual)
+        found.add(where, expected, actual)
 
 
-def _never(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    comparison.add(where, expected, actual)
+def _never(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    found.add(where, expected, actual)
 
 
-def _compare_ints(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_ints(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     if read_int(expected) != read_int(actual):
-        comparison.add(where, expected, actual)
+        found.add(where, expected, actual)
 
 
-def _compare_floats(
-    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
-) -> None:
-    if not comparison.close(read_float(expected), read_float(actual)):
-        comparison.add(where, expected, actual)
+def _compare_floats(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    if not found.close(read_float(expected), read_float(actual)):
+        found.add(where, expected, actual)
 
 
-def _compare_complex(
-    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
-) -> None:
+def _compare_complex(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     one, other = ([read_float(part) for part in node["items"]] for node in (expected, actual))
-    if all(map(comparison.close, one, other)) and len(other) == 2:
+    if all(map(found.close, one, other)) and len(other) == 2:
         return
     # A part that is nearly nothing beside the other may be off by more than its own tolerance.
     distance = math.hypot(one[0] - other[0], one[1] - other[1])
     size = max(math.hypot(*one), math.hypot(*other))
-    near = distance <= max(comparison.rel_tol * size, comparison.abs_tol)
+    near = distance <= max(found.rel_tol * size, found.abs_tol)
     if not (near and math.isfinite(size) and distance > 0):
-        comparison.add(where, expected, actual)
+        found.add(where, expected, actual)
 
 
-def _compare_texts(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_texts(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     one, other = read_text(expected), read_text(actual)
     if one == other:
         return
     pairs = enumerate(zip(one, other, strict=False))
     start = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
     if start <= _WINDOW:
-        comparison.add(where, expected, actual)
+        found.add(where, expected, actual)
         return
     said = [_Said(f"...{render(text[start - _WINDOW // 2 :])}") for text in (one, other)]
-    comparison.add(f"{where} at character {start}", *said)
+    found.add(f"{where} at character {start}", *said)
 
 
-def _compare_items(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_items(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     names = expected.get("names", ()) if isinstance(expected, dict) else ()
-    comparison.sequence(where, _items(expected), _items(actual), names)
+    found.sequence(where, _items(expected), _items(actual), names)
     one, other = (_raised(node) for node in (expected, actual))
     if one != other:
-        comparison.node(f"{where} (at its end)", one, other)
+        found.node(f"{where} (at its end)", one, other)
 
 
 def _items(node: Encoded) -> list[Encoded]:
@@ -217,23 +214,19 @@ def _raised(node: Encoded) -> Encoded:
     return node.get("raised") if isinstance(node, dict) else None
 
 
-def _compare_pairs(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    comparison.keyed(
-        lambda key: f"{where}[{render(key, 40)}]", pairs_of(expected), pairs_of(actual)
-    )
+def _compare_pairs(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    found.keyed(lambda key: f"{where}[{render(key, 40)}]", pairs_of(expected), pairs_of(actual))
 
 
-def _compare_ordered(
-    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
-) -> None:
-    before = comparison.count
-    _compare_pairs(comparison, where, expected, actual)
+def _compare_ordered(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    before = found.count
+    _compare_pairs(found, where, expected, actual)
     orders = [[key for key, _ in pairs_of(node)] for node in (expected, actual)]
-    if comparison.count == before and canonical(orders[0]) != canonical(orders[1]):
-        comparison.add(f"list({where})", *orders)
+    if found.count == before and canonical(orders[0]) != canonical(orders[1]):
+        found.add(f"list({where})", *orders)
 
 
-def _compare_sets(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_sets(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     there = defaultdict(list)
     for item in _items(actual):
         there[canonical(item)].append(item)
@@ -246,50 +239,46 @@ def _compare_sets(comparison: _Comparison, where: str, expected: Encoded, actual
             missing.append(item)
     extra = [item for items in there.values() for item in items]
     if len(missing) <= _MOST_PAIRINGS:  # floats may be close to each other
-        missing = [item for item in missing if not _take_twin(comparison, item, extra)]
+        missing = [item for item in missing if not _take_twin(found, item, extra)]
     for item in missing:
-        comparison.add(f"{where} (an item)", item, _NOTHING)
+        found.add(f"{where} (an item)", item, _NOTHING)
     for item in extra:
-        comparison.add(f"{where} (an item)", _NOTHING, item)
+        found.add(f"{where} (an item)", _NOTHING, item)
 
 
-def _take_twin(comparison: _Comparison, item: Encoded, extra: list[Encoded]) -> bool:
+def _take_twin(found: _Comparison, item: Encoded, extra: list[Encoded]) -> bool:
     """Take what is close enough to an item out of the rest, if there is such a thing."""
     for place, other in enumerate(extra[:_MOST_PAIRINGS]):
-        if comparison.holds(item, other):
+        if found.holds(item, other):
             del extra[place]
             return True
     return False
 
 
-def _compare_state(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_state(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     if "base" in expected:
-        comparison.node(where, expected["base"], actual["base"])
+        found.node(where, expected["base"], actual["base"])
     pairs = (expected["state"].items(), actual["state"].items())
-    comparison.keyed(lambda name: f"{where}.{name}", *pairs)
+    found.keyed(lambda name: f"{where}.{name}", *pairs)
 
 
-def _compare_exceptions(
-    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
-) -> None:
-    comparison.sequence(f"{where}.args", expected["args"], actual["args"])
+def _compare_exceptions(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    found.sequence(f"{where}.args", expected["args"], actual["args"])
 
 
-def _compare_arrays(
-    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
-) -> None:
+def _compare_arrays(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     if "items" in expected:
-        comparison.sequence(where, _items(expected), _items(actual))
+        found.sequence(where, _items(expected), _items(actual))
         return
     if expected["value"] == actual["value"]:
         return
     one, other = read_array(expected), read_array(actual)
-    places = find_unequal(one, other, comparison.rel_tol, comparison.abs_tol)
+    places = find_unequal(one, other, found.rel_tol, found.abs_tol)
     for place in places[:MOST]:
         at = tuple(int(part) for part in place)
         spelled = f"{where}[{', '.join(map(str, at))}]" if at else where
-        comparison.add(spelled, _Said(str(one[at])), _Said(str(other[at])))
-    comparison.count += max(0, len(places) - MOST)
+        found.add(spelled, _Said(str(one[at])), _Said(str(other[at])))
+    found.count += max(0, len(places) - MOST)
 
 
 _KINDS: Mapping[str, _Comparer] = {

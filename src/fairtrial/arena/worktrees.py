@@ -51,7 +51,7 @@ class WorktreeSlot:
     async def reset(self, *, trusted: bool = False) -> None:
         """Bring it back to the base; with what candidates must not see only if it is `trusted`."""
         staging, base = self._held(), self._base
-        await in_thread(_reset, staging, base.trusted if trusted else base.hidden_from)
+        await in_thread(_reset, staging, base.everything if trusted else base.shown)
 
     async def write_candidate(self, changes: Changes) -> None:
         """Put a candidate's files in; `StudyError` if a path of it leads anywhere else."""
@@ -123,6 +123,7 @@ class WorktreePool:
         )
         self._notes: list[str] = []
         self._home: Home | None = None
+        self._kept: Path | None = None
         self._snapshot: Snapshot | None = None
         self._base: Base | None = None
         self._digests: dict[Origin, bytes] = {}
@@ -156,14 +157,14 @@ class WorktreePool:
 
     @property
     def kept(self) -> Path | None:
-        """Where all of it stays, if it does."""
-        return self._home.path if self._home is not None and self._keep else None
+        """Where all of it stays when the pool is closed, if it does."""
+        return self._kept
 
     async def __aenter__(self) -> WorktreePool:
         try:
             await self._open()
         except BaseException:
-            self._keep = False
+            self._keep, self._kept = False, None
             await self.close()
             raise
         return self
@@ -189,6 +190,7 @@ class WorktreePool:
         _, failures = remove_orphans()
         self._notes.extend(f"left by an earlier run, can't be removed: {each}" for each in failures)
         self._home = open_home(tree)
+        self._kept = self._home.path if self._keep else None
         self._trusts_times = shows_mapped_writes(self._home.path / "probe")
 
     async def _make_slots(self) -> None:
@@ -221,7 +223,7 @@ class WorktreePool:
             self._digests,
             trusts_times=self._trusts_times,
         )
-        await in_thread(_reset, staging, self._opened().hidden_from)
+        await in_thread(_reset, staging, self._opened().shown)
         return staging
 
     @asynccontextmanager
@@ -277,7 +279,7 @@ class WorktreePool:
 
         self._base = None
         self._wake()
-        home, self._home = self._home, self._home if self._keep else None
+        home, self._home = self._home, None
         if home is None:
             return
         with anyio.CancelScope(shield=True):

@@ -15,7 +15,7 @@ from fairtrial.arena.candidates import read_candidate
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.tasks import single_cause
-from fairtrial.cli.output import json_option, note, print_json, shown_path, warn
+from fairtrial.cli.output import json_option, note, print_json, shown_path
 from fairtrial.cli.verdicts import LiveTable, print_evaluation
 from fairtrial.errors import LabError
 from fairtrial.loading.problems import load_problem
@@ -76,7 +76,6 @@ def command(
         print_json(evaluation.as_dict())
     else:
         print_evaluation(evaluation)
-        warn(evaluation.notes)
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
     if not evaluation.is_complete:

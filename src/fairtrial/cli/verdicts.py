@@ -161,6 +161,8 @@ def print_evaluation(evaluation: Evaluation) -> None:
         if more > 0:
             click.echo(f"  ... and {more:,} more; --json prints them")
     click.echo(f"\n{_sum_up(evaluation)}")
+    for text in evaluation.notes:
+        click.echo(fold(f"note: {text}", "", "  "))
 
 
 def _detail(failure: Failure) -> Iterator[str]:

@@ -145,6 +145,8 @@ def _make_devices() -> None:
     for name in _DEVICES:
         os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
         _mount(f"{_OLD}/dev/{name}", f"/dev/{name}", None, _MS_BIND)
+        # Can be written to all the same, but root as its owner can't change its mode.
+        _set_flags(f"/dev/{name}", _ATTR_RDONLY | _ATTR_NOSUID, 0)
     for path, leads_to in _LINKS.items():
         os.symlink(leads_to, path)
     os.mkdir("/dev/pts")

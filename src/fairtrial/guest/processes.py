@@ -105,16 +105,16 @@ def _descendants_by_parent() -> list[int]:
     return found
 
 
-def proportional_bytes(pids: list[int]) -> int | None:
-    """Their memory with shared pages divided among those who share them; None if hidden."""
+def proportional_bytes(pids: list[int]) -> int:
+    """Their memory with shared pages divided among those who share them, where that is told."""
     total = 0
     for pid in pids:
         lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()
         sizes = [line.split()[1] for line in lines if line.startswith(b"Pss:")]
         if sizes:
             total += int(sizes[0]) * 1024
-        elif os.path.exists(f"/proc/{pid}"):
-            return None
+        else:  # it is just about to end, or doesn't want to be looked at
+            total += look([pid]).rss_bytes
     return total
 
 

@@ -109,8 +109,7 @@ class Watch:
         held = seen.rss_bytes
         unclear = min(self._peak_bytes, self._limits["memory_mb"] * _MB)
         if len(seen.pids) > 1 and held + in_files > unclear:
-            shared_out = processes.proportional_bytes(seen.pids)
-            held = held if shared_out is None else shared_out
+            held = processes.proportional_bytes(seen.pids)
         self._peak_bytes = max(self._peak_bytes, held + in_files)
         return held + in_files
 

@@ -154,9 +154,9 @@ def settle(result: Any) -> Any:
 
 def tell(stop: BaseException) -> str:
     """The traceback without our own frames; it isn't compared."""
-    import traceback
-
     try:
+        import traceback
+
         trace = stop.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next

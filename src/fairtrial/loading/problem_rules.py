@@ -36,7 +36,7 @@ _FROM_ZERO: Schema = {"minimum": 0}
 _FROM_ONE: Schema = {"minimum": 1}
 _SHARE: Schema = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
-RULES: dict[type[Any], dict[str, Schema]] = {
+PROBLEM_RULES: dict[type[Any], dict[str, Schema]] = {
     CodeProblem: {
         "problem_id": _NOT_BLANK,
         "repo": _NOT_BLANK,
@@ -47,6 +47,7 @@ RULES: dict[type[Any], dict[str, Schema]] = {
         "import_roots": {"type": ["array", "null"], **_PATHS},
         "largest_mb": _FROM_ONE,
         "build": _COMMAND,
+        "build_timeout_s": _ABOVE_ZERO,
         "env": {"propertyNames": _VARIABLE},
         "check": {"minItems": 1},
         "min_effect": _SHARE,
@@ -79,7 +80,7 @@ _WORDS: Schema = {"minItems": 1}
 _NO_WORDS: Schema = {"maxItems": 0}
 
 # How the fields of a record depend on each other.
-SHAPES: dict[type[Any], Schema] = {
+PROBLEM_SHAPES: dict[type[Any], Schema] = {
     CodeProblem: {"required": ["problem_id", "check"]},
     Check: {
         "oneOf": [

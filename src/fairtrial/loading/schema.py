@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import plugins
-from fairtrial.loading import problem_rules
+from fairtrial.loading.problem_rules import PROBLEM_RULES, PROBLEM_SHAPES
 from fairtrial.model.claims import (
     AnalysisPlan,
     Contrast,
@@ -106,7 +106,7 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "max_parallel": _FROM_ONE,
         "max_per_minute": _ABOVE_ZERO,
     },
-    **problem_rules.RULES,
+    **PROBLEM_RULES,
 }
 
 
@@ -149,7 +149,7 @@ _SHAPES: dict[type[Any], Schema] = {
             },
         ],
     },
-    **problem_rules.SHAPES,
+    **PROBLEM_SHAPES,
 }
 
 # A record may be written as a single value.

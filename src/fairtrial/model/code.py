@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -225,6 +226,7 @@ class CodeProblem(Record):
             if not 0 < getattr(self, name) < 1:
                 yield Mistake((name,), f"must be above 0 and below 1, got {getattr(self, name):g}")
         yield from _not_positive(self, "budget_s")
+        yield from _not_positive(self, "build_timeout_s")
 
     def _path_mistakes(self) -> Iterator[Mistake]:
         yield from path_mistakes(self.cwd, ("cwd",))
@@ -269,7 +271,7 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
         cwd=str(cwd),
         editable=tuple(map(place_pattern, problem.editable)),
         unprotect=tuple(map(place_pattern, problem.unprotect)),
-        include=tuple(map(place, problem.include)),
+        include=tuple(str(PurePosixPath(glob.escape(str(cwd)), path)) for path in problem.include),
         import_roots=None if roots is None else tuple(map(place, roots)),
         check=tuple(
             replace(check, inputs=place(check.inputs), calls=place(check.calls))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +30,10 @@ class Bubblewrap:
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """Nothing: what it can't do, it refuses."""
-        return ()
+        """What it can't enforce."""
+        # bwrap can make a device read-only, but then nobody can use it any more.
+        modes = "commands can change the modes of this machine's devices, such as /dev/null"
+        return (modes,) if os.geteuid() == 0 else ()
 
     async def run(self, command: Command) -> Completed:
         """Run it to its end; when this returns, or is cancelled, none of its processes is left."""

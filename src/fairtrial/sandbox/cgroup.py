@@ -31,7 +31,7 @@ NEAR_MB = 4
 JOIN = 'for file in "$@"; do echo 0 > "$file" || exit 1; done'
 TRIES, TRY_AGAIN_S = 40, 0.005
 _numbers = itertools.count()
-_guard = threading.Lock()
+_guard = threading.RLock()
 _usable: tuple[tuple[Place, ...], str] | None = None
 _busy: set[Path] = set()
 """Groups that still had a process when their command was over: removed as soon as possible."""
@@ -69,7 +69,7 @@ def limiting(limits: Limits) -> Iterator[Group | None]:
     """A group with these limits for one command, removed afterwards; None where there can't be."""
     places, _ = usable_places()
     _remove_busy()
-    folders = _make_group(places, limits)
+    folders = _make_group(places, limits) if places else []
     if not folders:
         yield None
         return

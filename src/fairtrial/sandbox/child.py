@@ -234,7 +234,7 @@ def _numbers(handed: Handed) -> list[int]:
 
 
 async def _mind(group: Group, stop: Callable[[], None]) -> None:
-    """Stop it all when the kernel has had to: it ends one process, and the others may wait for it."""
+    """Stop all when the kernel has had to: it ends one process, and others may wait for that."""
     import anyio
 
     while not group.exceeded():

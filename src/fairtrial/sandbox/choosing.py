@@ -13,7 +13,6 @@ from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
 
 FULL: tuple[Sandbox, ...] = (Bubblewrap(), Namespaces())
-"""Full sandboxes, the best first."""
 _ADVICE = (
     "install bubblewrap (the program bwrap) and allow unprivileged user namespaces; "
     "`fairtrial doctor` says more"
@@ -36,7 +35,7 @@ def find_sandbox(wanted: str = "auto", *, unsandboxed: bool = False) -> Sandbox:
             )
         return Plain()
     reasons = []
-    for sandbox in FULL:
+    for sandbox in sorted(FULL, key=lambda each: len(each.shortfalls)):
         reason = try_sandbox(sandbox)
         if not reason:
             return sandbox

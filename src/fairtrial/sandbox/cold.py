@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,8 +16,25 @@ from fairtrial.sandbox.child import Handed, Start
 from fairtrial.sandbox.descriptors import Descriptors
 from fairtrial.sandbox.system import GUEST, own_python
 
+_MEND = (
+    "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_DFL); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
 Wrap = Callable[[Sequence[str]], Sequence[str]]
 """The program that puts a sandbox around another."""
+
+
+def start_init(guest: Path, orders: int) -> list[str]:
+    """The program that is our init, told where its orders are."""
+    return [own_python(), "-I", "-S", str(guest / "launch.py"), str(orders)]
+
+
+def _mend_signals() -> list[str]:
+    """What has to come first if we ignore our children: programs inherit that."""
+    if signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN:
+        return []
+    return [own_python(), "-I", "-S", "-c", _MEND]
 
 
 def starting(who: str, *, wrap: Wrap = lambda argv: argv, guest: Path = GUEST) -> Start:
@@ -39,7 +57,7 @@ def starting(who: str, *, wrap: Wrap = lambda argv: argv, guest: Path = GUEST) -
             told = descriptors.holding(marshal.dumps({**orders, "env": env, **numbers}))
             try:
                 return subprocess.Popen(
-                    wrap([own_python(), "-I", "-S", str(guest / "launch.py"), str(told)]),
+                    [*_mend_signals(), *wrap(start_init(guest, told))],
                     stdin=handed.stdin,
                     stdout=handed.stdout,
                     stderr=handed.stderr,

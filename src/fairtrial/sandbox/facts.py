@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from fairtrial.errors import LabError
+from fairtrial.protocols import Sandbox
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.cgroup import usable_places
 from fairtrial.sandbox.choosing import find_sandbox, try_sandbox
@@ -145,19 +146,23 @@ def look_at_bubblewrap() -> Fact:
     told = _ask("bwrap", "--version")
     if told is None:
         return Fact("bubblewrap", "no", "bwrap is not on the path", install("bubblewrap"))
-    reason = try_sandbox(Bubblewrap())
     version = told.split()[-1] if told.split() else "of unknown version"
-    if reason:
-        return Fact("bubblewrap", "no", f"{version}, but a trial failed: {_end(reason)}", ABOVE)
-    return Fact("bubblewrap", "yes", f"{version}; a trial worked")
+    return _look_at_sandbox(Bubblewrap(), version)
 
 
 def look_at_namespaces() -> Fact:
     """Whether our own sandbox works, which needs nothing but the kernel."""
-    reason = try_sandbox(Namespaces())
+    return _look_at_sandbox(Namespaces(), "our own sandbox")
+
+
+def _look_at_sandbox(sandbox: Sandbox, what: str) -> Fact:
+    reason = try_sandbox(sandbox)
     if reason:
-        return Fact("namespaces", "no", f"our own sandbox: a trial failed: {_end(reason)}", ABOVE)
-    return Fact("namespaces", "yes", "our own sandbox: a trial worked")
+        return Fact(sandbox.name, "no", f"{what}: a trial failed: {_end(reason)}", ABOVE)
+    if sandbox.shortfalls:
+        told = "; ".join(sandbox.shortfalls)
+        return Fact(sandbox.name, "partly", f"{what}: a trial worked, but: {told}")
+    return Fact(sandbox.name, "yes", f"{what}: a trial worked")
 
 
 def look_at_groups() -> Fact:

@@ -140,8 +140,6 @@ class Reporter:
             self.retried.remove(report.nodeid)
             self.phases.pop(report.nodeid, None)
         self.phases.setdefault(report.nodeid, []).append(report)
-        if report.when not in ("setup", "call", "teardown"):
-            self._finish(report.nodeid)  # a worker of xdist's died: nothing else follows
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._finish(nodeid)
@@ -178,6 +176,7 @@ class Reporter:
     # First: some projects leave by os._exit in this very hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
+        # Tests that were cut short: by pytest.exit, or with the worker of xdist's that ran them.
         for node_id in list(self.phases):
             self._finish(node_id)
         self.loaded.update(find_loaded())

@@ -1,0 +1,273 @@
+"""What a full sandbox must keep a command from, as tests; see `fairtrial.testing.sandboxes`."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from fairtrial.errors import LabError
+from fairtrial.model.commands import Ending, Limits, Mount, View
+from fairtrial.protocols import Sandbox
+from fairtrial.testing.commands import Scene
+from fairtrial.testing.sandboxes import SandboxConformance
+from fairtrial.testing.usage import MB
+
+# Every way that we know of to change something outside of the slot; each prints a line if it
+# succeeds, and leaves no harm behind then.
+ATTACKS = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+
+def call(name, *arguments):
+    if getattr(libc, name)(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), name)
+
+def same(path):
+    with open(path, "rb") as file:
+        text = file.read()
+    with open(path, "wb") as file:
+        file.write(text)
+
+def attack(deed, *arguments):
+    if tried(deed, *arguments):
+        print(getattr(deed, "__name__", deed), *arguments)
+
+REMOUNT_BIND = 32 | 4096
+private = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/dev/pts", os.environ["HOME"]}
+mounts = [line.split()[1] for line in open("/proc/self/mounts")]
+folders = {"/", *("/" + name for name in os.listdir("/")), *mounts, *sys.argv[1:]}
+for folder in sorted(folders - private - {os.getcwd()}):
+    attack(os.mkdir, folder + "/made")
+    attack(os.chmod, folder, os.stat(folder).st_mode & 0o7777)  # does no harm if it works
+    if not folder.startswith("/dev/"):  # whoever may write to a device may touch it
+        attack(os.utime, folder)
+    for flags in (REMOUNT_BIND, 32, 32 | 4096 | 2):
+        attack(call, "mount", None, folder.encode(), None, ctypes.c_ulong(flags), None)
+    attack(call, "umount2", folder.encode(), 2)
+for path in ("/etc/passwd", "/etc/hosts", "/usr/bin/env", *sys.argv[1:]):
+    attack(os.open, path, os.O_WRONLY | os.O_APPEND)
+    attack(os.link, path, "linked")
+    attack(os.chmod, path, os.stat(path).st_mode & 0o7777)
+for path in ("/proc/sys/vm/swappiness", "/proc/sys/kernel/core_pattern", "/proc/sys/fs/file-max",
+             "/proc/sys/user/max_user_namespaces", "/proc/sys/kernel/hostname"):
+    attack(same, path)
+for path in ("/proc/sysrq-trigger", "/proc/1/mem", "/proc/1/oom_score_adj", "/proc/1/uid_map"):
+    attack(os.open, path, os.O_WRONLY)
+for name in ("/proc/1/cwd", "/proc/1/root", "/proc/1/map_files"):
+    attack(os.listdir, name)
+for number in range(64):
+    for flags in (os.O_RDONLY, os.O_WRONLY):
+        attack(os.open, "/proc/1/fd/%d" % number, flags)
+for path in ("/proc/1/environ", "/proc/1/mem", "/proc/1/maps", "/proc/kcore", "/dev/mem"):
+    attack(lambda: open(path, "rb").read(1))
+attack(os.mknod, "disk", 0o60666, os.makedev(8, 0))
+attack(os.chroot, ".")
+attack(os.setuid, 0)
+attack(os.setgroups, [0])
+for flags in (0x10000000, 0x00020000, 0x10020000, 0x40000000, 0x20000000):
+    attack(call, "unshare", flags)
+attack(call, "mount", b"none", b".", b"tmpfs", 0, None)
+attack(call, "sethostname", b"mine", 4)
+attack(call, "ptrace", 16, 1, None, None)
+attack(call, "ptrace", 0x4206, 1, None, None)
+attack(call, "setns", os.open("/proc/self/ns/mnt", os.O_RDONLY), 0)
+"""
+
+
+class FullSandboxConformance(SandboxConformance):
+    """The tests of what a full sandbox promises beside the rest.
+
+    `spares_devices`: whether it keeps root from changing the modes of the machine's own devices.
+    """
+
+    spares_devices = True
+
+    def test_it_says_how_full_it_is(self, sandbox: Sandbox) -> None:
+        assert (sandbox.shortfalls == ()) == self.spares_devices
+        assert sandbox.relocates
+
+    # -- what it can change --
+
+    def test_only_the_slot_can_be_changed(self, scene: Scene, tmp_path: Path) -> None:
+        shown = tmp_path / "shown"
+        shown.mkdir()
+        (shown / "file").write_text("as it was")
+        view = View(readable=(Mount(shown, shown),))
+        command = scene.command(ATTACKS, view=view)
+        import anyio
+
+        argv = (*command.argv, str(shown), str(shown / "file"))
+        done = anyio.run(
+            scene.sandbox.run,
+            type(command)(argv, command.cwd, command.env, command.view, timeout_s=60),
+        )
+        lines = done.stdout.text.splitlines()
+        done_harm = [each for each in lines if self.spares_devices or " /dev/" not in each]
+        assert (done_harm, done.exit_code) == ([], 0), done.stderr.text
+        assert (shown / "file").read_text() == "as it was"
+        assert [path.name for path in shown.iterdir()] == ["file"]
+
+    def test_what_it_writes_in_the_slot_is_there_afterwards(self, scene: Scene) -> None:
+        scene.told("open('made', 'w').write('by it'); os.chmod('made', 0o755)")
+        made = scene.folder / "made"
+        assert (made.read_text(), made.stat().st_mode & 0o777) == ("by it", 0o755)
+        assert made.owner() == scene.folder.owner()
+
+    def test_no_capabilities_and_none_to_be_had(self, scene: Scene) -> None:
+        told = scene.told("print(*(l for l in open('/proc/self/status') if l[:3] in 'Cap NoN'))")
+        fields = dict(line.split(":") for line in told.split("\n") if ":" in line)
+        assert {name.strip(): value.strip() for name, value in fields.items()} == {
+            **{f"Cap{kind}": "0" * 16 for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")},
+            "NoNewPrivs": "1",
+        }
+
+    # -- what it can see --
+
+    def test_a_folder_is_seen_elsewhere_and_not_where_it_is(
+        self, scene: Scene, tmp_path: Path
+    ) -> None:
+        real, seen = tmp_path / "real", Path("/somewhere/else entirely")
+        real.mkdir()
+        (real / "file").write_text("text")
+        told = scene.told(
+            f"print(os.getcwd(), open('file').read(), os.path.exists({str(real)!r}))",
+            view=View(writable=(Mount(real, seen),)),
+            cwd=seen,
+        )
+        assert told == f"{seen} text False\n"
+
+    def test_nothing_beside_the_view_is_seen(self, scene: Scene, tmp_path: Path) -> None:
+        (tmp_path / "secret").write_text("secret")
+        told = scene.told(f"""
+print(os.path.exists({str(tmp_path / "secret")!r}))
+shown = [line.split()[1] for line in open("/proc/self/mounts")]
+for place in ({str(Path.home())!r}, "/root", "/home", "/var", "/run", "/srv", "/mnt", "/media"):
+    for folder, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in shown]
+        print(*(os.path.join(folder, name) for name in files), end="")""")
+        assert told == "False\n"
+
+    def test_later_mounts_lie_over_earlier_ones(self, scene: Scene, tmp_path: Path) -> None:
+        """A read-only folder in the slot, where a candidate has left a link (spec 11)."""
+        inner = tmp_path / "environment"
+        inner.mkdir()
+        (inner / "file").write_text("the true one")
+        (scene.folder / "trap").mkdir()
+        (scene.folder / "trap" / "file").write_text("another")
+        (scene.folder / "inner").symlink_to("trap")
+        told = scene.told(
+            """
+print(open('inner/file').read(), tried(open, 'inner/new', 'w'), tried(os.rmdir, 'inner'),
+      tried(os.rename, 'inner', 'x'), os.path.islink('inner'))""",
+            view=View(over=(Mount(inner, scene.folder / "inner"),)),
+        )
+        assert told == "the true one False False False False\n"
+
+    def test_a_single_file_can_be_shown(self, scene: Scene, tmp_path: Path) -> None:
+        file = tmp_path / "one file"
+        file.write_text("text")
+        shown = (Mount(file, scene.folder / "a" / "b"), Mount(file, Path("/c/d")))
+        told = scene.told("print(open('a/b').read(), open('/c/d').read())", view=View(over=shown))
+        assert told == "text text\n"
+
+    def test_what_is_to_be_seen_has_to_be_there(self, scene: Scene, tmp_path: Path) -> None:
+        gone = tmp_path / "gone"
+        with pytest.raises(LabError, match="gone"):
+            scene.run("", view=View(readable=(Mount(gone, gone),)))
+
+    def test_other_processes_are_out_of_sight(self, scene: Scene) -> None:
+        told = scene.told(f"""
+print(sorted(map(int, filter(str.isdigit, os.listdir('/proc')))) == [1, os.getpid()],
+      os.getppid(), tried(os.kill, {os.getpid()}, 0))""")
+        assert told == "True 1 False\n"
+
+    def test_it_is_nobody_in_particular(self, scene: Scene) -> None:
+        told = scene.told("import pwd; print(os.getuid(), pwd.getpwuid(os.getuid()).pw_dir)")
+        home = scene.told("print(os.environ['HOME'])")
+        assert told.split()[0] != "0"
+        assert told.split()[1] == home.strip()
+
+    def test_the_usual_devices_work(self, scene: Scene) -> None:
+        told = scene.told("""
+import pty
+open('/dev/null', 'w').write('x')
+print(len(open('/dev/urandom', 'rb').read(4)), open('/dev/zero', 'rb').read(1), flush=True)
+open('/dev/stdout', 'w').write('there\\n')
+os.close(pty.openpty()[0])
+descriptor = os.open('/dev/shm/shared', os.O_RDWR | os.O_CREAT)
+print(os.write(descriptor, b'x'))""")
+        assert told == "4 b'\\x00'\nthere\n1\n"
+
+    # -- whom it can reach --
+
+    def test_there_is_no_network_but_its_own(self, scene: Scene) -> None:
+        with socket.socket() as listening, socket.socket(socket.AF_UNIX) as abstract:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen()
+            name = f"\0fairtrial-{os.getpid()}-{id(scene)}"
+            abstract.bind(name)
+            abstract.listen()
+            told = scene.told(f"""
+import socket
+reach = lambda kind, place: tried(socket.socket(kind).connect, place)
+print([name for _, name in socket.if_nameindex()], reach(socket.AF_UNIX, {name!r}),
+      reach(socket.AF_INET, ('127.0.0.1', {listening.getsockname()[1]})),
+      reach(socket.AF_INET, ('192.0.2.1', 80)), end=' ')
+own = socket.create_server(('localhost', 0))
+print(reach(socket.AF_INET, own.getsockname()))""")
+        assert told == "['lo'] False False False True\n"
+
+    def test_a_network_is_there_if_it_may_be(self, scene: Scene) -> None:
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen()
+            told = scene.told(
+                "import socket; place = ('127.0.0.1', int(sys.stdin.read()));"
+                "print(tried(socket.create_connection, place), os.path.exists('/etc/resolv.conf'))",
+                stdin=str(listening.getsockname()[1]).encode(),
+                limits=Limits(network=True),
+            )
+        assert told == f"True {Path('/etc/resolv.conf').exists()}\n"
+
+    def test_its_supervisor_cannot_be_ended(self, scene: Scene) -> None:
+        done = scene.run("""
+for number in sorted(signal.valid_signals()):
+    tried(os.kill, 1, number)
+time.sleep(0.1)
+sys.exit(4)""")
+        assert (done.ending, done.exit_code) == (Ending.EXITED, 4)
+
+    # -- how much it can use --
+
+    def test_a_fork_bomb_is_stopped(self, scene: Scene) -> None:
+        done = scene.run(
+            """
+while True:
+    try:
+        os.fork()
+    except OSError:
+        time.sleep(0.01)""",
+            limits=Limits(processes=20),
+            timeout_s=30,
+        )
+        assert done.ending is Ending.PROCESSES
+
+    def test_files_in_memory_count_as_memory(self, scene: Scene) -> None:
+        done = scene.run(
+            f"""
+for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
+    open(folder + '/large', 'wb').write(bytes({40 * MB}))
+time.sleep(100)""",
+            limits=Limits(memory_mb=100),
+        )
+        assert done.ending is Ending.MEMORY
+
+    def test_files_in_memory_have_a_bound_each(self, scene: Scene) -> None:
+        program = f"""
+for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
+    told = os.statvfs(folder)
+    assert told.f_blocks * told.f_frsize <= {100 * MB}, folder"""
+        scene.told(program, limits=Limits(memory_mb=100))

@@ -1,0 +1,72 @@
+"""An arena around checks that are written in the test: for what the arena itself does."""
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from fairtrial.arena.arena import Arena
+from fairtrial.arena.ground import Ground
+from fairtrial.arena.interpreter import Interpreter
+from fairtrial.arena.paths import PathRules
+from fairtrial.arena.trial import CheckRun
+from fairtrial.arena.worktrees import WorktreePool
+from fairtrial.model.candidates import Candidate, FileState
+from fairtrial.model.code import Check, CodeProblem
+from fairtrial.model.verdicts import Basis
+from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox.quiet import HostLock
+
+PYTHON = Interpreter(Path("/usr/bin/python3"), (3, 11, 0), (), False)
+
+
+def whole(name, text, path="src/mod.py", **more):
+    """A candidate that is one file, written out."""
+    return Candidate(name, files={path: FileState(text.encode())}, **more)
+
+
+@dataclass
+class Watched:
+    """A check that is a function of the slot's module; counts who is in it."""
+
+    judge: object
+    label: str = "check[0]"
+    basis: Basis = Basis.COMPARED
+    notes: tuple = ()
+    loaded: frozenset = frozenset()
+    at_once: int = 0
+    most_at_once: int = 0
+    seen: list = field(default_factory=list)
+
+    async def run(self, stage):
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            text = (stage.slot / "src" / "mod.py").read_text()
+            self.seen.append((str(stage.slot), text))
+            found = await self.judge(text, stage)
+        finally:
+            self.at_once -= 1
+        return CheckRun(found, frozenset({f"{stage.seen}/src/mod.py"}), 0.5, 0.25, 10.0)
+
+
+@asynccontextmanager
+async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=()):
+    """An arena with these checks; the host's lock is the test's own."""
+    problem = CodeProblem(
+        "kit", editable=("src/**/*.py",), check=(Check(command=("true",)),), folder=top
+    )
+    async with WorktreePool(top, slots) as pool:
+        ground = Ground(
+            problem=problem,
+            interpreter=PYTHON,
+            sandbox=Plain(),
+            outside=Plain(),
+            pool=pool,
+            import_roots=("src",),
+            included=(),
+            cores=anyio.Semaphore(cores),
+            lock=HostLock(lock_folder or top.parent),
+        )
+        yield Arena(ground, trials, PathRules.of(problem), base), ground

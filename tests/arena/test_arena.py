@@ -1,0 +1,296 @@
+"""The arena itself: who gets a slot, who inherits a verdict, what one candidate costs the others.
+
+Slots, git and locks are real; the checks are functions of the test.
+"""
+
+import anyio
+import pytest
+from arena_kit import Watched, arena_of, whole
+from trees import make_repo
+
+from fairtrial.arena.evaluation import judge_all
+from fairtrial.model.candidates import Candidate
+from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
+
+MODULE = "def add(a, b):\n    return a + b\n"
+NO = Rejection(Reason.DIFFERENT, "no")
+
+
+@pytest.fixture
+def top(tmp_path):
+    files = {"src/mod.py": MODULE, "src/other.py": "X = 1\n", "tests/test_mod.py": "# tests\n"}
+    return make_repo(tmp_path / "repo", files)
+
+
+async def hold(text, stage):
+    return NO if "wrong" in text else None
+
+
+def test_every_candidate_gets_a_verdict_in_input_order_and_a_check_sees_its_own_files(top):
+    # 13, 17, and the trap of a path that was frozen before
+    trial = Watched(hold)
+    given = [whole(f"c{n}", f"N = {n}\n" + ("'wrong'\n" if n % 3 == 0 else "")) for n in range(12)]
+    given[4] = Candidate("nonsense", diff=b"not a diff at all\n")
+
+    async def run():
+        async with arena_of(top, trial, slots=3) as (arena, _):
+            return await judge_all(arena, given)
+
+    judged = anyio.run(run)
+    assert [each.name for each in judged] == [each.name for each in given]
+    for number, each in enumerate(judged):
+        wrong = number % 3 == 0 or number == 4
+        assert each.verdict == (Verdict.REJECTED if wrong else Verdict.PASSED), each
+    assert judged[4].rejection.reason == Reason.UNUSABLE
+    assert sorted(text for _, text in trial.seen) == sorted(
+        given[n].files["src/mod.py"].content.decode() for n in range(12) if n != 4
+    )
+    assert judged[1].basis == Basis.COMPARED
+    assert judged[1].check_s == 0.5
+    assert judged[1].peak_rss_mb == 10.0
+
+
+def test_an_empty_list_gives_an_empty_result(top):  # 17
+    async def run():
+        async with arena_of(top, Watched(hold)) as (arena, _):
+            return await judge_all(arena, [])
+
+    assert anyio.run(run) == ()
+
+
+def test_at_most_one_check_for_each_core(top):  # 14
+    async def linger(text, stage):
+        await anyio.sleep(0.02)
+
+    trial = Watched(linger)
+
+    async def run():
+        async with arena_of(top, trial, slots=5, cores=2) as (arena, _):
+            await judge_all(arena, [whole(f"c{n}", f"N = {n}\n") for n in range(8)])
+
+    anyio.run(run)
+    assert trial.most_at_once == 2
+
+
+def test_a_slow_candidate_holds_nobody_back_and_later_ones_enter_at_once(top):  # 16: no barrier
+    order = []
+
+    async def run():
+        gate = anyio.Event()
+
+        async def judge(text, stage):
+            if "slow" in text:
+                await gate.wait()
+
+        async with (
+            arena_of(top, Watched(judge), slots=2) as (arena, _),
+            anyio.create_task_group() as tasks,
+        ):
+
+            async def enter(candidate):
+                order.append((await arena.judge(candidate)).name)
+
+            tasks.start_soon(enter, whole("slow", "'slow'\n"))
+            for number in range(5):  # each enters when the one before it has its verdict
+                await enter(whole(f"quick{number}", f"N = {number}\n"))
+            gate.set()
+
+    anyio.run(run)
+    assert order == [*(f"quick{n}" for n in range(5)), "slow"]
+
+
+def test_equal_candidates_are_judged_once_and_the_first_in_input_order_leads(top):  # 23
+    trial = Watched(hold)
+    spread = "def add(left, right):\n    return (left +\n            right)  # the same\n"
+    plain = "def add(left, right):\n    return left + right\n"
+    given = [
+        whole("first", plain),
+        whole("again", spread),
+        whole("nothing", MODULE.replace("return", "# a remark\n    return")),
+        whole("wrong", "wrong = 1\n"),
+        whole("wrong again", "wrong =   1\n"),
+    ]
+
+    async def run():
+        async with arena_of(top, trial) as (arena, _):
+            return await judge_all(arena, given)
+
+    first, again, nothing, wrong, twice = anyio.run(run)
+    assert len(trial.seen) == 2
+    assert (first.duplicate_of, again.duplicate_of) == (None, "first")
+    assert again.verdict == Verdict.PASSED
+    assert again.digest == first.digest
+    assert again.check_s == 0.0
+    assert (nothing.duplicate_of, nothing.verdict, nothing.digest) == ("base", Verdict.PASSED, "")
+    assert (twice.duplicate_of, twice.rejection) == ("wrong", wrong.rejection)
+
+
+def test_an_evaluator_that_raises_costs_that_candidate_only_and_is_not_its_fault(top):  # 17
+    async def judge(text, stage):
+        if "raise" in text:
+            raise ZeroDivisionError("oh")
+
+    given = [whole("a", "A = 1\n"), whole("bad", "'raise'\n"), whole("b", "B = 1\n")]
+    twin = whole("bad twin", "'raise' \n")
+
+    async def run():
+        async with arena_of(top, Watched(judge)) as (arena, _):
+            return await judge_all(arena, [*given, twin])
+
+    a, bad, b, bad_twin = anyio.run(run)
+    assert (a.verdict, b.verdict) == (Verdict.PASSED, Verdict.PASSED)
+    for each in (bad, bad_twin):  # the twin is tried itself: nothing was found out before
+        assert each.verdict == Verdict.INCONCLUSIVE
+        assert each.rejection.reason == Reason.EVALUATOR
+        assert "ZeroDivisionError: oh" in each.rejection.message
+        assert each.duplicate_of is None
+
+
+def test_files_that_no_check_imported_are_named(top):  # 13
+    both = Candidate(
+        "both", files={**whole("", "N = 2\n").files, **whole("", "X = 2\n", "src/other.py").files}
+    )
+
+    async def run():
+        async with arena_of(top, Watched(hold)) as (arena, _):
+            return await arena.judge(both)
+
+    judged = anyio.run(run)
+    assert judged.verdict == Verdict.PASSED
+    assert judged.not_exercised == ("src/other.py",)
+
+
+@pytest.mark.parametrize("restores", [False, True])
+def test_changing_files_of_the_base_while_a_check_runs_is_tampering(top, restores):  # 19
+    async def judge(text, stage):
+        if "tamper" in text:
+            test = stage.slot / "tests" / "test_mod.py"
+            before = test.read_text()
+            test.write_text("# nothing is tested\n")
+            if restores:
+                test.write_text(before)
+
+    async def run():
+        async with arena_of(top, Watched(judge)) as (arena, _):
+            given = [whole("fair", "F = 1\n"), whole("foul", "'tamper'\n")]
+            return await judge_all(arena, given)
+
+    fair, foul = anyio.run(run)
+    assert fair.verdict == Verdict.PASSED
+    assert foul.rejection.reason == Reason.TAMPERING
+    assert "tests/test_mod.py" in foul.rejection.message
+
+
+def test_what_the_bases_own_checks_change_is_no_tampering(top):
+    async def judge(text, stage):
+        (stage.slot / "tests" / "test_mod.py").write_text("# written by the tests themselves\n")
+
+    async def run():
+        trial = Watched(judge)
+        async with arena_of(top, trial) as (arena, ground):
+            async with ground() as stage:
+                await trial.run(stage)
+            return await arena.judge(whole("fair", "F = 1\n"))
+
+    assert anyio.run(run).verdict == Verdict.PASSED
+
+
+def test_the_second_check_starts_from_what_the_candidate_is_and_not_from_what_the_first_left(top):
+    async def litter(text, stage):
+        (stage.slot / "src" / "mod.py").write_text("changed by the first check\n")
+        (stage.slot / "left.txt").write_text("left")
+
+    seen = []
+
+    async def look(text, stage):
+        seen.append((text, (stage.slot / "left.txt").exists()))
+
+    async def run():
+        first, second = Watched(litter), Watched(look, "check[1]")
+        async with arena_of(top, first, second) as (arena, ground):
+            ground.disturbed.add("src/mod.py")  # so that it isn't rejected for it
+            await arena.judge(whole("c", "C = 1\n"))
+
+    anyio.run(run)
+    assert seen == [("C = 1\n", False)]
+
+
+def test_timing_stops_a_long_check_which_is_then_done_again_and_not_rejected(top):  # 15
+    async def run():
+        tries, begun, timed = [], anyio.Event(), anyio.Event()
+
+        async def judge(text, stage):
+            tries.append((stage.slot / "src" / "mod.py").read_text())
+            begun.set()
+            if not timed.is_set():
+                await anyio.sleep_forever()
+
+        async with arena_of(top, Watched(judge)) as (arena, ground):
+
+            async def time_something():
+                await begun.wait()
+                async with ground.lock.exclusive(drain_max_s=0.0):
+                    timed.set()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(time_something)
+                return await arena.judge(whole("long", "L = 1\n")), tries
+
+    judged, tries = anyio.run(run)
+    assert judged.verdict == Verdict.PASSED
+    assert tries == ["L = 1\n"] * 2
+
+
+def test_a_cancelled_batch_leaves_all_slots_free(top):  # 9
+    async def run():
+        begun = []
+
+        async def judge(text, stage):
+            begun.append(text)
+            if "later" not in text:
+                await anyio.sleep_forever()
+
+        async with arena_of(top, Watched(judge), slots=2) as (arena, ground):
+            async with anyio.create_task_group() as tasks:
+                for number in range(4):
+                    tasks.start_soon(arena.judge, whole(f"c{number}", f"N = {number}\n"))
+                while len(begun) < 2:
+                    await anyio.sleep(0)
+                tasks.cancel_scope.cancel()
+            with anyio.fail_after(20):
+                async with ground.lease(), ground.lease():
+                    pass
+                return await arena.judge(whole("later", "'later'\n"))
+
+    assert anyio.run(run).verdict == Verdict.PASSED
+
+
+def test_a_candidate_whose_twin_was_cancelled_is_judged_itself(top):  # 23 under cancellation
+    async def run():
+        begun = anyio.Event()
+        tries = []
+
+        async def judge(text, stage):
+            tries.append(text)
+            begun.set()
+            if len(tries) == 1:
+                await anyio.sleep_forever()
+
+        async with arena_of(top, Watched(judge)) as (arena, _):
+            verdicts = []
+
+            async def twin():
+                verdicts.append(await arena.judge(whole("twin", "T = 1 # twin\n")))
+
+            async with anyio.create_task_group() as others, anyio.create_task_group() as tasks:
+                tasks.start_soon(arena.judge, whole("first", "T = 1\n"))
+                await begun.wait()
+                others.start_soon(twin)
+                await anyio.wait_all_tasks_blocked()  # it waits for the first one's verdict
+                tasks.cancel_scope.cancel()
+            return verdicts, tries
+
+    verdicts, tries = anyio.run(run)
+    assert verdicts[0].verdict == Verdict.PASSED
+    assert verdicts[0].duplicate_of is None
+    assert len(tries) == 2

@@ -1,0 +1,86 @@
+"""`fairtrial clean` (spec 8)."""
+
+import json
+import os
+
+import pytest
+from pool_kit import write_files
+
+from fairtrial.arena import homes
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def orphan(tmp_path):
+    made = homes.open_home(tmp_path / "one")
+    write_files(made.path, {"1/file": "x" * 1_000_000})
+    os.close(made.lock)
+    return made.path
+
+
+@pytest.fixture
+def live(tmp_path):
+    made = homes.open_home(tmp_path / "two")
+    yield made.path
+    made.remove()
+
+
+def test_orphans_go_and_what_is_in_use_stays(run, orphan, live):
+    code, out, _ = run("clean")
+    assert code == 0
+    lines = {line.partition(":")[0]: line for line in out.splitlines()}
+    assert "one; left by a run that is gone, now removed" in lines[str(orphan)]
+    assert f"two; in use by process {os.getpid()}" in lines[str(live)]
+    assert "1 folder removed, which gave 1.0 MB of room" in out
+    assert not orphan.exists()
+    assert live.exists()
+
+
+def test_dry_run_removes_nothing(run, orphan, live):
+    code, out, _ = run("clean", "--dry-run")
+    assert code == 0
+    assert "1 folder can be removed, which would give 1.0 MB of room" in out
+    assert orphan.exists()
+
+
+def test_json(run, orphan, live, tmp_path):
+    code, out, _ = run("clean", "--json")
+    assert code == 0
+    told = json.loads(out)
+    pools = {pool["path"]: pool for pool in told["pools"]}
+    assert pools[str(orphan)]["removed"]
+    assert not pools[str(orphan)]["alive"]
+    assert pools[str(orphan)]["size_bytes"] >= 1_000_000
+    assert pools[str(live)]["alive"]
+    assert not pools[str(live)]["removed"]
+    assert pools[str(live)]["repository"] == str(tmp_path / "two")
+    assert told["freed_bytes"] == pools[str(orphan)]["size_bytes"]
+
+
+def test_kept_ones_are_said_to_be_and_go(run, tmp_path):
+    made = homes.open_home(tmp_path / "one")
+    made.leave(tmp_path / "one")
+    _, out, _ = run("clean")
+    assert "kept on purpose, now removed" in out
+    assert not made.path.exists()
+
+
+def test_nothing_to_do(run):
+    assert run("clean")[:2] == (0, "nothing is left on disk\n")
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_can_not_be_removed_is_said_and_is_a_failure(run, orphan, monkeypatch, as_json):
+    def stubborn(name, **options):
+        raise PermissionError(1, "Operation not permitted", name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", stubborn)
+        code, out, err = run("clean", *["--json"] * as_json)
+    assert code == 4
+    assert "Operation not permitted" in (out if as_json else err)
+    assert orphan.exists()

@@ -1,0 +1,74 @@
+"""The example problem, judged from end to end: at the top of a repository and in a part of one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairtrial.arena.evaluation import judge_candidates
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.loading import load_problem
+from fairtrial.model.candidates import Candidate
+from fairtrial.model.verdicts import Basis, Reason, Verdict
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "toposort"
+
+
+def copy_example(top: Path, folder: str) -> Path:
+    """The example in a repository of its own, without a commit; returns its folder."""
+    shutil.copytree(EXAMPLE, top / folder, ignore=shutil.ignore_patterns("__pycache__", ".*cache"))
+    subprocess.run(["git", "init", "-q", str(top)], check=True, timeout=60)
+    return top / folder
+
+
+@pytest.mark.parametrize("folder", [".", "examples/toposort"])
+def test_each_candidate_of_the_example_gets_the_verdict_it_deserves(
+    tmp_path: Path, folder: str
+) -> None:
+    """With less time and fewer inputs than people get; the slow ones in one place only."""
+    example = copy_example(tmp_path / "repo", folder)
+    problem = load_problem(example / "toposort.yaml")
+    checks = [replace(check, timeout_s=3.0, cases=3) for check in problem.check]
+    names = ["faster", "reformatted.diff"]
+    if folder != ".":
+        checks = checks[1:]
+    else:
+        names += ["wrong.diff", "touching-a-test.diff", "crashing.diff", "hanging.diff"]
+    problem = replace(problem, check=tuple(checks))
+    paths = [example / "candidates" / name for name in names]
+    found = judge_candidates(problem, paths, settings=ArenaSettings(unsandboxed=True))
+    assert [judgement.name for judgement in found.judgements] == names
+    faster, reformatted, *rejected = found.judgements
+    assert faster.verdict == reformatted.verdict == Verdict.PASSED
+    assert faster.basis == Basis.COMPARED
+    assert faster.not_exercised == ()
+    assert reformatted.duplicate_of == "faster"
+    reasons = [each.rejection.reason for each in rejected if each.rejection]
+    expected = [Reason.TESTS, Reason.OUTSIDE, Reason.CRASH, Reason.TIMEOUT]
+    assert reasons == expected[: len(rejected)]
+
+
+def test_files_may_be_named_from_the_top_or_from_the_project(tmp_path: Path) -> None:
+    example = copy_example(tmp_path / "repo", "part")
+    problem = load_problem(example / "toposort.yaml")
+    problem = replace(problem, check=(replace(problem.check[2], cases=1),))
+    text = (example / "src/toposort/sorting.py").read_bytes().replace(b"min(ready)", b"ready[0]")
+    from_project = example / "a"
+    from_top = example / "b"
+    for place in (from_project / "src/toposort", from_top / "part/src/toposort"):
+        place.mkdir(parents=True)
+        (place / "sorting.py").write_bytes(text)
+    found = judge_candidates(
+        problem,
+        [from_project, from_top, Candidate("none")],
+        settings=ArenaSettings(unsandboxed=True),
+    )
+    first, second, third = found.judgements
+    assert first.rejection is not None
+    assert first.rejection.reason == Reason.DIFFERENT
+    assert second.duplicate_of == first.name
+    assert third.duplicate_of == "base"

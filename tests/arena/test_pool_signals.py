@@ -1,0 +1,133 @@
+"""Nothing is left on disk or running, however a program with a pool ends (spec 8)."""
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import anyio
+import pytest
+from pool_kit import contents, make_repository, quick_folder, write_files
+
+from fairtrial.arena.homes import find_homes, remove_orphans
+from fairtrial.arena.worktrees import WorktreePool
+
+PROGRAM = Path(__file__).with_name("pool_program.py")
+STAGES = ("snapshot", "checkout", "slots", "lease", "reset", "close", "main task")
+
+
+@pytest.fixture(scope="module")
+def repo():
+    with quick_folder() as folder:
+        top = make_repository(folder / "repo")
+        write_files(top, {f"many/{n % 20}/{n}.py": f"x = {n}\n" for n in range(300)})
+        yield top
+
+
+@pytest.fixture
+def home(monkeypatch):
+    with quick_folder() as folder:
+        monkeypatch.setenv("FAIRTRIAL_HOME", str(folder))
+        yield folder / "arena"
+
+
+def start(repo, stage, tmp_path):
+    return subprocess.Popen(
+        [sys.executable, PROGRAM, repo, stage],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        start_new_session=True,
+    )
+
+
+def stop(program, number):
+    assert program.stdout.readline() == "there\n", program.stderr.read()
+    program.send_signal(number)
+    program.communicate(timeout=60)
+    return program.returncode
+
+
+def wait_for_group(program):
+    """Until none of the processes that it started is left."""
+    while True:
+        try:
+            os.killpg(program.pid, 0)
+        except ProcessLookupError:
+            return
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
+    before = contents(repo)
+    numbers = [signal.SIGINT, signal.SIGKILL]
+    if stage != "main task":
+        numbers.append(signal.SIGTERM)
+    programs = [start(repo, stage, tmp_path) for _ in numbers]
+    try:
+        with ThreadPoolExecutor() as threads:
+            codes = list(threads.map(stop, programs, numbers))
+        assert codes[1] == -signal.SIGKILL
+        assert stage == "close" or codes[2:] in ([], [0])  # by then nobody may listen any more
+        for program in programs:
+            wait_for_group(program)
+        killed = find_homes()
+        assert len(killed) <= 1  # the one whose owner could do nothing about it
+        assert not any(each.is_alive for each in killed)
+        assert len(remove_orphans()[0]) == len(killed)
+        assert list(home.iterdir()) == []
+        assert list(tmp_path.iterdir()) == []
+        assert contents(repo) == before
+    finally:
+        for program in programs:
+            program.kill()
+            program.communicate()
+
+
+def test_the_next_start_removes_what_a_killed_one_left_and_leaves_a_live_one_alone(
+    repo, home, tmp_path
+):
+    live, dead = start(repo, "lease", tmp_path), start(repo, "lease", tmp_path)
+    try:
+        assert live.stdout.readline() == "there\n"
+        assert stop(dead, signal.SIGKILL) == -signal.SIGKILL
+        kept = [each.path for each in find_homes() if each.is_alive]
+        assert len(kept) == 1
+        assert len(list(home.iterdir())) == 2
+        before = contents(kept[0])
+
+        async def run():
+            async with WorktreePool(repo, 1) as pool, pool.acquire():
+                return {each.path for each in find_homes()} - set(kept)
+
+        assert len(anyio.run(run)) == 1  # the new one
+        assert list(home.iterdir()) == kept
+        assert contents(kept[0]) == before
+    finally:
+        live.send_signal(signal.SIGINT)
+        live.communicate(timeout=60)
+    assert list(home.iterdir()) == []
+
+
+def test_a_task_that_is_cancelled_from_outside_waits_for_its_threads(repo, home):
+    """Ctrl-C cancels the main task by asyncio's own means, which no shield of anyio's holds off."""
+    import asyncio
+
+    async def run(steps):
+        async def hold():
+            async with WorktreePool(repo, 2) as pool, pool.acquire():
+                await anyio.sleep_forever()
+
+        task = asyncio.create_task(hold())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    for steps in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000):
+        asyncio.run(run(steps))
+        assert not home.exists() or list(home.iterdir()) == []

@@ -1,0 +1,91 @@
+"""Well-known projects, fetched from the package registry by name, version and digest, and kept.
+
+`pip download` does the fetching, so that whatever is configured for pip (an index, a proxy, a
+certificate) holds here as well.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PATIENCE_S = 120
+UNREACHED = ("No matching distribution", "ConnectionError", "NewConnectionError", "ReadTimeout",
+             "Max retries exceeded", "ProxyError", "SSLError", "HTTP error")  # fmt: skip
+"""What pip says where it didn't get to the registry, or the registry hasn't got the file."""
+
+
+@dataclass(frozen=True)
+class Sdist:
+    """A source distribution: what it is called, and what it must be to the byte."""
+
+    name: str
+    version: str
+    sha256: str
+
+    def __str__(self):
+        return f"{self.name} {self.version}"
+
+
+def unpack(sdist, folder):
+    """Its files in a new folder of this name; the test is skipped if they are not to be had."""
+    archive = fetch(sdist)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        with tarfile.open(archive) as tar:
+            tar.extractall(scratch, filter="data")
+        (top,) = Path(scratch).iterdir()
+        top.rename(folder)
+    return folder
+
+
+def fetch(sdist):
+    """The archive, from the cache or the registry."""
+    kept = cache_folder() / f"{sdist.name}-{sdist.version}.tar.gz"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+            download(sdist, scratch)
+            (found,) = Path(scratch).iterdir()
+            found.rename(kept)
+    told = hashlib.sha256(kept.read_bytes()).hexdigest()
+    if told != sdist.sha256:
+        kept.unlink()
+        pytest.fail(f"{sdist} is not what it was: its sha256 is {told}, not {sdist.sha256}")
+    return kept
+
+
+def cache_folder():
+    given = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(given) / "fairtrial-real"
+
+
+def download(sdist, folder):
+    wanted = ["--no-deps", "--no-binary", sdist.name, "--dest", folder]
+    pip("download", *wanted, f"{sdist.name}=={sdist.version}", what=str(sdist))
+
+
+def install(python, *requirements, what):
+    """Install packages into the environment of a Python, from the registry."""
+    pip("install", *requirements, what=what, python=python)
+
+
+def pip(verb, *arguments, what, python=sys.executable):
+    """Run pip; skip the test if it is the registry that is missing, fail if it is something else."""
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
+    command = [str(python), "-m", "pip", verb, *quiet, *map(str, arguments)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"the package registry can't be reached: no {what} within {PATIENCE_S} s")
+    if done.returncode == 0:
+        return
+    lines = [line for line in done.stderr.splitlines() if "ERROR" in line] or [done.stderr]
+    if any(words in done.stderr for words in UNREACHED):
+        pytest.skip(f"the package registry can't be reached: no {what}: {lines[-1].strip()}")
+    pytest.fail(f"pip {verb} fails for {what}:\n{done.stderr}")

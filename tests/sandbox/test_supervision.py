@@ -1,0 +1,318 @@
+"""Our init under stress: parents that die, launchers that fail, watching without control groups."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fairtrial.errors import LabError
+from fairtrial.guest import init, listing, processes
+from fairtrial.model.commands import Command, Ending, Limits, Mount, View
+from fairtrial.sandbox import bubblewrap, child, cold
+from fairtrial.sandbox.bubblewrap import Bubblewrap
+from fairtrial.sandbox.choosing import FULL, try_sandbox
+from fairtrial.sandbox.namespaces import Namespaces
+from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox.process import run_command
+from fairtrial.testing.commands import Scene
+
+SANDBOXES = [Plain(), *(each for each in FULL if not try_sandbox(each))]
+MB = 1 << 20
+every_sandbox = pytest.mark.parametrize("sandbox", SANDBOXES, ids=lambda each: each.name)
+
+
+def await_true(condition, within_s=30):
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def scene(sandbox, tmp_path):
+    folder = tmp_path / "slot"
+    folder.mkdir()
+    return Scene(sandbox, folder)
+
+
+# -- the parent --
+
+
+@every_sandbox
+def test_when_we_are_killed_everything_of_ours_ends(scene, tmp_path):
+    """Also what is in another session; a private home and temp go, too (spec 8, 10)."""
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    program = textwrap.dedent(f"""
+        import anyio
+        from pathlib import Path
+        from fairtrial.sandbox.{scene.sandbox.name} import {type(scene.sandbox).__name__} as Kind
+        from fairtrial.testing.commands import Scene
+        scene = Scene(Kind(), Path({str(scene.folder)!r}))
+        scene.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
+    """)
+    env = {**os.environ, "TMPDIR": str(temp)}
+    with subprocess.Popen([sys.executable, "-c", program], env=env) as parent:
+        await_true(lambda: (scene.folder / "b").exists() and scene.is_held("b"))
+        parent.kill()
+    await_true(lambda: not scene.is_held("a") and not scene.is_held("b"))
+    await_true(lambda: not list(temp.iterdir()))
+
+
+@every_sandbox
+def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(scene, monkeypatch):
+    """As a worker does that somebody forks while a command is being started."""
+    read, write = os.pipe()
+    real = subprocess.Popen
+    forked = []
+
+    def fork_first(*arguments, **options):
+        forked.append(os.fork())
+        if forked[0] == 0:
+            os.read(read, 1)
+            os._exit(0)
+        monkeypatch.setattr(subprocess, "Popen", real)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", fork_first)
+    try:
+        assert scene.told("print('done')") == "done\n"
+    finally:
+        os.write(write, b"!")
+        os.waitpid(forked[0], 0)
+        os.close(read)
+        os.close(write)
+
+
+@every_sandbox
+def test_a_parent_that_ignores_its_children_is_served_as_well(scene):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert scene.run("sys.exit(3)").exit_code == 3
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_trio_serves_as_well_if_it_is_there(tmp_path):
+    pytest.importorskip("trio")
+    command = Scene(Plain(), tmp_path).command("sys.exit(3)")
+    assert anyio.run(run_command, command, backend="trio").exit_code == 3
+
+
+# -- what fails on our side --
+
+
+@pytest.mark.parametrize("launcher", ["/bin/false", "/no/such/bwrap"])
+def test_a_launcher_that_fails_is_our_failure(tmp_path, monkeypatch, launcher):
+    monkeypatch.setattr(bubblewrap, "_bwrap", lambda: launcher)
+    with pytest.raises(LabError, match="bubblewrap sandbox could not be started"):
+        Scene(Bubblewrap(), tmp_path).run("")
+
+
+def test_what_a_launcher_said_is_told(tmp_path, monkeypatch):
+    script = tmp_path / "bwrap"
+    script.write_text("#!/bin/sh\necho no permission >&2\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "_bwrap", lambda: str(script))
+    with pytest.raises(LabError, match="no permission"):
+        Scene(Bubblewrap(), tmp_path).run("")
+
+
+@every_sandbox
+def test_an_init_that_cannot_start_is_our_failure(scene, monkeypatch, tmp_path):
+    monkeypatch.setattr(cold, "own_python", lambda: "/bin/false")
+    with pytest.raises(LabError, match=f"{scene.sandbox.name} sandbox could not be started"):
+        scene.run("")
+
+
+def test_a_control_group_that_cannot_be_joined_is_our_failure(tmp_path, monkeypatch):
+    file = tmp_path / "join"
+    file.touch()
+    (tmp_path / "slot").mkdir()
+    group = child.Group((Path("/dev/full"),))
+    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    with pytest.raises(LabError, match="control group"):
+        Scene(Plain(), tmp_path / "slot").run("")
+
+
+def test_our_init_joins_its_control_groups_first(tmp_path, monkeypatch):
+    files = [tmp_path / "one", tmp_path / "two"]
+    for file in files:
+        file.touch()
+    group = child.Group(tuple(files))
+    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    told = Scene(Plain(), tmp_path).told("print(os.getppid(), os.environ.get('JOINS'))")
+    assert [file.read_text() for file in files] == [told.split()[0]] * 2
+
+
+def test_plain_cannot_show_a_folder_elsewhere(tmp_path):
+    view = View(readable=(Mount(tmp_path, Path("/elsewhere")),))
+    with pytest.raises(LabError, match="/elsewhere"):
+        Scene(Plain(), tmp_path).run("", view=view)
+
+
+def test_in_plain_a_command_that_ends_our_init_has_ended_itself(tmp_path):
+    done = Scene(Plain(), tmp_path).run("hold('a'); os.kill(os.getppid(), 9); time.sleep(100)")
+    assert (done.ending, done.signal) == (Ending.SIGNALLED, signal.SIGKILL)
+    await_true(lambda: not Scene(Plain(), tmp_path).is_held("a"))
+
+
+def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path):
+    sandbox = SANDBOXES[-1]
+    if sandbox.shortfalls:
+        pytest.skip("there is no full sandbox here")
+    scene = Scene(sandbox, tmp_path)
+
+    async def end_it():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kill_launcher)
+            await sandbox.run(scene.command("daemon(lambda: hold('a')); hold('b'); time.sleep(99)"))
+
+    async def kill_launcher():
+        while not (tmp_path / "b").exists() or not scene.is_held("b"):
+            await anyio.sleep(0.01)
+        first = min(processes.descendants(0))  # what is around our init
+        inner = next(pid for pid in processes.descendants(0) if pid != first)
+        os.kill(inner, signal.SIGKILL)
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        anyio.run(end_it)
+    assert caught.group_contains(LabError, match="ended from outside")
+    assert not scene.is_held("a")
+
+
+# -- watching alone: no control groups --
+
+
+@pytest.fixture
+def ungrouped(monkeypatch):
+    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(None))
+
+
+@every_sandbox
+@pytest.mark.usefixtures("ungrouped")
+@pytest.mark.parametrize(
+    ("program", "ending"),
+    [
+        (f"held = bytearray(b'x') * {200 * MB}; time.sleep(99)", Ending.MEMORY),
+        (
+            f"for _ in range(6): daemon(lambda: globals().update(a=bytearray(b'x') * {30 * MB}))\n"
+            "time.sleep(99)",
+            Ending.MEMORY,
+        ),
+        ("for _ in range(12): daemon(lambda: None)\ntime.sleep(99)", Ending.PROCESSES),
+    ],
+    ids=["memory", "memory together", "processes"],
+)
+def test_limits_hold_without_control_groups(scene, program, ending):
+    done = scene.run(program, limits=Limits(memory_mb=100, processes=8))
+    assert done.ending is ending
+    assert (done.exit_code, done.signal) == (None, None)
+
+
+@every_sandbox
+def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(scene, monkeypatch):
+    """It ends one process; the others might wait for that one until their time is over."""
+
+    class Full(child.Group):
+        def exceeded(self):
+            return Ending.MEMORY if (scene.folder / "b").exists() else None
+
+        def peak_rss_mb(self):
+            return 123.0
+
+    group = Full(())
+    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    done = scene.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
+    assert (done.ending, done.exit_code, done.signal) == (Ending.MEMORY, None, None)
+    assert done.peak_rss_mb == 123.0
+    assert not scene.is_held("a")
+
+
+# -- its parts --
+
+
+def supervise(start, **limits):
+    """What is reported of a function that is run in a child, as a warm server does."""
+    read, write = os.pipe()
+    life, alive = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            bounds = {"timeout_s": 20, "memory_mb": 1000, "processes": 9, "file_mb": 9, **limits}
+            init.supervise(start, bounds, report=write, life=life, is_first=False)
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(write)
+    lines = os.read(read, 9999).splitlines()
+    os.close(read)
+    os.close(life)
+    os.close(alive)
+    return json.loads(lines[-1])
+
+
+@pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (7, 7)])
+def test_a_function_can_be_supervised(returned, code):
+    report = supervise(lambda: returned)
+    assert (report["ending"], report["exit_code"]) == ("exited", code)
+
+
+def test_a_function_that_raises_has_failed():
+    def fail():
+        os.close(2)
+        raise KeyError
+
+    assert supervise(fail)["exit_code"] == 1
+
+
+def test_where_the_kernel_lists_no_children_parents_are_asked(tmp_path):
+    with subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"]) as shell:
+        try:
+            await_true(lambda: len(processes.descendants(0)) == 3)
+            assert set(processes._descendants_by_parent()) == set(processes.descendants(0))
+        finally:
+            for pid in processes.descendants(0):
+                os.kill(pid, signal.SIGKILL)
+        shell.wait()
+
+
+def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
+    """What macOS has to do with: a process group, and whatever came of it."""
+    shell = subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"], start_new_session=True)
+    try:
+        await_true(lambda: len(processes.descendants(0)) == 3)
+        assert sorted(listing.descendants(shell.pid)) == sorted(processes.descendants(0))
+        seen = listing.look(listing.descendants(shell.pid))
+        assert len(seen.pids) == 3
+        assert seen.rss_bytes > 0
+        shell.kill()
+        shell.wait()
+        assert len(listing.descendants(shell.pid)) == 2, "orphans are still known"
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0:01.50", 1.5), ("01:02:03", 3723), ("2-00:00:01", 172_801)]
+)
+def test_times_of_the_systems_list_are_read(text, seconds):
+    assert listing._seconds(text) == seconds
+
+
+def test_run_command_is_plain_unless_told(tmp_path):
+    command = Command(("/bin/sh", "-c", "echo $HOME"), tmp_path, {"PATH": os.defpath})
+    plain = anyio.run(run_command, command)
+    assert plain.stdout.text.startswith("/")
+    if not try_sandbox(Namespaces()):
+        full = anyio.run(run_command, Command(("/bin/pwd",), Path("/")), Namespaces())
+        assert full.stdout.text == "/\n"
