@@ -129,6 +129,27 @@ def test_a_folder_that_is_not_locked_yet_may_be_removed_and_its_maker_takes_anot
     assert list(home.iterdir()) == []
 
 
+def test_a_lock_on_a_file_that_is_no_longer_there_is_none(home, tree, monkeypatch):
+    made = homes.open_home(tree)
+    os.close(made.lock)
+    real = homes.fcntl.flock
+
+    def replaced(lock, how):
+        (made.path / "lock").unlink()  # by somebody who removes the folder just then
+        (made.path / "lock").write_text("")  # and is followed by a third one
+        real(lock, how)
+
+    monkeypatch.setattr(homes.fcntl, "flock", replaced)
+    assert homes._try_lock(made.path) is None
+
+
+def test_a_folder_that_is_gone_before_we_come_to_it_is_no_failure(home, tree, monkeypatch):
+    gone = home / "gone"
+    monkeypatch.setattr(homes, "_list_homes", lambda: [gone])
+    assert homes.remove_orphans() == ([], [])
+    assert homes.find_homes() == []
+
+
 def test_homes_lie_in_the_cache_unless_it_is_in_the_tree_or_can_not_be_written(
     tmp_path, tree, monkeypatch
 ):

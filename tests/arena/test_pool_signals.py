@@ -1,9 +1,11 @@
 """Nothing is left on disk or running, however a program with a pool ends (spec 8)."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from pool_kit import contents, make_repository, quick_folder, write_files
 
 from fairtrial.arena.homes import find_homes, remove_orphans
+from fairtrial.arena.offloading import in_thread
 from fairtrial.arena.worktrees import WorktreePool
 
 PROGRAM = Path(__file__).with_name("pool_program.py")
@@ -112,10 +115,33 @@ def test_the_next_start_removes_what_a_killed_one_left_and_leaves_a_live_one_alo
     assert list(home.iterdir()) == []
 
 
-def test_a_task_that_is_cancelled_from_outside_waits_for_its_threads(repo, home):
+def test_a_task_that_is_cancelled_from_outside_waits_for_its_thread():
     """Ctrl-C cancels the main task by asyncio's own means, which no shield of anyio's holds off."""
-    import asyncio
+    begun, may_end, ended = threading.Event(), threading.Event(), []
 
+    def work():
+        begun.set()
+        may_end.wait(60)
+        ended.append(True)
+
+    async def run():
+        task = asyncio.create_task(in_thread(work))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        for _ in range(3):
+            task.cancel()
+            for _ in range(20):
+                await asyncio.sleep(0)
+        assert not task.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == [True]
+
+    asyncio.run(run())
+
+
+def test_a_pool_that_is_cancelled_from_outside_leaves_nothing_at_any_point(repo, home):
     async def run(steps):
         async def hold():
             async with WorktreePool(repo, 2) as pool, pool.acquire():

@@ -131,7 +131,8 @@ def test_files_become_folders_and_links_and_back(take, tmp_path):
 
 def test_what_lies_behind_a_link_is_not_in_the_tree(take, tmp_path):
     # The link is ignored, so nothing but the tracked path leads there.
-    top = make_repo(tmp_path / "top", {"d/x": "1", "deep/er/x": "1", ".gitignore": "/d\n/deep\n"})
+    top = make_repo(tmp_path / "top", {"d/x": "1", "deep/er/x": "1"})
+    write_files(top, {".gitignore": "/d\n/deep\n"})
     write_files(tmp_path, {"elsewhere/x": "secret", "elsewhere/er/x": "secret"})
     for name in ("d", "deep"):
         shutil.rmtree(top / name)
@@ -355,7 +356,6 @@ def test_large_files_are_read_in_pieces(tmp_path, monkeypatch):
     snapshot = anyio.run(take_snapshot, top, home)
     held = taken(read_tree(snapshot.repo, snapshot.tree))
     assert held == {"large": content, "exact": bytes(1000), "after": b"x"}
-    assert 2 in counts  # ours are among them: a file of one byte, and a second one if there is
     assert counts.count(1000) >= 10
 
 

@@ -224,7 +224,12 @@ def test_garbage_around_the_reports_never_raises_and_never_makes_a_failure_a_pas
 
 @pytest.mark.parametrize(
     "line",
-    [b"[" * 100_000, b"1" * 100_000, b'{"finished": "\\ud800", "outcome": "failed"}', b"\xff"],
+    [
+        b'{"a":' + b"[" * 100_000,
+        b'{"a":' + b"1" * 100_000 + b"}",
+        b'{"finished": "\\ud800", "outcome": "failed"}',
+        b"\xff",
+    ],
 )
 def test_lines_made_to_break_a_reader_are_harmless(line):
     run = read_run(completed(line + b"\n" + lines({"finished": "a", "outcome": "passed"})))

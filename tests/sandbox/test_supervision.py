@@ -218,6 +218,16 @@ def test_limits_hold_without_control_groups(scene, program, ending):
     assert (done.exit_code, done.signal) == (None, None)
 
 
+@pytest.mark.usefixtures("ungrouped")
+@pytest.mark.parametrize("sandbox", SANDBOXES[1:], ids=lambda each: each.name)
+def test_files_in_memory_count_without_control_groups(scene):
+    program = f"""
+for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
+    open(folder + '/large', 'wb').write(bytes({40 * MB}))
+time.sleep(99)"""
+    assert scene.run(program, limits=Limits(memory_mb=100)).ending is Ending.MEMORY
+
+
 @every_sandbox
 def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(scene, monkeypatch):
     """It ends one process; the others might wait for that one until their time is over."""
@@ -264,6 +274,28 @@ def supervise(start, **limits):
 def test_a_function_can_be_supervised(returned, code):
     report = supervise(lambda: returned)
     assert (report["ending"], report["exit_code"]) == ("exited", code)
+
+
+def test_more_cpu_time_than_there_is_time_is_too_much(monkeypatch):
+    """On several cores that can be so long before the time is over."""
+    real = processes.look
+
+    def look(pids):
+        seen = real(pids)
+        seen.cpu_s += 21
+        return seen
+
+    monkeypatch.setattr(processes, "look", look)
+    report = supervise(lambda: time.sleep(10), timeout_s=20)
+    assert (report["ending"], report["exit_code"]) == ("timeout", None)
+    assert report["wall_s"] < 9
+
+
+def test_whatever_keeps_it_from_running_there_is_an_end(monkeypatch):
+    monkeypatch.setattr(processes.Waiting, "look", lambda self, _: setattr(self, "total_s", 1e9))
+    report = supervise(lambda: time.sleep(10), timeout_s=0.05)
+    assert report["ending"] == "timeout"
+    assert 0.2 <= report["wall_s"] < 9
 
 
 def test_a_function_that_raises_has_failed():

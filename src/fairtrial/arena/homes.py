@@ -111,6 +111,8 @@ def remove_orphans(*, with_kept: bool = False) -> tuple[list[Path], list[str]]:
             continue
         try:
             lock = _try_lock(path)
+        except FileNotFoundError:
+            continue  # somebody else was quicker
         except OSError as error:
             failures.append(f"{path}: {error.strerror or error}")
             continue

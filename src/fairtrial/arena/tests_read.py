@@ -15,7 +15,7 @@ from typing import Any
 from fairtrial.model.commands import Completed
 from fairtrial.model.verdicts import Difference
 
-LONGEST_ID, LONGEST_MESSAGE, LONGEST_VALUE = 1_000, 8_000, 1_000
+LONGEST_ID, LONGEST_MESSAGE, LONGEST_VALUE, LONGEST_PATH = 1_000, 8_000, 1_000, 5_000
 MOST_LINES = 1_000_000
 """Enough for 400,000 tests; reading a flood of empty lines to its end would take minutes."""
 
@@ -119,17 +119,17 @@ def read_run(completed: Completed) -> SuiteRun:
                 tests[name] = tests[name].joined(told) if name in tests else told
                 running.pop(name, None)
             case {"collected": list(names)}:
-                collected.update(clean(name, LONGEST_ID) for name in _texts(names))
+                collected.update(_texts(names, LONGEST_ID))
             case {"uncollected": str(name), "outcome": outcome}:
                 why = clean(report.get("message"), LONGEST_MESSAGE)
-                name = clean(name, LONGEST_ID)
-                uncollected.append(Uncollected(name, outcome == "skipped", why))
+                what = clean(name, LONGEST_ID)
+                uncollected.append(Uncollected(what, outcome == "skipped", why))
             case {"loaded": list(names)}:
-                loaded.update(clean(name, 10 * LONGEST_ID) for name in _texts(names))
+                loaded.update(_texts(names, LONGEST_PATH))
             case {"closed": int(status)}:
                 exit_status = status
             case {"opened": _, "overrode": list(names)}:
-                has_opened, overrode = True, tuple(_texts(names))
+                has_opened, overrode = True, tuple(_texts(names, LONGEST_ID))
     return SuiteRun(
         completed=completed,
         tests=tests,
@@ -176,8 +176,8 @@ def _told(outcome: Outcome, report: dict[str, Any]) -> Told:
     )
 
 
-def _texts(values: list[Any]) -> Iterator[str]:
-    return (value for value in values if isinstance(value, str))
+def _texts(values: list[Any], longest: int) -> Iterator[str]:
+    return (clean(value, longest) for value in values if isinstance(value, str))
 
 
 def clean(text: object, longest: int) -> str:

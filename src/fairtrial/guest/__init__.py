@@ -2,5 +2,5 @@
 
 Nothing here imports the rest of the package, and candidates never see this folder writable. The
 files are run by path, in the project's own Python, not imported as `fairtrial.guest`; only
-`codec` is shared with the parent.
+`codec` and `library` are shared with the parent.
 """

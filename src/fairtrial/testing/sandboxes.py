@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.guest import kernel, processes
 from fairtrial.model.commands import CHANNEL_VARIABLE, Completed, Ending
 from fairtrial.protocols import Sandbox
 from fairtrial.testing.commands import Scene
@@ -215,7 +216,7 @@ time.sleep(100)""",
         import anyio
 
         command = scene.command("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
-        before = self.open_descriptors()
+        before = self.held()
 
         async def cancel_it() -> None:
             with anyio.fail_after(60):
@@ -228,7 +229,7 @@ time.sleep(100)""",
         anyio.run(cancel_it)
         assert not scene.is_held("a")
         assert not scene.is_held("b")
-        assert self.open_descriptors() == before
+        assert self.held() == before
 
     def test_cancelled_at_any_moment_leaves_nothing(
         self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -240,7 +241,7 @@ time.sleep(100)""",
         monkeypatch.setattr(tempfile, "tempdir", str(temp))
 
         command = scene.command("hold('a'); time.sleep(1000)")
-        before = self.open_descriptors()
+        before = self.held()
 
         async def cancel_them() -> None:
             for moment in range(8):
@@ -250,14 +251,14 @@ time.sleep(100)""",
                     assert not scene.is_held("a")
 
         anyio.run(cancel_them)
-        assert self.open_descriptors() == before
+        assert self.held() == before
         assert list(temp.iterdir()) == []
 
     def test_many_run_at_once(self, scene: Scene) -> None:
-        before = self.open_descriptors()
+        before = self.held()
         done = scene.run_all([f"print({number})" for number in range(20)])
         assert [each.stdout.head for each in done] == [f"{n}\n".encode() for n in range(20)]
-        assert self.open_descriptors() == before
+        assert self.held() == before
 
     def test_it_works_in_a_thread_of_its_own(self, scene: Scene) -> None:
         done: list[Completed] = []
@@ -267,6 +268,8 @@ time.sleep(100)""",
         assert [each.exit_code for each in done] == [3]
 
     @staticmethod
-    def open_descriptors() -> set[str]:
+    def held() -> tuple[set[str], set[int]]:
+        """What this process has: open descriptors, and processes that it has to wait for."""
         gc.collect()
-        return set(os.listdir("/dev/fd"))  # noqa: PTH208
+        numbers = set(os.listdir("/dev/fd"))  # noqa: PTH208
+        return numbers, set(processes.descendants(os.getpid())) if kernel.IS_LINUX else set()
