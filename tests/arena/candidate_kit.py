@@ -19,6 +19,7 @@ FILES = {
     "src/pkg/__init__.py": "",
     "src/pkg/core.py": "import os\n\n\ndef add(a, b):\n    total = a + b\n    return total\n",
     "src/pkg/ten.txt": TEN,
+    "src/pkg/same.txt": "same\n" * 6 + "other\n" + "same\n" * 3,
     "src/pkg/crlf.txt": TEN.replace("\n", "\r\n"),
     "src/pkg/unended.txt": TEN.rstrip("\n"),
     "src/pkg/marks.md": "# Title\n\n```python\nx = 1\n```\n\n-- \nend\n--- a/x\n+++ b/y\n",

@@ -6,6 +6,7 @@ Run as: pool_program.py REPOSITORY STAGE. SIGTERM cancels it; SIGINT does so by 
 import functools
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import anyio
@@ -18,13 +19,12 @@ from fairtrial.model.candidates import Changes, FileState
 REPOSITORY, STAGE = Path(sys.argv[1]), sys.argv[2]
 
 
-told = []
+telling_once = threading.Lock()
 
 
 def tell():
-    if not told:
+    if telling_once.acquire(blocking=False):  # and never released
         print("there", flush=True)
-    told.append(True)
 
 
 def telling(function):

@@ -1,8 +1,11 @@
 """Diffs as tools, people and language models write them, against one base."""
 
+import base64
+import hashlib
 import os
 import subprocess
 import tempfile
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,8 +14,10 @@ from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairtrial.arena import diff_applying
 from fairtrial.arena.diff_reading import MOST_HUNKS, read_diff
 from fairtrial.arena.diffs import UnreadableDiff
+from fairtrial.arena.git import GitError, git
 from fairtrial.arena.paths import PathRules
 from fairtrial.model.verdicts import Reason, Rejection
 
@@ -275,13 +280,74 @@ def test_what_can_not_be_used_is_refused_with_its_reason(base, diff, words):
     assert words in found.message
 
 
-def test_binary_patches_that_would_fill_the_memory(base):
-    bomb = (
-        "diff --git a/x b/x\nnew file mode 100644\nindex {}..{}\nGIT binary patch\n{} 4000000000\n"
-    )
-    for kind in ("literal", "delta"):
-        text = bomb.format("0" * 40, "1" * 40, kind) + "HcmV?d00001\n\nliteral 0\nHcmV?d00001\n\n"
-        assert settle(base, text).reason == Reason.UNUSABLE
+def bomb(size_mb):
+    """A small binary patch that makes data.bin this large: the base, copied again and again."""
+    source = FILES["data.bin"]
+    count = size_mb * 1_000_000 // len(source)
+    result = source * count
+    copy = b"\xa0" + (len(source) >> 8).to_bytes(1, "big")  # from 0, and this many times 256
+    delta = varint(len(source)) + varint(len(result)) + copy * count
+    packed = zlib.compress(delta)
+    lines = []
+    for at in range(0, len(packed), 52):
+        piece = packed[at : at + 52]
+        letter = chr(ord("A") + len(piece) - 1 if len(piece) <= 26 else ord("a") + len(piece) - 27)
+        lines.append(
+            letter + base64.b85encode(piece.ljust(-(-len(piece) // 4) * 4, b"\0")).decode()
+        )
+    names = "diff --git a/data.bin b/data.bin\n"
+    index = f"index {blob_id(source)}..{blob_id(result)} 100644\n"
+    return names + index + f"GIT binary patch\ndelta {len(delta)}\n" + "\n".join(lines) + "\n\n"
+
+
+def varint(number):
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def blob_id(content):
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def test_binary_patches_that_unpack_to_more_than_they_should(base, monkeypatch):
+    assert len(contents(settle(base, bomb(2)))["data.bin"]) > 1_990_000
+    assert "come to more than 20 MB" in settle(base, bomb(30)).message
+    monkeypatch.setattr(diff_applying, "LARGEST_PIECE_MB", 1)
+    assert "unpacks to more than 1 MB" in settle(base, bomb(2)).message
+    lie = bomb(2).replace("delta ", "delta 9999")
+    assert settle(base, lie).reason == Reason.UNUSABLE
+
+
+def test_a_full_disk_is_not_the_candidates_fault(base, monkeypatch):
+    async def full(*arguments, **more):
+        if arguments[0] != "apply":
+            return await git(*arguments, **more)
+        raise GitError(arguments, 128, "error: unable to write file: No space left on device")
+
+    monkeypatch.setattr("fairtrial.arena.base_files.git", full)
+    with pytest.raises(GitError):
+        settle(base, NAMES + HUNK)
+
+
+def test_prefixes_are_told_from_folders(tmp_path):
+    files = {"x/y.txt": "1\n", "y.txt": "1\n", "a/y.txt": "1\n"}
+    snapshot = make_snapshot(tmp_path, files)
+    hunk = "@@ -1 +1 @@\n-1\n+2\n"
+    for names, path in (
+        ("--- x/y.txt\n+++ x/y.txt\n", "x/y.txt"),
+        ("--- a/y.txt\n+++ b/y.txt\n", "y.txt"),
+        ("--- a/y.txt\n+++ a/y.txt\n", "a/y.txt"),
+        ("--- a/a/y.txt\n+++ b/a/y.txt\n", "a/y.txt"),
+    ):
+        assert list(contents(settle(snapshot, names + hunk))) == [path]
+
+
+def test_line_ends_of_the_diffs_own_journey_are_not_content(base):
+    diff = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".replace("\n", "\r\n")
+    assert contents(settle(base, diff)) == {"new.txt": b"one\ntwo\n"}
 
 
 def test_a_flood_of_hunks_is_refused(base):
@@ -294,7 +360,7 @@ def test_nothing_is_left_behind(base):
         return sorted(str(path) for path in base.repo.rglob("*"))
 
     before = listing()
-    assert contents(settle(base, NAMES + HUNK))
+    assert contents(settle(base, NAMES + HUNK.replace("LINE", "seen nowhere else")))
     settle(base, NAMES + HUNK.replace("line 4", "line 44"))
     settle(base, {"src/new.py": "x = 1\n"})
     assert listing() == before
@@ -321,6 +387,16 @@ def test_what_git_writes_is_read_as_git_reads_it(old, new, old_end, new_end, con
     for each in read_diff(diff):
         applied = apply_plainly(each.hunks, before)
     assert applied == after
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(("same", "other", "new")), max_size=12), st.integers(0, 3))
+def test_lines_that_are_everywhere_change_where_the_diff_says(base, lines, context):
+    path = "src/pkg/same.txt"
+    after = "".join(f"{line}\n" for line in lines).encode()
+    diff = make_diff(FILES[path].encode(), after, context)
+    diff = diff.replace(b"a/x", b"a/" + path.encode()).replace(b"b/y", b"b/" + path.encode())
+    assert contents(settle(base, diff)) == ({path: after} if diff else {})
 
 
 def make_diff(before, after, context):

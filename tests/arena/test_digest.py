@@ -93,6 +93,14 @@ SAME = {
         "t = 1\n" + function("t = x\nreturn t"),
         "t = 1\n" + function("u = x\nreturn u"),
     ),
+    "methods that read a function's variable": (
+        function("t = x\nclass C:\n    t = 2\n    def m(self): return t\nreturn C, t"),
+        function("u = x\nclass C:\n    t = 2\n    def m(self): return u\nreturn C, u"),
+    ),
+    "what a comprehension goes over": (
+        function("t = x\nreturn [t for t in t]"),
+        function("u = x\nreturn [v for v in u]"),
+    ),
     "del": (function("t = x\ndel t"), function("u = x\ndel u")),
     "names beside eval": (
         "def g():\n    eval('1')\n" + function("t = x\nreturn t"),

@@ -1,6 +1,7 @@
 """The pool: leases, candidates, hidden files, failures (spec 3-7, 9)."""
 
 import os
+import stat
 import subprocess
 import sys
 from contextlib import AsyncExitStack
@@ -205,6 +206,24 @@ def test_those_who_wait_are_told_when_the_pool_closes(repo):
         return failures
 
     assert anyio.run(run) == ["the pool is closed"]
+
+
+def test_modes_and_times_do_not_depend_on_who_runs_it_and_when(repo):
+    async def work(pool):
+        async with pool.acquire() as slot:
+            places = [slot.path / path for path in contents(slot.path)]
+            return (
+                {stat.S_IMODE(place.lstat().st_mode) for place in places if not place.is_symlink()},
+                {place.lstat().st_mtime_ns for place in places if not place.is_dir()},
+            )
+
+    before = os.umask(0o077)
+    try:
+        modes, times = in_pool(repo, work, python=Path(sys.executable))
+    finally:
+        os.umask(before)
+    assert modes == {0o644, 0o755}
+    assert len(times) == 1
 
 
 # --- candidates --------------------------------------------------------------------------------

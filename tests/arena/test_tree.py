@@ -5,6 +5,7 @@ import shutil
 import socket
 import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from pool_kit import (
     write_files,
 )
 
-from fairtrial.arena import copying, removal, tree
+from fairtrial.arena import copying, removal, staging, tree
 from fairtrial.errors import LabError
 
 
@@ -254,6 +255,31 @@ def test_the_slot_itself_swapped_for_a_link_leads_nowhere(tmp_path, slot, base):
     assert contents(outside) == before
 
 
+@pytest.mark.parametrize("opener", [tree, removal, staging], ids=lambda module: module.__name__)
+def test_a_folder_swapped_for_a_link_in_the_last_moment_is_not_entered(
+    tmp_path, slot, base, monkeypatch, opener
+):
+    outside = tmp_path / "outside"
+    write_files(outside, {"c.py": "mine", "d/e.py": "mine"})
+    before = contents(outside)
+    write_files(slot.folder, {"b/c.py": "changed", "b/d/e.py": "changed", "new/deep/x": ""})
+    enter = removal.enter_folder
+
+    def swap_and_enter(name, parent=None):
+        if parent is not None:  # not for the slot and the store themselves
+            os.rename(name, f"{name}-moved", src_dir_fd=parent, dst_dir_fd=parent)
+            os.symlink(outside, name, dir_fd=parent)
+        return enter(name, parent)
+
+    monkeypatch.setattr(opener, "enter_folder", swap_and_enter)
+    with suppress(OSError):
+        slot.mend()
+    monkeypatch.undo()
+    assert contents(outside) == before
+    restored(slot, base)
+    assert contents(outside) == before
+
+
 def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine", "other": "mine"})
@@ -446,6 +472,22 @@ def test_one_that_can_not_be_removed_does_not_stop_the_rest(tmp_path, monkeypatc
     os.close(handle)
     assert [error.filename for error in errors] == ["b"]
     assert [each.name for each in tmp_path.iterdir()] == ["b"]
+
+
+def test_a_folder_in_which_somebody_still_writes_is_tried_again(tmp_path, monkeypatch):
+    write_files(tmp_path, {"a/x": ""})
+    remove_for_real, late = os.rmdir, ["one", "two"]
+
+    def busy(name, **options):
+        if late:
+            (tmp_path / name / late.pop()).write_text("")
+        remove_for_real(name, **options)
+
+    monkeypatch.setattr(os, "rmdir", busy)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    assert removal.empty_folder(handle) == []
+    os.close(handle)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_repository_is_staged_like_any_other_tree(tmp_path):

@@ -6,6 +6,10 @@ CRASHING = """
     import os
     os.abort()
 """
+LEAVING = """
+    import os
+    os._exit(0)
+"""
 HANGING = """
     import time
     while True:
@@ -21,10 +25,20 @@ FORKING = """
     while True:
         os.fork()
 """
-LEAVING = """
-    import os
-    os._exit(0)
-"""
+ENDS = {
+    "crashing": "rejected: crash",
+    "leaving": "rejected: crash",
+    "hanging": "rejected: timeout",
+    "leaking": "rejected: memory",
+    "forking": "rejected: processes",
+    "writing outside": "passed",  # it tries, to no effect
+    "writing into the tree": "passed",  # which is its slot
+    "deleting tests": ("rejected: tests", "rejected: missing results", "rejected: tampering"),
+    "deleting tests at the end": "rejected: tampering",
+    "softening tests": "rejected: tampering",
+    "without a test": "rejected: outside editable",
+}
+"""What `hostile` candidates come to, on every project."""
 
 
 def writing(places):
@@ -41,22 +55,35 @@ def writing(places):
     """
 
 
-def deleting(pattern):
-    """Deletes files of the project, the tests say."""
+def deleting(files):
+    """Deletes what fits a pattern."""
     return f"""
         import glob, os
-        for file in glob.glob({str(pattern)!r}, recursive=True):
+        for file in glob.glob({str(files)!r}, recursive=True):
             os.unlink(file)
     """
 
 
-def rewriting(pattern):
-    """Makes tests of files that have nothing to say."""
+def deleting_at_the_end(files):
+    """The same when all tests have passed."""
+    return f"""
+        import atexit, glob, os
+        @atexit.register
+        def delete():
+            for file in glob.glob({str(files)!r}, recursive=True):
+                os.unlink(file)
+    """
+
+
+def softening(files):
+    """Leaves the tests there, but nothing that they say."""
     return f"""
         import glob
-        for file in glob.glob({str(pattern)!r}, recursive=True):
+        for file in glob.glob({str(files)!r}, recursive=True):
+            with open(file) as opened:
+                text = opened.read()
             with open(file, "w") as opened:
-                opened.write("def test_nothing(): pass\\n")
+                opened.write(text.replace("assert ", "assert True or "))
     """
 
 

@@ -7,9 +7,9 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from mischief import before
+import mischief
 from registry import install, unpack
-from trees import fingerprint
+from trees import fingerprint, run_git
 
 from fairtrial import Candidate, CodeProblem, judge_candidates
 from fairtrial.arena.settings import ArenaSettings
@@ -26,29 +26,29 @@ class Project:
     """A project as somebody has it on disk: a repository, perhaps an environment in it.
 
     folder: the repository
-    outside: a folder beside it that is none of a candidate's business
+    token: a name that nothing else on this machine has
     """
 
     def __init__(self, sdist, folder):
         self.folder = unpack(sdist, folder)
-        self.outside = folder.with_name("outside")
-        self.outside.mkdir()
         self.token = f"fairtrial-real-{os.getpid()}-{folder.name}"
         with (self.folder / ".gitignore").open("a") as ignored:
             ignored.write("\n/.venv/\n/build/\n*.so\n*.egg-info/\n__pycache__/\n")
 
     def commit(self):
         """Make it a repository with all that is there now."""
-        for command in (["init", "-q"], ["add", "--all"], ["commit", "-q", "-m", "as released"]):
-            who = ["-c", "user.name=somebody", "-c", "user.email=somebody@localhost"]
-            subprocess.run(["git", *who, *command], cwd=self.folder, check=True)
+        run_git(self.folder, "init", "--quiet")
+        run_git(self.folder, "add", "--all")
+        run_git(self.folder, "commit", "--quiet", "--message", "as released")
 
     def make_environment(self, *requirements):
-        """A virtual environment in the project, with these packages and pytest."""
+        """A virtual environment in the project, with pytest and these packages."""
         subprocess.run([sys.executable, "-m", "venv", self.folder / ".venv"], check=True)
-        python = self.folder / ".venv" / "bin" / "python"
-        install(python, "pytest", *requirements, what=f"pytest and {' '.join(requirements)}")
-        return python
+        self.install("pytest", *requirements)
+
+    def install(self, *arguments):
+        """What `pip install` in that environment does."""
+        install(self.folder / ".venv" / "bin" / "python", *arguments)
 
     def read(self, path):
         return (self.folder / path).read_text("utf-8")
@@ -56,28 +56,68 @@ class Project:
     def problem(self, **fields):
         """A problem whose checks carry our mark, with limits that are soon reached."""
         env = {MARK: self.token, **fields.pop("env", {})}
-        fields = {"limits": LIMITS, **fields}
-        return CodeProblem(self.folder.name, folder=self.folder, env=env, **fields)
+        return CodeProblem(self.token, folder=self.folder, env=env, limits=LIMITS, **fields)
+
+    def candidate(self, name, path, text):
+        """A candidate that is a diff of one file; without text the file goes."""
+        old = self.read(path).splitlines(keepends=True)
+        new = [] if text is None else text.splitlines(keepends=True)
+        to = "/dev/null" if text is None else f"b/{path}"
+        diff = "".join(difflib.unified_diff(old, new, f"a/{path}", to))
+        assert diff, f"{name} changes nothing"
+        return Candidate(name, diff=diff.encode())
+
+    def overlay(self, name, path, text):
+        """A candidate that is a whole file."""
+        return Candidate(name, files={path: FileState(text.encode())})
+
+    def hostile(self, path, *, inside, on_import, test):
+        """Those candidates whose ends are `mischief.ENDS`.
+
+        path: the file that they change
+        inside: a line of it that some test runs; most of the mischief is done before it
+        on_import: a line of it that is run on import
+        test: a file of tests
+        """
+        text, tests = self.read(path), self.folder / Path(test).parent / "test_*.py"
+        own = [self.folder / name for name in ("new.py", ".git/new", ".venv/lib/new", ".venv/new")]
+        placed = {
+            inside: {
+                "crashing": mischief.CRASHING,
+                "leaving": mischief.LEAVING,
+                "hanging": mischief.HANGING,
+                "leaking": mischief.LEAKING,
+                "forking": mischief.FORKING,
+            },
+            on_import: {
+                "writing outside": mischief.writing(self.far_places()),
+                "writing into the tree": mischief.writing(own),
+                "deleting tests": mischief.deleting(tests),
+                "deleting tests at the end": mischief.deleting_at_the_end(tests),
+                "softening tests": mischief.softening(tests),
+            },
+        }
+        return [
+            *(
+                self.candidate(name, path, mischief.before(text, line, code))
+                for line, codes in placed.items()
+                for name, code in codes.items()
+            ),
+            self.candidate("without a test", test, None),
+        ]
 
     def far_places(self):
-        """Where nobody's candidate may leave anything; the tree itself is not among them."""
+        """Where no candidate may leave anything; new names, in case that one does."""
         folders = [
-            self.outside,
+            self.folder.parent,
             Path.home(),
-            Path("/tmp"),
-            Path("/var/tmp"),
-            Path("/dev/shm"),
-            Path("/etc"),
-            Path("/usr/local"),
+            Path(os.environ["FAIRTRIAL_HOME"], "arena"),
+            *map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/etc", "/usr/local", "/")),
             Path(os.__file__).parent,
             Path(sys.prefix),
             Path(__file__).parent,
         ]
         return [folder / self.token for folder in folders]
-
-    def stray_files(self):
-        """What a candidate got out of its sandbox."""
-        return [place for place in self.far_places() if os.path.lexists(place)]
 
     def processes(self):
         """Processes of checks that are still there, by the mark in their environment."""
@@ -91,41 +131,6 @@ class Project:
                 found.append(int(entry.name))
         return found
 
-    def candidate(self, name, path, text):
-        """A candidate that is a diff of one file; without text the file goes."""
-        old = self.read(path).splitlines(keepends=True)
-        new = [] if text is None else text.splitlines(keepends=True)
-        to = "/dev/null" if text is None else f"b/{path}"
-        diff = "".join(difflib.unified_diff(old, new, f"a/{path}", to))
-        assert diff, f"{name} changes nothing"
-        return Candidate(name, diff=diff.encode())
-
-    def overlay(self, name, path, text):
-        """A candidate that is whole files."""
-        return Candidate(name, files={path: FileState(text.encode())})
-
-    def mischief(self, path, line, **codes):
-        """A candidate for each piece of code, put before a line of a file."""
-        text = self.read(path)
-        return [
-            self.candidate(name.replace("_", " "), path, before(text, line, code))
-            for name, code in codes.items()
-        ]
-
-
-def judge(problem, candidates, *, warm=True):
-    """The evaluation, and of each candidate by name what it came to: the reason, or the verdict."""
-    evaluation = judge_candidates(problem, candidates, settings=ArenaSettings(warm=warm))
-    assert [each.name for each in evaluation.judgements] == [each.name for each in candidates]
-    return evaluation, {each.name: outcome(each) for each in evaluation.judgements}
-
-
-def outcome(judgement):
-    if judgement.rejection:
-        return f"{judgement.verdict}: {judgement.rejection.reason}"
-    same = f", like {judgement.duplicate_of}" if judgement.duplicate_of else ""
-    return f"{judgement.verdict}{same}"
-
 
 @contextmanager
 def unharmed(project, home):
@@ -133,9 +138,9 @@ def unharmed(project, home):
     before = fingerprint(project.folder)
     children = own_children()
     yield
-    changed = {name for name, _ in before.items() ^ fingerprint(project.folder).items()}
+    changed = {path for path, _ in before.items() ^ fingerprint(project.folder).items()}
     assert not changed
-    assert not project.stray_files()
+    assert not [place for place in project.far_places() if os.path.lexists(place)]
     assert not list(home.glob("arena/*"))
     assert not project.processes()
     assert own_children() <= children
@@ -148,3 +153,36 @@ def own_children():
         for task in Path("/proc/self/task").iterdir()
         for child in (task / "children").read_text().split()
     }
+
+
+def judge(problem, candidates, *, warm=True):
+    """The judgements by name."""
+    evaluation = judge_candidates(problem, candidates, settings=ArenaSettings(warm=warm))
+    assert [each.name for each in evaluation.judgements] == [each.name for each in candidates]
+    return {each.name: each for each in evaluation.judgements}
+
+
+def ends(judgements):
+    """What each came to, in words."""
+    return {name: end_of(judgement) for name, judgement in judgements.items()}
+
+
+def end_of(judgement):
+    if judgement.rejection:
+        return f"{judgement.verdict}: {judgement.rejection.reason}"
+    same = f", like {judgement.duplicate_of}" if judgement.duplicate_of else ""
+    return f"{judgement.verdict}{same}"
+
+
+def surprises(found, expected):
+    """Where ends are others than expected, of which there may be several."""
+    assert found.keys() == expected.keys()
+    return {
+        name: (end, expected[name])
+        for name, end in found.items()
+        if end not in as_several(expected[name])
+    }
+
+
+def as_several(expected):
+    return (expected,) if isinstance(expected, str) else expected

@@ -70,13 +70,13 @@ def download(sdist, folder):
     pip("download", *wanted, f"{sdist.name}=={sdist.version}", what=str(sdist))
 
 
-def install(python, *requirements, what):
+def install(python, *arguments):
     """Install packages into the environment of a Python, from the registry."""
-    pip("install", *requirements, what=what, python=python)
+    pip("install", *arguments, what=" ".join(map(str, arguments)), python=python)
 
 
 def pip(verb, *arguments, what, python=sys.executable):
-    """Run pip; skip the test if it is the registry that is missing, fail if it is something else."""
+    """Run pip; where it is the registry that is missing, the test is skipped."""
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
     command = [str(python), "-m", "pip", verb, *quiet, *map(str, arguments)]
     try:

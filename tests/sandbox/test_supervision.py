@@ -18,6 +18,7 @@ from fairtrial.guest import init, listing, processes
 from fairtrial.model.commands import Command, Ending, Limits, Mount, View
 from fairtrial.sandbox import bubblewrap, child, cold
 from fairtrial.sandbox.bubblewrap import Bubblewrap
+from fairtrial.sandbox.cgroup import remove_orphaned_groups
 from fairtrial.sandbox.choosing import FULL, try_sandbox
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
@@ -65,6 +66,7 @@ def test_when_we_are_killed_everything_of_ours_ends(scene, tmp_path):
         parent.kill()
     await_true(lambda: not scene.is_held("a") and not scene.is_held("b"))
     await_true(lambda: not list(temp.iterdir()))
+    remove_orphaned_groups()  # as the next start does
 
 
 @every_sandbox

@@ -61,7 +61,9 @@ def find_foreign(loaded: Iterable[str], stage: Stage, editable: Iterable[str]) -
             prefix = "" if root in (".", "") else root.rstrip("/") + "/"
             if path.startswith(prefix):
                 tails.add(_tail(path[len(prefix) :]))
-    others = set(loaded) - own
+    # Where slots can't be moved, the base's own runs saw other slots than this one.
+    slots = f"{stage.slot.parent}/"
+    others = {file for file in loaded if file not in own and not file.startswith(slots)}
     return sorted(file for file in others if any(file.endswith(tail) for tail in tails))
 
 

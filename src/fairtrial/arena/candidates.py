@@ -69,10 +69,9 @@ async def editable_files(snapshot: Snapshot, rules: PathRules) -> dict[str, File
 async def _load(entries: Mapping[str, Entry | None], area: Scratch) -> Files | Rejection:
     """The contents of what a diff came to, if they aren't too large."""
     for path, entry in entries.items():
-        wrong = "would be a repository of its own" if entry and entry.mode == _SUBMODULE else None
-        wrong = wrong or unsafe_path(path)
-        if wrong:
-            return Rejection(Reason.UNUSABLE, f"the path {spell(path)} {wrong}")
+        if entry and entry.mode == _SUBMODULE:
+            message = f"the path {spell(path)} would be a repository of its own"
+            return Rejection(Reason.UNUSABLE, message)
     blobs = [entry.blob for entry in entries.values() if entry]
     sizes = await area.sizes(blobs)
     size = sum(sizes[blob] for blob in blobs)

@@ -17,7 +17,7 @@ from fairtrial.model.verdicts import Failure, Reason, Rejection
 
 MOST_FAILURES = 20
 _TIMEOUT_S = 60.0
-_LARGEST_PIECE = "256m"
+LARGEST_PIECE_MB = 256
 """What git may take at once: a small patch can say that it unpacks to any size."""
 # Not the candidate's doing: the disk is full, the private repository is gone.
 _OURS = re.compile(
@@ -87,10 +87,12 @@ async def _apply(diffs: Sequence[FileDiff], area: Scratch) -> str | None:
     command = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-p1", "-")
     with anyio.move_on_after(_TIMEOUT_S) as scope:
         try:
-            await area.git(*command, stdin=text, GIT_ALLOC_LIMIT=_LARGEST_PIECE)
+            await area.git(*command, stdin=text, GIT_ALLOC_LIMIT=f"{LARGEST_PIECE_MB}m")
         except GitError as error:
             if _OURS.search(error.stderr):
                 raise
+            if "attempting to allocate" in error.stderr:
+                return f"it unpacks to more than {LARGEST_PIECE_MB} MB"
             return error.stderr
     return f"applying it takes longer than {_TIMEOUT_S:.0f} s" if scope.cancelled_caught else None
 

@@ -177,7 +177,6 @@ class _Reader:
 
     def _read_hunks(self, *, must: bool) -> tuple[Hunk, ...]:
         hunks: list[Hunk] = []
-        follows = 1
         while True:
             at = self.at
             while hunks and at < len(self.lines) and not self.line(at).strip():
@@ -191,9 +190,8 @@ class _Reader:
             self.at = at + 1
             lines = self._take_counted(header) if header else None
             lines = self._take_loosely() if lines is None else lines
-            start = min(int(header[1]), _LARGEST_START) if header else follows
+            start = min(int(header[1]), _LARGEST_START) if header else 1
             hunks.append(Hunk(start, tuple(lines)))
-            follows = start + len(hunks[-1].before)
         if must and not hunks:
             raise self._refuse(self.at - 1, "no hunk follows the name of the file")
         return tuple(hunks)

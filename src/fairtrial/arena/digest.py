@@ -131,7 +131,7 @@ def _fields(
     """A node's fields that say something, names of local variables replaced by numbers."""
     found: list[object] = []
     for name, value in ast.iter_fields(node):
-        if name in _UNUSED or (name != "value" and (value is None or value == [])):
+        if name in _UNUSED or value is None or value == []:
             continue
         if name == "body" and isinstance(node, _DOCUMENTED) and not keeps_docs:
             value = _undocumented(value)

@@ -16,6 +16,7 @@ from fairtrial.arena.functions import prepare_calls
 from fairtrial.arena.ground import Ground
 from fairtrial.arena.included import find_included
 from fairtrial.arena.interpreter import probe_interpreter
+from fairtrial.arena.offloading import in_thread
 from fairtrial.arena.paths import PathRules
 from fairtrial.arena.roots import find_import_roots
 from fairtrial.arena.settings import ArenaSettings
@@ -28,6 +29,7 @@ from fairtrial.arena.worktrees import WorktreePool, WorktreeSlot
 from fairtrial.model.code import Check, CodeProblem, resolve_paths
 from fairtrial.model.commands import Mount
 from fairtrial.model.verdicts import Basis
+from fairtrial.sandbox.cgroup import remove_orphaned_groups, settle_groups
 from fairtrial.sandbox.choosing import find_sandbox
 from fairtrial.sandbox.plain import Plain
 from fairtrial.sandbox.quiet import HostLock
@@ -54,16 +56,19 @@ async def open_arena(
     included = await find_included(top, problem.include)
     cores = count_cores()
     settings.say("taking a snapshot of the tree")
-    async with WorktreePool(
-        top,
-        slots or cores,
-        included=() if sandbox.relocates else [each.path for each in included],
-        hidden=find_hidden(problem),
-        git=problem.git,
-        python=interpreter.executable,
-        largest_mb=problem.largest_mb,
-        keep=settings.keep_slots,
-    ) as pool:
+    async with (
+        _clearing_groups(),
+        WorktreePool(
+            top,
+            slots or cores,
+            included=() if sandbox.relocates else [each.path for each in included],
+            hidden=find_hidden(problem),
+            git=problem.git,
+            python=interpreter.executable,
+            largest_mb=problem.largest_mb,
+            keep=settings.keep_slots,
+        ) as pool,
+    ):
         ground = Ground(
             problem=problem,
             interpreter=interpreter,
@@ -85,6 +90,19 @@ async def open_arena(
             for trial in trials:
                 notes.extend(trial.notes)
             yield Arena(ground, trials, rules, [*notes, *warm_notes, *canary_notes])
+
+
+@asynccontextmanager
+async def _clearing_groups() -> AsyncIterator[None]:
+    """Control groups of runs that were killed go first, and our own last."""
+    import anyio
+
+    await in_thread(remove_orphaned_groups)
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await in_thread(settle_groups)
 
 
 def find_hidden(problem: CodeProblem) -> tuple[str, ...]:

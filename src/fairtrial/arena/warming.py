@@ -32,8 +32,10 @@ async def warming(
     async with WarmServer.starting(
         ground.interpreter.executable,
         files=files,
+        folders=ground.interpreter.folders,
         never=find_own_names(ground),
         env=variables,
+        place=ground.pool.base.parent,  # goes with the pool, however we end
     ) as server:
         if server is None:
             yield ground, ["checks start cold: the packages they import can't be imported before"]

@@ -9,6 +9,7 @@ import click
 from fairtrial.arena.homes import Found, find_homes, remove_orphans
 from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.errors import LabError
+from fairtrial.sandbox.cgroup import remove_orphaned_groups
 
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SPANS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
@@ -29,6 +30,8 @@ def command(dry_run: bool, as_json: bool) -> int:
     """
     found = find_homes()
     removed, failures = ([], []) if dry_run else remove_orphans(with_kept=True)
+    if not dry_run:
+        remove_orphaned_groups()  # nothing to look at: a killed run's bounds for what it ran
     gone = set(removed)
     freed = sum(each.size_bytes for each in found if each.path in gone)
     if as_json:

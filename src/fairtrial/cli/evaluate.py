@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,22 +89,27 @@ def _evaluate(
     settings: ArenaSettings,
     live: LiveTable | None,
 ) -> Evaluation:
-    """Run it to its end; SIGTERM ends it the way Ctrl-C does, with nothing left behind."""
+    """Run it to its end; Ctrl-C and SIGTERM end it with nothing left behind.
+
+    Further ones change nothing: clearing up takes a moment, and `timeout` sends its own twice.
+    """
     import anyio
 
     async def run() -> Evaluation | None:
         found: Evaluation | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_end_on_sigterm, tasks.cancel_scope)
-            found = await evaluate_candidates(
-                problem,
-                candidates,
-                slots=slots,
-                settings=settings,
-                begun=live.begin if live else None,
-                judged=live.judge if live else None,
-            )
-            tasks.cancel_scope.cancel()
+        stops = (signal.SIGINT, signal.SIGTERM)
+        with anyio.open_signal_receiver(*stops) as told:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_end_when_told, told, tasks.cancel_scope)
+                found = await evaluate_candidates(
+                    problem,
+                    candidates,
+                    slots=slots,
+                    settings=settings,
+                    begun=live.begin if live else None,
+                    judged=live.judge if live else None,
+                )
+                tasks.cancel_scope.cancel()
         return found
 
     try:
@@ -116,10 +121,6 @@ def _evaluate(
     return evaluation
 
 
-async def _end_on_sigterm(scope: anyio.CancelScope) -> None:
-    import anyio
-
-    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return
+async def _end_when_told(told: AsyncIterator[signal.Signals], scope: anyio.CancelScope) -> None:
+    async for _ in told:
+        scope.cancel()

@@ -24,7 +24,12 @@ _package = type(sys)("_fairtrial_guest")
 _package.__path__ = [_HERE]  # a name that nobody else has; nothing of ours goes on sys.path
 sys.modules["_fairtrial_guest"] = _package
 
-from _fairtrial_guest import entry, init, namespaces  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_guest import (  # type: ignore[import-not-found]  # noqa: E402
+    entry,
+    init,
+    kernel,
+    namespaces,
+)
 
 LARGEST_ORDER = 1 << 20
 MOST_DESCRIPTORS = 8
@@ -33,10 +38,13 @@ STREAMS = ("stdin", "stdout", "stderr", "report", "life", "channel")
 
 
 def main() -> NoReturn:
+    # `control` tells as well when nobody needs us any more; but not while we import.
+    kernel.die_with_parent(signal.SIGKILL)
     sys.path = [folder for folder in sys.path if folder not in ("", _HERE)]
     control = socket.socket(fileno=int(sys.argv[1]))
     orders = json.load(sys.stdin)
-    told = prepare(orders["files"], set(orders["never"]))
+    folders = [folder + os.sep for folder in orders["folders"]]
+    told = prepare(orders["files"], set(orders["never"]), folders)
     control.send(json.dumps(told).encode())
     entry.settle()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: nobody here asks for them
@@ -50,24 +58,38 @@ def main() -> NoReturn:
             os.close(descriptor)
 
 
-def prepare(files: Iterable[str], never: set[str]) -> dict[str, Any]:
+def prepare(files: Iterable[str], never: set[str], folders: Sequence[str]) -> dict[str, Any]:
     """Import what lies at these files; tells how many there were, and which one is a hindrance.
 
-    A process with several threads can't be forked safely: the name of the module that started one
-    is told, so that the next server can do without it.
+    A process with several threads can't be forked safely, and one that holds a module of the
+    project, which others may import, too, would run that instead of a candidate's. The name of the
+    module that brought it about is told, so that the next server can do without it.
     """
     found = sorted(filter(None, (name_of(file) for file in files)))
     names = [name for name in found if name.partition(".")[0] not in never]
+    known = set(sys.modules)
     imported = 0
     for name in names:
         try:
             importlib.import_module(name)
+            imported += 1
         except BaseException:  # the command itself will meet it, if it comes to that
-            continue
-        imported += 1
-        if len(os.listdir("/proc/self/task")) > 1:
-            return {"imported": imported, "threads": name}
-    return {"imported": imported, "threads": None}
+            pass
+        new = sys.modules.keys() - known
+        known |= new
+        if len(os.listdir("/proc/self/task")) > 1 or holds_foreign(new, never, folders):
+            return {"imported": imported, "hindrance": name}
+    return {"imported": imported, "hindrance": None}
+
+
+def holds_foreign(names: Iterable[str], never: set[str], folders: Sequence[str]) -> bool:
+    """Whether a module is one that must not be here, or comes from where commands don't look."""
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        is_known = not isinstance(file, str) or any(file.startswith(each) for each in folders)
+        if name.partition(".")[0] in never or not is_known:
+            return True
+    return False
 
 
 def name_of(file: str) -> str | None:

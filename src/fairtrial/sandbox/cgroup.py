@@ -95,6 +95,15 @@ def usable_places() -> tuple[tuple[Place, ...], str]:
         return _usable
 
 
+def settle_groups() -> None:
+    """Remove groups whose last process had not quite gone when their command was over."""
+    for _ in range(TRIES):
+        _remove_busy()
+        if not _busy:
+            return
+        time.sleep(TRY_AGAIN_S)
+
+
 def remove_orphaned_groups() -> int:
     """Remove groups whose owners were killed, with all that still runs in them; says how many."""
     removed = 0

@@ -31,6 +31,10 @@ _PATIENCE_S = 15.0
 _MIND_EVERY_S = 0.25
 
 
+class NotStartedError(LabError):
+    """Our init didn't come as far as the command: nothing of it has run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handed:
     """What our init is given: its ends of the pipes, closed here as soon as it is started.
@@ -213,7 +217,7 @@ class _Child:
         said = self.err.captured().text.strip()[-2000:] or "it said nothing"
         report = self.told()
         if "started" not in report:
-            raise LabError(f"the {who} sandbox could not be started: {said}")
+            raise NotStartedError(f"the {who} sandbox could not be started: {said}")
         if is_full and exceeded is None:
             raise LabError(f"the {who} sandbox was ended from outside: {said}")
         with suppress(ProcessLookupError, PermissionError):

@@ -21,14 +21,14 @@ from typing import Any
 from fairtrial.errors import LabError
 from fairtrial.model.commands import Command, Completed
 from fairtrial.protocols import Sandbox
-from fairtrial.sandbox.child import Handed, run_child
+from fairtrial.sandbox.child import Handed, NotStartedError, run_child
 from fairtrial.sandbox.choosing import try_sandbox
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plan import PRIVATE, make_plan, private_variables
 from fairtrial.sandbox.system import GUEST
 
 MOST_STARTS = 6
-"""How many modules that start threads are left out before warm starts are given up."""
+"""How many modules that can't be there are left out before warm starts are given up."""
 IMPORT_S = 120.0
 
 
@@ -51,29 +51,38 @@ class WarmServer:
     @classmethod
     @asynccontextmanager
     async def starting(
-        cls, python: Path, *, files: Sequence[str], never: Sequence[str], env: Mapping[str, str]
+        cls,
+        python: Path,
+        *,
+        files: Sequence[str],
+        folders: Sequence[Path],
+        never: Sequence[str],
+        env: Mapping[str, str],
+        place: Path,
     ) -> AsyncIterator[WarmServer | None]:
         """A server that has imported the modules at `files`; None if there can't be one.
 
-        never: top-level names that must not be imported
+        folders: where modules may come from
+        never: top-level names that must not be imported, by others neither
         env: the environment that commands will have, as far as it is always the same
+        place: where its own temp and home go; somebody removes what is there if we are killed
         """
         import anyio
 
-        home = Path(tempfile.mkdtemp(prefix="fairtrial-warm-"))
+        home = Path(tempfile.mkdtemp(prefix="warm-", dir=place))
         server = None
         try:
             left_out = list(never)
             for _ in range(MOST_STARTS):
                 server = cls._start(python, home, env)
-                threaded = await server._prepare(files, left_out)
-                if threaded is None:
+                hindrance = await server._prepare(files, folders, left_out)
+                if hindrance is None:
                     break
                 await server.stop()
                 server = None
-                if not threaded:
+                if not hindrance:
                     break
-                left_out.append(threaded.partition(".")[0])
+                left_out.append(hindrance.partition(".")[0])
             yield server
         finally:
             with anyio.CancelScope(shield=True):
@@ -103,11 +112,15 @@ class WarmServer:
         ours.setblocking(False)
         return cls(str(python), process, ours)
 
-    async def _prepare(self, files: Sequence[str], never: Sequence[str]) -> str | None:
+    async def _prepare(
+        self, files: Sequence[str], folders: Sequence[Path], never: Sequence[str]
+    ) -> str | None:
         """Let it import; None if all is well, else the module in the way, if that is known."""
         import anyio
 
-        orders = json.dumps({"files": list(files), "never": list(never)}).encode()
+        orders = json.dumps(
+            {"files": list(files), "folders": list(map(str, folders)), "never": list(never)}
+        ).encode()
         stdin = self._process.stdin
         assert stdin is not None
 
@@ -120,8 +133,8 @@ class WarmServer:
             await anyio.wait_readable(self._control)
             data = self._control.recv(1 << 16)
             if data:
-                threaded: str | None = json.loads(data)["threads"]
-                return threaded
+                hindrance: str | None = json.loads(data)["hindrance"]
+                return hindrance
         return ""
 
     async def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> None:
@@ -136,7 +149,7 @@ class WarmServer:
             except BlockingIOError:
                 await anyio.wait_writable(self._control)
             except OSError as error:
-                raise LabError(f"the warm process is gone: {error}") from error
+                raise NotStartedError(f"the warm process is gone: {error}") from error
 
     async def stop(self) -> None:
         """End it; what it has forked is ended by those who asked for it."""
@@ -184,15 +197,18 @@ class Warm:
             joins = [str(join) for join in handed.joins]
             await self.server.fork({**orders, "joins": joins}, [*given, *channel])
 
-        return await run_child(
-            command,
-            start,
-            who="warm",
-            env=private_variables(),
-            plan=make_plan(command),
-            is_first=True,
-            private=list(PRIVATE),
-        )
+        try:
+            return await run_child(
+                command,
+                start,
+                who="warm",
+                env=private_variables(),
+                plan=make_plan(command),
+                is_first=True,
+                private=list(PRIVATE),
+            )
+        except NotStartedError:  # somebody has ended the server, say; nothing of it has run
+            return await self.cold.run(command)
 
     def _can_fork(self, command: Command) -> bool:
         """Whether it is ``python -m module ...`` or ``python file.py ...`` of the same Python."""

@@ -1,0 +1,279 @@
+"""Evaluations as processes of their own, made to be disturbed; and whatever may be left of them.
+
+Each runs under a guard that adopts all it leaves behind: the guard ends when the last process of an
+evaluation is gone, in whatever session or namespace it was.
+"""
+
+import fcntl
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from trees import make_repo, write_files
+
+from fairtrial.sandbox.choosing import FULL, try_sandbox
+
+PATIENCE_S = 60.0
+SOON_S = 15.0
+"""How long the last processes may take to go, on a machine that is busy with other tests."""
+WORKING = [each.name for each in FULL if not try_sandbox(each)]
+MODULE = """
+import pluggy
+
+def total(numbers):
+    return sum(numbers)
+"""
+RIGHT = MODULE.replace("sum(numbers)", "sum(list(numbers))")
+WRONG = MODULE.replace("sum(numbers)", "sum(numbers) + 1")
+# Says from inside of a sandbox that it is there, and stays until it may go.
+WAITS = MODULE.replace(
+    "return",
+    """import os, time
+    open("begun", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return""",
+)
+CANDIDATES = {"right": RIGHT, "wrong": WRONG, "waits": WAITS}
+GUARD = """
+import ctypes, os, sys
+out, err, *argv = sys.argv[1:]
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+main = os.fork()
+if main == 0:
+    os.setsid()
+    for number, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    os.execv(argv[0], argv)
+print(main, flush=True)
+while True:
+    try:
+        pid, status = os.waitpid(-1, 0)
+    except ChildProcessError:
+        break
+    if pid == main:
+        print(os.waitstatus_to_exitcode(status), flush=True)
+print("empty", flush=True)
+"""
+# The command itself, with a lock and a choice of sandboxes that are the test's own.
+COMMAND = """
+import os, sys
+from pathlib import Path
+from fairtrial.sandbox import choosing, quiet
+quiet.HOST_FOLDER, sandboxes = Path(sys.argv[1]), sys.argv[2].split(",")
+choosing.FULL = tuple(each for each in choosing.FULL if each.name in sandboxes)
+del sys.argv[1:3]
+from fairtrial.cli.main import main
+main()
+"""
+
+
+class Site:
+    """A repository with a problem, candidates, and folders that nobody else uses."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.top = folder / "repo"
+        self.home, self.temp, self.cache, self.locks = (
+            folder / name for name in ("home", "temp", "cache", "locks")
+        )
+        for each in (self.home, self.temp, self.cache, self.locks):
+            each.mkdir(parents=True)
+        make_repo(
+            self.top,
+            {
+                "src/few.py": MODULE,
+                "tools/make.py": (
+                    "def numbers(rng):\n    return ([rng.randrange(9) for _ in range(3)],), {}\n"
+                ),
+                ".gitignore": "__pycache__/\n",
+                "problem.yaml": json.dumps(self.problem()),
+            },
+        )
+        files = {f"{name}/src/few.py": text for name, text in CANDIDATES.items()}
+        write_files(folder / "candidates", files)
+
+    def problem(self):
+        check = {"function": "few:total", "inputs": "tools/make.py:numbers", "cases": 3}
+        return {
+            "problem_id": "few",
+            "editable": ["src"],
+            "python": sys.executable,
+            "check": [{**check, "timeout_s": 60}],
+        }
+
+    def evaluate(self, *candidates, sandbox=None, options=(), **env):
+        """Start `fairtrial evaluate`."""
+        given = [str(self.folder / "candidates" / name) for name in candidates]
+        arguments = ["evaluate", str(self.top / "problem.yaml"), *given, *options]
+        if sandbox == "plain":
+            arguments.append("--unsandboxed")
+        return self.start(arguments, sandbox or ",".join(WORKING), **env)
+
+    def start(self, arguments, sandboxes="", **env):
+        """Start any command of fairtrial's."""
+        argv = [sys.executable, "-c", COMMAND, str(self.locks), sandboxes or ",".join(WORKING)]
+        return Running(self, [*argv, *arguments], {**self.environment(), **env})
+
+    def environment(self):
+        """What a command of this site is told, beside what we are."""
+        return os.environ | {
+            "FAIRTRIAL_HOME": str(self.home),
+            "TMPDIR": str(self.temp),
+            "XDG_CACHE_HOME": str(self.cache),
+        }
+
+    def files(self):
+        """All that lies about, except for the lock's own files, which stay for the next one."""
+        places = [self.home / "arena", self.temp, self.cache]
+        return sorted(str(each) for place in places if place.exists() for each in place.iterdir())
+
+    def locked(self):
+        """The files that somebody holds a lock of."""
+        files = [*self.locks.iterdir(), *self.home.glob("arena/*/lock")]
+        return [str(file) for file in files if file.is_file() and is_locked(file)]
+
+
+def is_locked(file):
+    """Whether somebody holds the lock of a file."""
+    with suppress(FileNotFoundError), file.open("rb") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+class Running:
+    """A command under its guard. A context manager: at the end none of its processes is left."""
+
+    def __init__(self, site, argv, env):
+        self.site = site
+        self._folder = site.folder / f"run-{time.monotonic_ns()}"
+        self._folder.mkdir()
+        self._out, self._err = self._folder / "out", self._folder / "err"
+        guarded = [sys.executable, "-I", "-S", "-c", GUARD, str(self._out), str(self._err)]
+        self._guard = subprocess.Popen(
+            [*guarded, *argv], stdout=subprocess.PIPE, env=env, cwd=site.folder
+        )
+        self._told = b""
+        self.pid = int(self._hear(PATIENCE_S))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        while self._guard.poll() is None:
+            for pid, _ in self.processes():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self._guard.wait(0.02)
+        self._guard.stdout.close()
+
+    @property
+    def out(self):
+        return self._out.read_text() if self._out.exists() else ""
+
+    @property
+    def err(self):
+        return self._err.read_text() if self._err.exists() else ""
+
+    def verdicts(self):
+        """By name; of a command that was asked for --json."""
+        return {each["name"]: each["verdict"] for each in json.loads(self.out)["candidates"]}
+
+    def send(self, number, *, to_group=False):
+        (os.killpg if to_group else os.kill)(self.pid, number)
+
+    def end(self):
+        """How the command itself ended."""
+        return int(self._hear(PATIENCE_S))
+
+    def await_nobody(self):
+        """None of its processes is left, soon."""
+        assert self._hear(SOON_S) == "empty"
+
+    def await_true(self, condition):
+        """Until it comes true; looked at without a break, since some moments are short."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := condition(self)):
+            if time.monotonic() > deadline or self._guard.poll() is not None:
+                self.fail("what was waited for never came")
+            time.sleep(0.001)
+        return found
+
+    def pool(self):
+        """The folder of its pool, if it has one by now."""
+        for owner in self.site.home.glob("arena/*/owner.json"):
+            with suppress(OSError, ValueError):
+                if json.loads(owner.read_text())["pid"] == self.pid:
+                    return owner.parent
+        return None
+
+    def begun(self):
+        """The slots in which a candidate waits."""
+        pool = self.pool()
+        return [] if pool is None else [each.parent for each in pool.glob("*/begun")]
+
+    def let_go(self):
+        """Tell waiting candidates to go on."""
+        for slot in self.begun():
+            (slot / "go").touch()
+
+    def processes(self):
+        """All below the guard, as (pid, how it was called)."""
+        parents = {}
+        for place in Path("/proc").iterdir():
+            if place.name.isdecimal():
+                with suppress(OSError):
+                    stat = (place / "stat").read_text()
+                    parents[int(place.name)] = int(stat.rpartition(")")[2].split()[1])
+        found, waiting = [], [self._guard.pid]
+        while waiting:
+            parent = waiting.pop()
+            inner = [pid for pid, above in parents.items() if above == parent]
+            waiting.extend(inner)
+            found.extend((pid, called(pid)) for pid in inner)
+        return found
+
+    def groups(self):
+        """Its control groups."""
+        mark = f"-{self.pid}-"
+        walked = os.walk("/sys/fs/cgroup")
+        names = [name for _, folders, _ in walked for name in folders]
+        return [name for name in names if name.startswith("fairtrial-") and mark in name]
+
+    def find(self, word):
+        """The processes that were called with a word."""
+        return [pid for pid, argv in self.processes() if word in argv]
+
+    def fail(self, message):
+        lines = [f"{pid} {argv}" for pid, argv in self.processes()]
+        pytest.fail("\n".join([message, *lines, self.out[-2000:], self.err[-2000:]]))
+
+    def _hear(self, within_s):
+        deadline = time.monotonic() + within_s
+        while b"\n" not in self._told:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not select.select([self._guard.stdout], [], [], left_s)[0]:
+                self.fail(f"it goes on after {within_s} s")
+            self._told += os.read(self._guard.stdout.fileno(), 4096)
+        line, _, self._told = self._told.partition(b"\n")
+        return line.decode()
+
+
+def called(pid):
+    """A process as it was called, and what it is doing."""
+    try:
+        argv = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return argv or Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return "(gone)"
