@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot, settle
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairtrial.arena import diff_applying
@@ -389,11 +389,21 @@ def test_what_git_writes_is_read_as_git_reads_it(old, new, old_end, new_end, con
     assert applied == after
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.sampled_from(("same", "other", "new")), max_size=12), st.integers(0, 3))
-def test_lines_that_are_everywhere_change_where_the_diff_says(base, lines, context):
+EDITS = st.lists(
+    st.tuples(st.integers(0, 9), st.sampled_from(("same", "other", "new", None))), max_size=4
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(EDITS, st.sampled_from((0, 0, 1, 3)))
+@example([(4, "new")], 0)
+@example([(4, None), (8, "new")], 0)
+def test_lines_that_are_everywhere_change_where_the_diff_says(base, edits, context):
     path = "src/pkg/same.txt"
-    after = "".join(f"{line}\n" for line in lines).encode()
+    lines = FILES[path].splitlines(keepends=True)
+    for place, line in edits:
+        lines[place : place + (line is None)] = [f"{line}\n"] if line else []
+    after = "".join(lines).encode()
     diff = make_diff(FILES[path].encode(), after, context)
     diff = diff.replace(b"a/x", b"a/" + path.encode()).replace(b"b/y", b"b/" + path.encode())
     assert contents(settle(base, diff)) == ({path: after} if diff else {})

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from fairtrial.arena.build import run_build
 from fairtrial.arena.candidates import resolve
 from fairtrial.arena.ground import Ground
-from fairtrial.arena.paths import PathRules
+from fairtrial.arena.paths import Change, PathRules
+from fairtrial.arena.protection import protection_of
 from fairtrial.arena.tasks import run_all
 from fairtrial.arena.trial import CheckRun, Trial
 from fairtrial.arena.worktrees import WorktreeSlot
@@ -162,24 +163,33 @@ class Arena:
             tally.rejection = Rejection(Reason.UNUSABLE, str(error))
             return tally
         stage = self._ground.stage(slot)
-        tally.rejection = await run_build(stage, slot)
+        rejection, touched = await run_build(stage, slot)
+        tally.rejection = rejection or self._find_tampering("build", self._judging(touched))
         for trial in self._trials:
             if tally.rejection is not None:
                 break
             run = await trial.run(stage)
             touched = await slot.restage()
             tally.add(run)
-            tally.rejection = tally.rejection or self._find_tampering(trial, touched)
+            tally.rejection = tally.rejection or self._find_tampering(trial.label, touched)
             tally.loaded = {_inside(file, str(stage.seen)) for file in tally.loaded}
         return tally
 
-    def _find_tampering(self, trial: Trial, touched: Sequence[str]) -> Rejection | None:
+    def _judging(self, paths: Sequence[str]) -> list[str]:
+        """Those files that judge candidates; others a build may write anew, to keep them."""
+        return [
+            path
+            for path in paths
+            if protection_of(path) and self._rules.mistake(path, Change.CHANGED)
+        ]
+
+    def _find_tampering(self, label: str, touched: Sequence[str]) -> Rejection | None:
         """Files that were changed while a check ran, and that the base's own run leaves alone."""
         odd = sorted(set(touched) - self._ground.disturbed)
         if not odd:
             return None
         shown = ", ".join(odd[:5]) + (f" and {len(odd) - 5} more" if len(odd) > 5 else "")
-        return Rejection(Reason.TAMPERING, f"{trial.label}: it changed {shown} while it ran")
+        return Rejection(Reason.TAMPERING, f"{label}: it changed {shown} while it ran")
 
     def _unloaded(self, changes: Changes, loaded: set[str]) -> tuple[str, ...]:
         """Changed Python files that no check imported."""

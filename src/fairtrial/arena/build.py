@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from fairtrial.arena.endings import in_one_line, tail_of, tell_ending
+from fairtrial.arena.endings import in_one_line, tell_ending
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.worktrees import WorktreeSlot
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.commands import Ending
+from fairtrial.model.commands import Captured, Ending
 from fairtrial.model.verdicts import Failure, Reason, Rejection
 
+BUILD_VARIABLE = "FAIRTRIAL_BUILD"
+"""A variable that builds have in their environment, and checks don't."""
+SHOWN_CHARS = 1_500
 
-async def run_build(stage: Stage, slot: WorktreeSlot) -> Rejection | None:
-    """Build what is in the slot; what that makes belongs to the slot until it is reset."""
+
+async def run_build(stage: Stage, slot: WorktreeSlot) -> tuple[Rejection | None, tuple[str, ...]]:
+    """Build what is in the slot; what that makes belongs to the slot until it is reset.
+
+    Returns why it failed, if it did, and the files that were there before and were written to.
+    """
     problem = stage.problem
     if not problem.build:
-        return None
-    command = stage.command(problem.build, timeout_s=problem.build_timeout_s)
+        return None, ()
+    command = stage.command(
+        problem.build, timeout_s=problem.build_timeout_s, env={BUILD_VARIABLE: "1"}
+    )
     done = await stage.run(command)
     if done.ending == Ending.EXITED and done.exit_code == 0:
-        await slot.keep()
-        return None
-    failure = Failure("build", " ".join(problem.build), tail_of(done) or "it said nothing")
-    return Rejection(Reason.BUILD, f"the build {tell_ending(done, command)}", (failure,))
+        return None, await slot.keep()
+    said = "\n".join(filter(None, map(_ends_of, (done.stdout, done.stderr))))
+    failure = Failure("build", " ".join(problem.build), said or "it said nothing")
+    return Rejection(Reason.BUILD, f"the build {tell_ending(done, command)}", (failure,)), ()
 
 
-async def build_base(stage: Stage, slot: WorktreeSlot) -> None:
-    """The same for the base, which must be buildable."""
-    rejection = await run_build(stage, slot)
+async def build_base(stage: Stage, slot: WorktreeSlot) -> tuple[str, ...]:
+    """The same for the base, which must be buildable: returns the files that it wrote to."""
+    rejection, touched = await run_build(stage, slot)
     if rejection is not None:
         output = in_one_line(rejection.failures[0].message)
         raise StudyError(
@@ -37,3 +46,12 @@ async def build_base(stage: Stage, slot: WorktreeSlot) -> None:
                 "that it needs neither, or name what it needs in include:",
             )
         )
+    return touched
+
+
+def _ends_of(output: Captured) -> str:
+    """Head and tail: a compiler says first what is wrong, and what called it goes on about it."""
+    text = output.text.strip()
+    if len(text) <= 2 * SHOWN_CHARS:
+        return text
+    return f"{text[:SHOWN_CHARS]}\n[...]\n{text[-SHOWN_CHARS:]}"

@@ -2,7 +2,8 @@
 
 A project that is installed can win over the slot; then every candidate would pass, since it is the
 user's own code that runs. So before any verdict a copy of the base whose editable files can't be
-imported (or compiled) has to be rejected by every check that runs the project's code.
+imported has to be rejected by every check that runs the project's code; and another one whose files
+can't be compiled, since an extension that was built at some time would pass for any candidate's.
 """
 
 from __future__ import annotations
@@ -11,31 +12,47 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from fairtrial.arena.build import BUILD_VARIABLE
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.trial import Trial
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.candidates import Changes, FileState
 
-WORDS = "fairtrial's canary: this file was imported"
+WORDS = "fairtrial's canary: this file was used"
+IMPORTED, COMPILED = "imported", "compiled"
+_WAYS = {".py": IMPORTED, **dict.fromkeys((".c", ".cc", ".cpp", ".cxx", ".h", ".hpp"), COMPILED)}
+"""How files are used, by their ending."""
 _POISONS = {
-    ".py": f"\n\nraise ImportError({WORDS!r})\n",
-    **dict.fromkeys((".c", ".cc", ".cpp", ".cxx", ".h", ".hpp"), f'\n#error "{WORDS}"\n'),
+    # A build that imports the project says nothing about what the checks import.
+    IMPORTED: (
+        f"\n\nif {BUILD_VARIABLE!r} not in __import__('os').environ:\n"
+        f"    raise ImportError({WORDS!r})\n"
+    ),
+    COMPILED: f'\n#error "{WORDS}"\n',
 }
 
 
-def make_canary(files: Mapping[str, FileState]) -> Changes:
-    """The changes that make each editable file of the base unusable, where we know how to."""
-    broken: dict[str, FileState | None] = {}
-    for path, state in files.items():
-        poison = _POISONS.get(PurePosixPath(path).suffix)
-        if poison is not None and not state.is_link:
-            broken[path] = FileState(state.content + poison.encode(), state.executable)
-    return Changes(MappingProxyType(broken), "canary")
+def make_canaries(files: Mapping[str, FileState]) -> dict[str, Changes]:
+    """The changes that make all editable files of the base unusable, for each way of using them."""
+    canaries = {}
+    for way, poison in _POISONS.items():
+        broken: dict[str, FileState | None] = {
+            path: FileState(state.content + poison.encode(), state.executable)
+            for path, state in files.items()
+            if _WAYS.get(PurePosixPath(path).suffix) == way and not state.is_link
+        }
+        if broken:
+            canaries[way] = Changes(MappingProxyType(broken), f"canary: {way}")
+    return canaries
 
 
-def refuse_bystander(trial: Trial, stage: Stage, editable: Iterable[str]) -> StudyError:
-    """What to say of a check that holds although no editable file can be imported."""
-    paths = sorted(path for path in editable if path.endswith(".py"))
+def refuse_bystander(trial: Trial, stage: Stage, way: str, broken: Iterable[str]) -> StudyError:
+    """What to say of a check that holds although no editable file can be imported, or compiled."""
+    paths = sorted(broken)
+    if way == COMPILED:
+        message = f"{trial.label} holds although no editable file can be compiled ({paths[0]}, say)"
+        hint = "name the command that compiles them in build:, or take them out of editable:"
+        return StudyError(Mistake((), message, hint))
     foreign = find_foreign(trial.loaded, stage, paths)
     if foreign:
         message = (
@@ -47,16 +64,18 @@ def refuse_bystander(trial: Trial, stage: Stage, editable: Iterable[str]) -> Stu
         message = f"{trial.label} holds although every editable file raises when it is imported"
         hint = (
             "check what it runs, and whether editable: names the files that it uses "
-            f"({', '.join(paths[:3]) or 'none of them is Python'})"
+            f"({', '.join(paths[:3])})"
         )
     return StudyError(Mistake((), message, hint))
 
 
 def find_foreign(loaded: Iterable[str], stage: Stage, editable: Iterable[str]) -> list[str]:
     """Files that were imported instead of editable ones: other copies of the same modules."""
-    own, tails = set(), set()
+    own, tails = set[str](), set[str]()
     for path in editable:
         own.add(f"{stage.seen}/{path}")
+        parts = path.split("/")
+        tails.update(f"/site-packages/{'/'.join(parts[start:])}" for start in range(len(parts)))
         for root in stage.import_roots:
             prefix = "" if root in (".", "") else root.rstrip("/") + "/"
             if path.startswith(prefix):

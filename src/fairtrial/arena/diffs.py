@@ -107,11 +107,11 @@ def _write_hunks(hunks: Iterable[Hunk]) -> Iterable[bytes]:
     for hunk in hunks:
         olds = sum(sign != "+" for sign, _ in hunk.lines)
         news = sum(sign != "-" for sign, _ in hunk.lines)
-        # A side without lines names the line before it.
+        # A side without lines names the line before it; but git begins to look at the new side's,
+        # so that this one is exact.
         first = max(hunk.start, 1) if olds else hunk.start + 1
-        old_start = first if olds else first - 1
-        new_start = max(first + shift - (news == 0), 0)
-        yield b"@@ -%d,%d +%d,%d @@\n" % (old_start, olds, new_start, news)
+        start = first if olds else first - 1
+        yield b"@@ -%d,%d +%d,%d @@\n" % (start, olds, max(first + shift, 0), news)
         for sign, text in hunk.lines:
             yield sign.encode() + text
             if not text.endswith(b"\n"):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairtrial.errors import LabError
+from fairtrial.sandbox.descriptors import Descriptors
 
 # What must hold in the user's repositories too, which are read with the user's configuration.
 _HARMLESS = {
@@ -108,15 +109,16 @@ async def git(
     if index is not None:
         given["GIT_INDEX_FILE"] = str(index)
     try:
-        done = await anyio.run_process(
-            ["git", *arguments],
-            input=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            check=False,
-            cwd=str(cwd or worktree or repo),
-            env=git_environment(as_user=as_user, **given),
-        )
+        with Descriptors() as descriptors:  # not a pipe, which breaks if git doesn't read it all
+            done = await anyio.run_process(
+                ["git", *arguments],
+                stdin=descriptors.holding(stdin),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                check=False,
+                cwd=str(cwd or worktree or repo),
+                env=git_environment(as_user=as_user, **given),
+            )
     except FileNotFoundError as error:
         if cwd is None and not (worktree or repo).is_dir():
             raise LabError(f"{worktree or repo} is no longer there") from error
@@ -140,6 +142,7 @@ async def make_bare(repo: Path, object_format: str) -> None:
 class GitError(LabError):
     """A git command failed; callers say what that means."""
 
-    def __init__(self, arguments: tuple[str, ...], exit_code: int, stderr: str) -> None:
-        self.arguments, self.exit_code, self.stderr = arguments, exit_code, stderr
-        super().__init__(f"git {' '.join(arguments[:3])} failed ({exit_code}): {stderr[:2000]}")
+    def __init__(self, arguments: tuple[str, ...], status: int, stderr: str) -> None:
+        self.arguments, self.status = arguments, status
+        self.stderr = stderr or f"it said nothing, and ended with status {status}"
+        super().__init__(f"git {' '.join(arguments[:3])} failed ({status}): {self.stderr[:2000]}")

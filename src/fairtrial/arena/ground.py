@@ -98,7 +98,7 @@ class Ground:
         """A slot with the base in it (`trial.Stages`); what its checks change there is noted."""
         async with self.lease(trusted=trusted) as (slot, _):
             stage = self.stage(slot, sandboxed=sandboxed)
-            await build_base(stage, slot)
+            self.disturbed.update(await build_base(stage, slot))
             yield stage
             self.disturbed.update(await slot.restage())
 

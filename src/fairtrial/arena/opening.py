@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.build import run_build
-from fairtrial.arena.canary import make_canary, refuse_bystander
+from fairtrial.arena.canary import make_canaries, refuse_bystander
 from fairtrial.arena.candidates import editable_files
 from fairtrial.arena.commands import prepare_command
 from fairtrial.arena.functions import prepare_calls
@@ -135,22 +136,23 @@ async def prepare_trials(ground: Ground) -> list[Trial]:
 async def fly_canary(ground: Ground, trials: Sequence[Trial], rules: PathRules) -> list[str]:
     """Refuse a problem whose checks hold although no editable file can be used."""
     files = await editable_files(ground.pool.snapshot, rules)
-    canary = make_canary(files)
-    if not canary.files:
+    canaries = make_canaries(files)
+    if not canaries:
         return ["no editable file could be broken on purpose: which code runs was not proved"]
     # A command may do other things than run the code (a linter); but somebody has to run it.
     judges = [trial for trial in trials if trial.basis != Basis.EXIT_STATUS] or list(trials)
 
-    async def fly(slot: WorktreeSlot) -> None:
-        await slot.write_candidate(canary)
+    async def fly(way: str, slot: WorktreeSlot) -> None:
+        await slot.write_candidate(canaries[way])
         stage = ground.stage(slot)
-        if await run_build(stage, slot) is not None:
+        rejection, _ = await run_build(stage, slot)
+        if rejection is not None:
             return
         for trial in judges:
             run = await trial.run(stage)
             await slot.restage()
             if run.rejection is None:
-                raise refuse_bystander(trial, stage, files)
+                raise refuse_bystander(trial, stage, way, canaries[way].files)
 
-    await ground.undisturbed(fly)
+    await run_all([partial(ground.undisturbed, partial(fly, way)) for way in canaries])
     return []

@@ -147,8 +147,11 @@ class Staging:
                 found[name] = copy_origin(origin, name, handle)
         return found
 
-    def keep(self) -> None:
-        """Want what is there now; what is no copy of an original is made one."""
+    def keep(self) -> list[str]:
+        """Want what is there now; what is no copy of an original is made one.
+
+        Returns what was wanted until then and was written anew or removed.
+        """
         wanted: Wanted = {}
         known: Listing = {}
         with self._opened(self.folder) as top, self._opened(self.store) as store:
@@ -156,8 +159,19 @@ class Staging:
                 with _walk_to(folder, top) as handle:
                     wanted[folder] = self._keep_folder(folder, names, handle, store)
                 known[folder] = {name: names[name] for name in wanted[folder]}
+        changed = [
+            folder + name
+            for folder, names in self.wanted.items()
+            for name, origin in names.items()
+            if not stat.S_ISDIR(origin.mode)
+            and (
+                wanted.get(folder, {}).get(name) != origin
+                or self._look_up(folder, name) not in (None, known[folder][name])
+            )
+        ]
         self.wanted = wanted
         self._remember(known)
+        return changed
 
     def _keep_folder(self, folder: str, names: Names, handle: int, store: int) -> dict[str, Origin]:
         kept: dict[str, Origin] = {}

@@ -63,9 +63,9 @@ class WorktreeSlot:
 
         await in_thread(write)
 
-    async def keep(self) -> None:
-        """Take what is there now, a build's files included, for what belongs there."""
-        await in_thread(self._held().keep)
+    async def keep(self) -> tuple[str, ...]:
+        """Take what is there now for what belongs there; returns what was rewritten or removed."""
+        return tuple(await in_thread(self._held().keep))
 
     async def restage(self) -> tuple[str, ...]:
         """Bring it back to what belongs there; returns the files that were changed or missing.

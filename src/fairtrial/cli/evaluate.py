@@ -52,7 +52,7 @@ def command(
     keep_slots: bool,
     unsandboxed: bool,
     cold: bool,
-) -> None:
+) -> int:
     """Judge code candidates: does each still do what the base does?
 
     PROBLEM is a problem file. A CANDIDATE is a unified diff (.diff, .patch) or a folder of files
@@ -78,8 +78,11 @@ def command(
         print_evaluation(evaluation)
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
-    if not evaluation.is_complete:
-        raise LabError("some candidates could not be judged, through no fault of theirs; see above")
+    if evaluation.is_complete:
+        return 0
+    if not as_json:  # which is one document
+        note("some candidates could not be judged, through no fault of theirs; see above")
+    return LabError.exit_code
 
 
 def _evaluate(

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from fairtrial import __version__
-from fairtrial.errors import FairtrialError, StudyError
+from fairtrial.errors import FairtrialError, LabError, StudyError
 
 COMMANDS = {
     "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
@@ -169,6 +169,10 @@ def _run(arguments: list[str]) -> int:
 
 
 def _tell_os_error(error: OSError, as_json: bool) -> int:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        advice = "allow more (ulimit -n), or do less at once"
+        _report(LabError(f"too many files are open at once: {advice}"), as_json)
+        return LabError.exit_code
     if error.filename is not None:
         reason = error.strerror or str(error)
         _report(StudyError(reason, source=str(error.filename)), as_json)

@@ -77,11 +77,15 @@ async def run_child(
         "limits": _limits(command),
         **orders,
     }
-    with limiting(command.limits) as group, Descriptors() as descriptors:
-        child = _Child(command)
-        await child.attend(start, told, group, descriptors)
-        exceeded = group.exceeded() if group else None
-        peak_mb = group.peak_rss_mb() if group else 0.0
+    child = _Child(command)
+    try:
+        with limiting(command.limits) as group, Descriptors() as descriptors:
+            await child.attend(start, told, group, descriptors)
+            exceeded = group.exceeded() if group else None
+            peak_mb = group.peak_rss_mb() if group else 0.0
+    except OSError as error:  # too many open files, say
+        reason = error.strerror or error
+        raise LabError(f"the {who} sandbox could not be used: {reason}") from error
     report = child.told()
     if "ending" not in report:
         report = child.guess_report(exceeded, who, bool(orders["is_first"]))
