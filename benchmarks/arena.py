@@ -28,7 +28,7 @@ from fairtrial import Candidate, Check, CodeProblem
 from fairtrial.arena.evaluation import judge_all
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.worktrees import WorktreePool
+from fairtrial.arena.slots.worktrees import WorktreePool
 from fairtrial.model.candidates import Changes, FileState
 from fairtrial.model.commands import Command, Mount, View
 from fairtrial.protocols import Sandbox

@@ -15,9 +15,6 @@ from fairtrial.agents.task import (
 from fairtrial.arena.arena import (
     Arena as Arena,
 )
-from fairtrial.arena.candidates import (
-    read_candidate as read_candidate,
-)
 from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
 )
@@ -30,13 +27,16 @@ from fairtrial.arena.evaluation import (
 from fairtrial.arena.opening import (
     open_arena as open_arena,
 )
+from fairtrial.arena.proposals.candidates import (
+    read_candidate as read_candidate,
+)
 from fairtrial.arena.settings import (
     ArenaSettings as ArenaSettings,
 )
-from fairtrial.arena.worktrees import (
+from fairtrial.arena.slots.worktrees import (
     WorktreePool as WorktreePool,
 )
-from fairtrial.arena.worktrees import (
+from fairtrial.arena.slots.worktrees import (
     WorktreeSlot as WorktreeSlot,
 )
 from fairtrial.design.balance import (

@@ -9,9 +9,9 @@ import anyio
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.ground import Ground
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.paths import PathRules
+from fairtrial.arena.proposals.paths import PathRules
+from fairtrial.arena.slots.worktrees import WorktreePool
 from fairtrial.arena.trial import CheckRun
-from fairtrial.arena.worktrees import WorktreePool
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.code import Check, CodeProblem
 from fairtrial.model.verdicts import Basis

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import anyio
 
-from fairtrial.arena.functions import FunctionTrial, prepare_calls
+from fairtrial.arena.checks.functions import FunctionTrial, prepare_calls
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.trial import CheckRun

@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 from trees import make_repo, run_git
 
-from fairtrial.arena.candidates import resolve
-from fairtrial.arena.paths import PathRules
-from fairtrial.arena.snapshot import take_snapshot
+from fairtrial.arena.proposals.candidates import resolve
+from fairtrial.arena.proposals.paths import PathRules
+from fairtrial.arena.snapshots.snapshot import take_snapshot
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.verdicts import Rejection
 

@@ -7,10 +7,10 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtrial.arena.copying import originate
-from fairtrial.arena.git import git_environment
-from fairtrial.arena.staging import Staging
-from fairtrial.arena.tree import list_tree
+from fairtrial.arena.slots.copying import originate
+from fairtrial.arena.slots.staging import Staging
+from fairtrial.arena.slots.tree import list_tree
+from fairtrial.arena.snapshots.git import git_environment
 
 FILES = {
     "README": "read me\n",

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import anyio
 
-from fairtrial.arena import worktrees
-from fairtrial.arena.homes import Home
-from fairtrial.arena.staging import Staging
+from fairtrial.arena.slots import worktrees
+from fairtrial.arena.slots.homes import Home
+from fairtrial.arena.slots.staging import Staging
 from fairtrial.model.candidates import Changes, FileState
 
 REPOSITORY, STAGE = Path(sys.argv[1]), sys.argv[2]

@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import anyio
 
+from fairtrial.arena.checks.tests import prepare_tests
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.tests import prepare_tests
 from fairtrial.arena.trial import CheckRun, Trial
 from fairtrial.model.code import Check, CodeProblem
 from fairtrial.model.commands import Limits

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, write_files
 
-from fairtrial.arena import bytecode
-from fairtrial.arena.bytecode import compile_files
-from fairtrial.arena.worktrees import WorktreePool
+from fairtrial.arena.slots import bytecode
+from fairtrial.arena.slots.bytecode import compile_files
+from fairtrial.arena.slots.worktrees import WorktreePool
 from fairtrial.model.candidates import Changes, FileState
 
 PYTHON = Path(sys.executable)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from value_strategies import values
 
-from fairtrial.arena.calls import read_calls, record_call, write_calls
+from fairtrial.arena.checks.calls import read_calls, record_call, write_calls
 from fairtrial.errors import StudyError
 from fairtrial.guest.codec import dump, encode
 from fairtrial.model.code import Check

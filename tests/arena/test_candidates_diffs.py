@@ -14,11 +14,11 @@ from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot,
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairtrial.arena import diff_applying
-from fairtrial.arena.diff_reading import MOST_HUNKS, read_diff
-from fairtrial.arena.diffs import UnreadableDiff
-from fairtrial.arena.git import GitError, git
-from fairtrial.arena.paths import PathRules
+from fairtrial.arena.proposals import diff_applying
+from fairtrial.arena.proposals.diff_reading import MOST_HUNKS, read_diff
+from fairtrial.arena.proposals.diffs import UnreadableDiff
+from fairtrial.arena.proposals.paths import PathRules
+from fairtrial.arena.snapshots.git import GitError, git
 from fairtrial.model.verdicts import Reason, Rejection
 
 CHANGED = TEN.replace("line 4\n", "LINE\n").encode()
@@ -327,7 +327,7 @@ def test_a_full_disk_is_not_the_candidates_fault(base, monkeypatch):
             return await git(*arguments, **more)
         raise GitError(arguments, 128, "error: unable to write file: No space left on device")
 
-    monkeypatch.setattr("fairtrial.arena.base_files.git", full)
+    monkeypatch.setattr("fairtrial.arena.proposals.base_files.git", full)
     with pytest.raises(GitError):
         settle(base, NAMES + HUNK)
 

@@ -6,7 +6,7 @@ import os
 import pytest
 from pool_kit import write_files
 
-from fairtrial.arena import homes
+from fairtrial.arena.slots import homes
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from suite_kit import Slots
 
-from fairtrial.arena import commands
-from fairtrial.arena.commands import find_difference, prepare_command
+from fairtrial.arena.checks import commands
+from fairtrial.arena.checks.commands import find_difference, prepare_command
 from fairtrial.errors import StudyError
 from fairtrial.model.code import Check
 from fairtrial.model.verdicts import Basis, Reason

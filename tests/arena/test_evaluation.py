@@ -6,10 +6,10 @@ import pytest
 from arena_kit import whole
 from trees import fingerprint, make_repo, write_files
 
-from fairtrial.arena.candidates import read_candidate
 from fairtrial.arena.evaluation import judge_candidates
-from fairtrial.arena.homes import find_homes
+from fairtrial.arena.proposals.candidates import read_candidate
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.slots.homes import find_homes
 from fairtrial.errors import LabError, StudyError
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import Check, CodeProblem

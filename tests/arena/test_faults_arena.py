@@ -48,7 +48,9 @@ def choose_instants(count):
         yield *pairs[number % len(pairs)], delay_s, sandbox
 
 
-@pytest.mark.parametrize(("stage", "name", "to_group", "delay_s", "sandbox"), [*choose_instants(COUNT)])
+@pytest.mark.parametrize(
+    ("stage", "name", "to_group", "delay_s", "sandbox"), [*choose_instants(COUNT)]
+)
 def test_nothing_is_left_after(site, stage, name, to_group, delay_s, sandbox):
     before = fingerprint(site.top)
     if sandbox == "plain" and stage == "warm start":

@@ -7,10 +7,10 @@ import pytest
 from calls_kit import MAKER, PYTHON, SORT, Slots
 from old_python import find_old_python
 
-from fairtrial.arena import functions
-from fairtrial.arena.functions_judged import judge_calls
+from fairtrial.arena.checks import functions
+from fairtrial.arena.checks.functions_judged import judge_calls
+from fairtrial.arena.checks.reports import read_report
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.reports import read_report
 from fairtrial.errors import StudyError
 from fairtrial.model.commands import Captured, Completed, Ending, Limits
 from fairtrial.model.verdicts import Basis, Reason

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import run_git
 
-from fairtrial.arena.patches import render_patch
+from fairtrial.arena.proposals.patches import render_patch
 from fairtrial.model.candidates import Changes, FileState
 
 

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trees import run_git
 
-from fairtrial.arena.paths import Change, PathRules, leads_out, unsafe_path
-from fairtrial.arena.pathspecs import Pathspecs
+from fairtrial.arena.proposals.paths import Change, PathRules, leads_out, unsafe_path
+from fairtrial.arena.proposals.pathspecs import Pathspecs
 from fairtrial.errors import StudyError
 from fairtrial.model.code import Check, CodeProblem
 

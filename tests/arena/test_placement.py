@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_kit import contents, quick_folder, stage, wanted_of, write_files
 
-from fairtrial.arena.placement import lay_over, refuse_misplaced
+from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
 from fairtrial.errors import StudyError
 from fairtrial.model.candidates import FileState
 

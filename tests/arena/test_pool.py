@@ -11,8 +11,8 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, run_git, write_files
 
-from fairtrial.arena import homes, worktrees
-from fairtrial.arena.worktrees import WorktreePool
+from fairtrial.arena.slots import homes, worktrees
+from fairtrial.arena.slots.worktrees import WorktreePool
 from fairtrial.errors import LabError, StudyError
 from fairtrial.model.candidates import Changes, FileState
 

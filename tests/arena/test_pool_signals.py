@@ -13,9 +13,9 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, write_files
 
-from fairtrial.arena.homes import find_homes, remove_orphans
-from fairtrial.arena.offloading import in_thread
-from fairtrial.arena.worktrees import WorktreePool
+from fairtrial.arena.slots.homes import find_homes, remove_orphans
+from fairtrial.arena.slots.offloading import in_thread
+from fairtrial.arena.slots.worktrees import WorktreePool
 
 PROGRAM = Path(__file__).with_name("pool_program.py")
 STAGES = ("snapshot", "checkout", "slots", "lease", "reset", "close", "main task")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from suite_kit import CALC, CHECK, FILES, PYTHON, Slots, prepare, reject
 
-from fairtrial.arena.tests import pytest_command
+from fairtrial.arena.checks.tests import pytest_command
 from fairtrial.errors import StudyError
 from fairtrial.model.code import Check
 from fairtrial.sandbox.plain import Plain

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.arena import tests_read
-from fairtrial.arena.tests_judged import MOST_FAILURES, judge_run, set_standard
-from fairtrial.arena.tests_read import Outcome, Told, read_run
+from fairtrial.arena.checks import tests_read
+from fairtrial.arena.checks.tests_judged import MOST_FAILURES, judge_run, set_standard
+from fairtrial.arena.checks.tests_read import Outcome, Told, read_run
 from fairtrial.model.commands import Captured, Command, Completed, Ending
 from fairtrial.model.verdicts import Reason
 

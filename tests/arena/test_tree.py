@@ -21,7 +21,7 @@ from pool_kit import (
     write_files,
 )
 
-from fairtrial.arena import copying, removal, staging, tree
+from fairtrial.arena.slots import copying, removal, staging, tree
 from fairtrial.errors import LabError
 
 
@@ -185,7 +185,7 @@ def coarse_clock(monkeypatch):
     monkeypatch.setattr(tree, "sign", coarse)
     monkeypatch.setattr(copying, "sign", coarse)
     monkeypatch.setattr(
-        "fairtrial.arena.staging.read_clock_ns", lambda path: exact_clock(path) // 10**15
+        "fairtrial.arena.slots.staging.read_clock_ns", lambda path: exact_clock(path) // 10**15
     )
 
 
@@ -208,7 +208,7 @@ def test_old_entries_are_not_doubted(tmp_path, base, monkeypatch):
     def refuse(*_):
         raise AssertionError("was read although nothing says that it changed")
 
-    monkeypatch.setattr("fairtrial.arena.staging.is_copy", refuse)
+    monkeypatch.setattr("fairtrial.arena.slots.staging.is_copy", refuse)
     assert slot.mend() == []
 
 

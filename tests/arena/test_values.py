@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from value_strategies import atoms, values
 
-from fairtrial.arena.encoded import find_unplain
-from fairtrial.arena.rendering import render, render_call
-from fairtrial.arena.values import MOST, compare
+from fairtrial.arena.checks.encoded import find_unplain
+from fairtrial.arena.checks.rendering import render, render_call
+from fairtrial.arena.checks.values import MOST, compare
 from fairtrial.guest.codec import dump, encode
 
 EXACT = {"rel_tol": 0.0, "abs_tol": 0.0}

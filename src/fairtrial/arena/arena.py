@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.build import run_build
-from fairtrial.arena.candidates import resolve
 from fairtrial.arena.ground import Ground
-from fairtrial.arena.paths import Change, PathRules
-from fairtrial.arena.protection import protection_of
+from fairtrial.arena.proposals.candidates import resolve
+from fairtrial.arena.proposals.paths import Change, PathRules
+from fairtrial.arena.proposals.protection import protection_of
+from fairtrial.arena.slots.worktrees import WorktreeSlot
 from fairtrial.arena.tasks import run_all
 from fairtrial.arena.trial import CheckRun, Trial
-from fairtrial.arena.worktrees import WorktreeSlot
 from fairtrial.errors import FairtrialError, StudyError
 from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.verdicts import Basis, Judgement, Reason, Rejection, Verdict

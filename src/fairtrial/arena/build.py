@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairtrial.arena.endings import in_one_line, tell_ending
+from fairtrial.arena.checks.endings import in_one_line, tell_ending
+from fairtrial.arena.slots.worktrees import WorktreeSlot
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.worktrees import WorktreeSlot
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.commands import Captured, Ending
 from fairtrial.model.verdicts import Failure, Reason, Rejection

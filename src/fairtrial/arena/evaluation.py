@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.candidates import read_candidate
 from fairtrial.arena.opening import open_arena
+from fairtrial.arena.proposals.candidates import read_candidate
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import CodeProblem

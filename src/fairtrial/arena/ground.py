@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.interpreter import Interpreter
+from fairtrial.arena.slots.worktrees import WorktreePool, WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.tasks import single_cause
-from fairtrial.arena.worktrees import WorktreePool, WorktreeSlot
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.commands import Mount
 from fairtrial.protocols import Sandbox

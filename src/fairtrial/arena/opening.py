@@ -11,22 +11,22 @@ from pathlib import Path
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.build import run_build
 from fairtrial.arena.canary import make_canaries, refuse_bystander
-from fairtrial.arena.candidates import editable_files
-from fairtrial.arena.commands import prepare_command
-from fairtrial.arena.functions import prepare_calls
+from fairtrial.arena.checks.commands import prepare_command
+from fairtrial.arena.checks.functions import prepare_calls
+from fairtrial.arena.checks.tests import prepare_tests
 from fairtrial.arena.ground import Ground
-from fairtrial.arena.included import find_included
 from fairtrial.arena.interpreter import probe_interpreter
-from fairtrial.arena.offloading import in_thread
-from fairtrial.arena.paths import PathRules
+from fairtrial.arena.proposals.candidates import editable_files
+from fairtrial.arena.proposals.paths import PathRules
 from fairtrial.arena.roots import find_import_roots
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.snapshot import find_top
+from fairtrial.arena.slots.offloading import in_thread
+from fairtrial.arena.slots.worktrees import WorktreePool, WorktreeSlot
+from fairtrial.arena.snapshots.included import find_included
+from fairtrial.arena.snapshots.snapshot import find_top
 from fairtrial.arena.tasks import run_all
-from fairtrial.arena.tests import prepare_tests
 from fairtrial.arena.trial import Trial
 from fairtrial.arena.warming import warming
-from fairtrial.arena.worktrees import WorktreePool, WorktreeSlot
 from fairtrial.model.code import Check, CodeProblem, resolve_paths
 from fairtrial.model.commands import Mount
 from fairtrial.model.verdicts import Basis

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.ground import Ground
+from fairtrial.arena.slots.worktrees import WorktreeSlot
 from fairtrial.arena.stage import common_variables
 from fairtrial.arena.tasks import run_all
 from fairtrial.arena.trial import Trial
-from fairtrial.arena.worktrees import WorktreeSlot
 from fairtrial.sandbox.warm import Warm, WarmServer, can_be_warm
 
 

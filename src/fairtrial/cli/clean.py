@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from fairtrial.arena.homes import Found, find_homes, remove_orphans
+from fairtrial.arena.slots.homes import Found, find_homes, remove_orphans
 from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.errors import LabError
 from fairtrial.sandbox.cgroup import remove_orphaned_groups

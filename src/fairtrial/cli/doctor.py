@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from fairtrial.arena.homes import HOME_VARIABLE, list_places
+from fairtrial.arena.slots.homes import HOME_VARIABLE, list_places
 from fairtrial.cli.output import fold, json_option, print_json, print_wrapped, style
 from fairtrial.sandbox.facts import Fact, Survey, survey
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairtrial.arena.candidates import read_candidate
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates
+from fairtrial.arena.proposals.candidates import read_candidate
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.tasks import single_cause
 from fairtrial.cli.output import json_option, note, print_json, shown_path
@@ -80,9 +80,9 @@ def command(
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
     if evaluation.is_complete:
         return 0
-    if not as_json:  # which is one document
-        note("some candidates could not be judged, through no fault of theirs; see above")
-    return LabError.exit_code
+    if as_json:  # one document is all that is printed, and it says the same
+        return LabError.exit_code
+    raise LabError("some candidates could not be judged, through no fault of theirs; see above")
 
 
 def _evaluate(

@@ -1,0 +1,1 @@
+"""What must hold for a candidate: tests, function calls, commands."""

@@ -1,0 +1,1 @@
+"""Folders that candidates take turns in: made once, brought back to the base, removed."""

@@ -1,0 +1,1 @@
+"""The user's tree as it is, as one commit in a repository of ours."""
