@@ -37,11 +37,10 @@ WAITS = MODULE.replace(
     "return",
     """import os, time
     open("begun", "w").close()
-    while not os.path.exists("go"):
+    while os.path.exists("begun") and not os.path.exists("go"):
         time.sleep(0.01)
     return""",
 )
-CANDIDATES = {"right": RIGHT, "wrong": WRONG, "waits": WAITS}
 GUARD = """
 import ctypes, os, sys
 out, err, *argv = sys.argv[1:]
@@ -49,10 +48,10 @@ ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 main = os.fork()
 if main == 0:
     os.setsid()
+    print(os.getpid(), flush=True)
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    os.execv(argv[0], argv)
-print(main, flush=True)
+    os.execvp(argv[0], argv)
 while True:
     try:
         pid, status = os.waitpid(-1, 0)
@@ -97,8 +96,7 @@ class Site:
                 "problem.yaml": json.dumps(self.problem()),
             },
         )
-        files = {f"{name}/src/few.py": text for name, text in CANDIDATES.items()}
-        write_files(folder / "candidates", files)
+        self.add_candidates(right=RIGHT, wrong=WRONG, waits=WAITS)
 
     def problem(self):
         check = {"function": "few:total", "inputs": "tools/make.py:numbers", "cases": 3}
@@ -109,26 +107,28 @@ class Site:
             "check": [{**check, "timeout_s": 60}],
         }
 
-    def evaluate(self, *candidates, sandbox=None, options=(), **env):
-        """Start `fairtrial evaluate`."""
+    def evaluate(self, *candidates, sandbox=None, options=(), prefix=(), **env):
+        """Start `fairtrial evaluate`; `prefix` is a command that becomes another."""
         given = [str(self.folder / "candidates" / name) for name in candidates]
         arguments = ["evaluate", str(self.top / "problem.yaml"), *given, *options]
         if sandbox == "plain":
             arguments.append("--unsandboxed")
-        return self.start(arguments, sandbox or ",".join(WORKING), **env)
+        sandboxes = sandbox or ",".join(WORKING)
+        argv = [*prefix, sys.executable, "-c", COMMAND, str(self.locks), sandboxes, *arguments]
+        return Running(self, argv, {**os.environ, **self.variables(), **env})
 
-    def start(self, arguments, sandboxes="", **env):
-        """Start any command of fairtrial's."""
-        argv = [sys.executable, "-c", COMMAND, str(self.locks), sandboxes or ",".join(WORKING)]
-        return Running(self, [*argv, *arguments], {**self.environment(), **env})
-
-    def environment(self):
-        """What a command of this site is told, beside what we are."""
-        return os.environ | {
+    def variables(self):
+        """What keeps a command to this site."""
+        return {
             "FAIRTRIAL_HOME": str(self.home),
             "TMPDIR": str(self.temp),
             "XDG_CACHE_HOME": str(self.cache),
         }
+
+    def add_candidates(self, **texts):
+        """Whole files for `src/few.py`, by name."""
+        files = {f"{name}/src/few.py": text for name, text in texts.items()}
+        write_files(self.folder / "candidates", files)
 
     def files(self):
         """All that lies about, except for the lock's own files, which stay for the next one."""
@@ -230,19 +230,11 @@ class Running:
 
     def processes(self):
         """All below the guard, as (pid, how it was called)."""
-        parents = {}
-        for place in Path("/proc").iterdir():
-            if place.name.isdecimal():
-                with suppress(OSError):
-                    stat = (place / "stat").read_text()
-                    parents[int(place.name)] = int(stat.rpartition(")")[2].split()[1])
-        found, waiting = [], [self._guard.pid]
-        while waiting:
-            parent = waiting.pop()
-            inner = [pid for pid, above in parents.items() if above == parent]
-            waiting.extend(inner)
-            found.extend((pid, called(pid)) for pid in inner)
-        return found
+        return list_below(self._guard.pid)
+
+    def inits(self):
+        """Those that are pid 1 where they are."""
+        return [pid for pid, _ in self.processes() if is_first(pid)]
 
     def groups(self):
         """Its control groups."""
@@ -268,6 +260,32 @@ class Running:
             self._told += os.read(self._guard.stdout.fileno(), 4096)
         line, _, self._told = self._told.partition(b"\n")
         return line.decode()
+
+
+def list_below(top):
+    """The processes that a process has started, and those that these have: (pid, how called)."""
+    parents = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal():
+            with suppress(OSError):
+                stat = (place / "stat").read_text()
+                parents[int(place.name)] = int(stat.rpartition(")")[2].split()[1])
+    found, waiting = [], [top]
+    while waiting:
+        parent = waiting.pop()
+        inner = [pid for pid, above in parents.items() if above == parent]
+        waiting.extend(inner)
+        found.extend((pid, called(pid)) for pid in inner)
+    return found
+
+
+def is_first(pid):
+    """Whether a process is pid 1 of a namespace below ours."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        numbers = next(line.split()[1:] for line in lines if line.startswith("NSpid:"))
+        return len(numbers) > 1 and numbers[-1] == "1"
+    return False
 
 
 def called(pid):

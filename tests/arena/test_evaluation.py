@@ -86,8 +86,14 @@ def top(tmp_path_factory):
 
 
 def make_problem(top, **changes):
-    given = {"editable": ("src/**/*.py",), "check": CHECKS, "python": sys.executable} | changes
-    return CodeProblem("few", folder=top, **given)
+    given = {
+        "editable": ("src/**/*.py",),
+        "check": CHECKS,
+        "python": sys.executable,
+        # Loading the plug-ins that happen to be installed takes longer than all the rest.
+        "env": {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    }
+    return CodeProblem("few", folder=top, **(given | changes))
 
 
 @pytest.fixture(scope="module")

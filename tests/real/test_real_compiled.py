@@ -1,6 +1,7 @@
 """MarkupSafe: Python with an extension in C, built for each candidate; candidates in both."""
 
 import shutil
+import subprocess
 
 import pytest
 from mischief import ENDS, instead
@@ -8,6 +9,7 @@ from project import TIMEOUT_S, Project, ends, judge, surprises, unharmed
 from registry import Sdist
 
 from fairtrial import Check
+from fairtrial.errors import StudyError
 
 MARKUPSAFE = Sdist(
     "MarkupSafe", "3.0.2", "ee55d3edf80167e48ea11a923c7386f4669df67d7994554387f84e7d8b0a2bf0"
@@ -24,6 +26,7 @@ BUILD = "{python} setup.py -q build_ext --inplace && {python} -c 'import markups
 EXPECTED = {
     **ENDS,
     "deleting tests": "rejected: tampering",
+    "writing into the tree": "rejected: tampering",  # of what it left there during the build
     "right in C": "passed",
     "right in Python": "passed",
     "wrong in C": "rejected: tests",
@@ -36,11 +39,11 @@ EXPECTED = {
 }
 
 
-@pytest.fixture
-def markupsafe(tmp_path, home):
+@pytest.fixture(scope="module")
+def markupsafe(tmp_path_factory):
     if shutil.which("gcc") is None and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    project = Project(MARKUPSAFE, tmp_path / "markupsafe")
+    project = Project(MARKUPSAFE, tmp_path_factory.mktemp("real") / "markupsafe")
     project.make_environment("setuptools")
     project.commit()
     return project
@@ -83,3 +86,18 @@ def test_each_candidates_own_extension_is_judged(markupsafe, home):
         judged = judge(problem, make_candidates(markupsafe))
     assert not surprises(ends(judged), EXPECTED)
     assert "_speedups.c" in judged["not C"].rejection.failures[0].message
+
+
+def test_an_extension_that_was_built_once_is_not_taken_for_the_candidates(markupsafe, home):
+    python = markupsafe.folder / ".venv" / "bin" / "python"
+    words = [python, "setup.py", "-q", "build_ext", "--inplace"]
+    subprocess.run(words, cwd=markupsafe.folder, check=True)
+    problem = markupsafe.problem(
+        editable=("src/**/*.py", "src/**/*.c"),
+        include=("src/markupsafe/*.so",),
+        check=(Check(command=("{python}", "-m", "pytest", "-q"), timeout_s=TIMEOUT_S),),
+    )
+    with unharmed(markupsafe, home), pytest.raises(StudyError) as caught:
+        judge(problem, make_candidates(markupsafe))
+    assert "no editable file can be compiled" in str(caught.value)
+    assert "build:" in str(caught.value)

@@ -148,7 +148,7 @@ class Arena:
             digest=changes.digest,
             verdict=Verdict.REJECTED if tally.rejection else Verdict.PASSED,
             basis=self.basis,
-            rejection=tally.rejection,
+            rejection=tally.rejection and tally.rejection.cleaned(),
             not_exercised=() if tally.rejection else self._unloaded(changes, tally.loaded),
             check_s=tally.wall_s,
             cpu_s=tally.cpu_s,
@@ -214,7 +214,7 @@ def _inside(file: str, seen: str) -> str:
 def _rejected(candidate: Candidate, digest: str, rejection: Rejection) -> Judgement:
     ours = rejection.reason == Reason.EVALUATOR
     verdict = Verdict.INCONCLUSIVE if ours else Verdict.REJECTED
-    return Judgement(candidate.name, digest, verdict, rejection=rejection)
+    return Judgement(candidate.name, digest, verdict, rejection=rejection.cleaned())
 
 
 def _blame_us(error: BaseException) -> Rejection:

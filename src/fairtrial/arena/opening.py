@@ -52,7 +52,9 @@ async def open_arena(
     settings = settings or ArenaSettings()
     top = await find_top(problem.folder / problem.repo)
     problem = resolve_paths(problem, top)
-    sandbox = find_sandbox(problem.sandbox, unsandboxed=settings.unsandboxed)
+    # Sandboxes are tried, which takes a moment; the loop may be somebody else's.
+    find = partial(find_sandbox, problem.sandbox, unsandboxed=settings.unsandboxed)
+    sandbox = await anyio.to_thread.run_sync(find)
     interpreter = await probe_interpreter(problem, top)
     included = await find_included(top, problem.include)
     cores = count_cores()

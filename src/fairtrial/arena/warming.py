@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.ground import Ground
@@ -24,8 +23,10 @@ async def warming(
 
     A base that doesn't pass warm as it does cold is judged cold, and so are all candidates.
     """
+    from anyio import to_thread
+
     files = find_third_party(ground, trials)
-    if not (is_wanted and files and can_be_warm(ground.sandbox)):
+    if not (is_wanted and files and await to_thread.run_sync(can_be_warm, ground.sandbox)):
         yield ground, []
         return
     variables = common_variables(ground.problem, ground.interpreter)
@@ -60,7 +61,7 @@ def find_own_names(ground: Ground) -> list[str]:
     """Top-level names that are the project's: never imported beforehand, wherever they lie."""
     folders = [ground.pool.base / root for root in ground.import_roots]
     entries = [entry for folder in folders if folder.is_dir() for entry in folder.iterdir()]
-    return sorted({Path(entry.name).name.partition(".")[0] for entry in entries} - {""})
+    return sorted({entry.name.partition(".")[0] for entry in entries} - {""})
 
 
 async def find_failing(ground: Ground, trials: Sequence[Trial]) -> list[str]:

@@ -69,7 +69,7 @@ def _spell(each: Found, *, is_gone: bool) -> str:
         state = f"in use by process {each.pid}" if each.pid else "in use"
     elif each.is_kept:
         state = "kept on purpose"
-    about = f" of {each.repository}" if each.repository else ""
+    about = f", of {each.repository}" if each.repository else ""
     text = f"{shlex.quote(str(each.path))}: {_size(each.size_bytes)}, {_age(each.age_s)} old"
     return f"{text}{about}; {state}{', now removed' if is_gone else ''}"
 

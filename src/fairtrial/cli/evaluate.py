@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +13,11 @@ from fairtrial.arena.evaluation import Evaluation, evaluate_candidates
 from fairtrial.arena.proposals.candidates import read_candidate
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.tasks import single_cause
-from fairtrial.cli.output import json_option, note, print_json, shown_path
-from fairtrial.cli.verdicts import LiveTable, print_evaluation
-from fairtrial.errors import LabError
-from fairtrial.loading.problems import load_problem
+from fairtrial.cli.judging import Watch, watch
+from fairtrial.cli.output import json_option, note, print_json, shown_path, warn
+from fairtrial.cli.verdicts import print_evaluation, print_verdicts
+from fairtrial.errors import FairtrialError, LabError, Mistake, StudyError
+from fairtrial.loading.problems import read_problem
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import CodeProblem
 
@@ -26,7 +25,11 @@ if TYPE_CHECKING:
     import anyio
 
 
-@click.command("evaluate")
+@click.command(
+    name="evaluate",
+    epilog="Example: fairtrial evaluate problem.yaml candidates/*.diff --parallel-candidates 4",
+    short_help="Judge code candidates against their base.",
+)
 @click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
 @click.argument("candidates", nargs=-1, type=click.Path(path_type=Path), metavar="[CANDIDATE]...")
 @click.option(
@@ -37,7 +40,11 @@ if TYPE_CHECKING:
     help="How many candidates are under way at once; default: one for each core.",
 )
 @json_option
-@click.option("--keep-slots", is_flag=True, help="Leave the slots on disk, to look at.")
+@click.option(
+    "--keep-slots",
+    is_flag=True,
+    help="Leave the slots on disk, to look at: each holds the last candidate that was in it.",
+)
 @click.option(
     "--unsandboxed",
     is_flag=True,
@@ -61,17 +68,21 @@ def command(
 
     Exit code 0 means that all candidates were judged, whatever the verdicts.
     """
-    loaded = load_problem(problem)
-    read = [read_candidate(path) for path in candidates]
-    live = LiveTable([each.name for each in read]) if sys.stderr.isatty() and not as_json else None
+    loaded, doubts = read_problem(problem)
+    read = _read_all(candidates)
+    warn(doubts)
+    watching = watch([each.name for each in read], is_silent=as_json)
     settings = ArenaSettings(
-        unsandboxed=unsandboxed,
-        warm=not cold,
-        keep_slots=keep_slots,
-        say=live.say if live else lambda text: None if as_json else note(f"{text} ..."),
+        unsandboxed=unsandboxed, warm=not cold, keep_slots=keep_slots, say=watching.say
     )
-    with live or nullcontext():
-        evaluation = _evaluate(loaded, read, slots, settings, live)
+    try:
+        with watching:
+            evaluation = _evaluate(loaded, read, slots, settings, watching)
+    except (KeyboardInterrupt, FairtrialError, OSError):
+        if watching.judged and not as_json:  # what is known is not lost
+            print_verdicts(watching.judged)
+            note(watching.state)
+        raise
     if as_json:
         print_json(evaluation.as_dict())
     else:
@@ -85,12 +96,33 @@ def command(
     raise LabError("some candidates could not be judged, through no fault of theirs; see above")
 
 
+def _read_all(paths: Sequence[Path]) -> list[Candidate]:
+    """The candidates; one report of all that can't be read."""
+    read, refused = [], []
+    for path in paths:
+        try:
+            read.append(read_candidate(path))
+        except StudyError as error:
+            refused.append(error)
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise StudyError(
+            [
+                Mistake((error.source,), each.message, each.hint)
+                for error in refused
+                for each in error.mistakes
+            ]
+        )
+    return read
+
+
 def _evaluate(
     problem: CodeProblem,
     candidates: Sequence[Candidate],
     slots: int | None,
     settings: ArenaSettings,
-    live: LiveTable | None,
+    watching: Watch,
 ) -> Evaluation:
     """Run it to its end; Ctrl-C and SIGTERM end it with nothing left behind.
 
@@ -109,8 +141,8 @@ def _evaluate(
                     candidates,
                     slots=slots,
                     settings=settings,
-                    begun=live.begin if live else None,
-                    judged=live.judge if live else None,
+                    begun=watching.begin,
+                    judged=watching.judge,
                 )
                 tasks.cancel_scope.cancel()
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -24,6 +25,7 @@ MEANINGS = {
     ("resolution", "V"): ": main effects and two-factor interactions are clear of each other",
     ("resolution", "full"): ": every combination is there, so nothing is mixed",
 }
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 study_argument = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY")
@@ -32,7 +34,9 @@ study_argument = click.argument("study", type=click.Path(path_type=Path), metava
 def print_json(value: Any) -> None:
     """`value` as indented JSON on standard output."""
     is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    click.echo(json.dumps(value, indent=2, ensure_ascii=not is_unicode))
+    text = json.dumps(value, indent=2, ensure_ascii=not is_unicode)
+    # Names of files may hold what is no text; in ASCII, JSON can write that, too.
+    click.echo(json.dumps(value, indent=2) if _NO_TEXT.search(text) else text)
 
 
 def fold(text: str, indent: str = "", further: str | None = None) -> str:

@@ -40,17 +40,18 @@ def print_table(
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     shown, longest = _fit([list(columns), *texts], width, has_key, has_remark)
     widths = [
-        max(_width(_cut(row[column], longest)) for row in [columns, *texts]) for column in shown
+        max(cell_width(cut_cell(row[column], longest)) for row in [columns, *texts])
+        for column in shown
     ]
     header, *lines = (
         GAP.join(
-            _pad(_cut(row[column], longest), room)
+            pad_cell(cut_cell(row[column], longest), room)
             for column, room in zip(shown, widths, strict=True)
         ).rstrip()
         for row in [columns, *texts]
     )
     click.echo(style(header, bold=True))
-    click.echo(_rule() * (sum(widths) + len(GAP) * (len(widths) - 1)))
+    click.echo(rule_mark() * (sum(widths) + len(GAP) * (len(widths) - 1)))
     for line in lines:
         click.echo(line)
     _print_left_out([name for i, name in enumerate(columns) if i not in shown], total - len(texts))
@@ -61,7 +62,7 @@ def _fit(
 ) -> tuple[list[int], int]:
     """Which columns to show, and how long their cells may be."""
     everything = list(range(len(rows[0])))
-    sizes = [max(_width(row[column]) for row in rows) for column in everything]
+    sizes = [max(cell_width(row[column]) for row in rows) for column in everything]
 
     def fits(columns: Sequence[int], longest: int) -> bool:
         room = sum(min(sizes[column], longest) for column in columns)
@@ -95,27 +96,30 @@ def _text(value: Any) -> str:
     return on_one_line(" ".join(str(cell(value))[:LONGEST_TEXT].split()), LONGEST_TEXT)
 
 
-def _width(text: str) -> int:
+def cell_width(text: str) -> int:
+    """How many columns a text takes."""
     from rich.cells import cell_len  # Chinese and Japanese characters are two columns wide
 
     return cell_len(text)
 
 
-def _cut(text: str, longest: int) -> str:
+def cut_cell(text: str, longest: int) -> str:
     """Short enough, with its last letters: names often differ only there."""
-    if _width(text) <= longest:
+    if cell_width(text) <= longest:
         return text
     end = text[-(longest // 4) :]
-    while _width(text) + _width(end) >= longest:
+    while cell_width(text) + cell_width(end) >= longest:
         text = text[:-1]
     return f"{text}…{end}"
 
 
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+def pad_cell(text: str, width: int) -> str:
+    """As wide as its column."""
+    return text + " " * (width - cell_width(text))
 
 
-def _rule() -> str:
+def rule_mark() -> str:
+    """What the line below a header is made of."""
     try:
         "─…".encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):

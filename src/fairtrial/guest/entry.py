@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import builtins
 import gc
 import importlib
 import os
 import runpy
+import signal
 import sys
 import threading
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import distributions
+from types import TracebackType
 from typing import Any, Callable, Mapping, Sequence
 
 _BASE_PATH: list[str] = []
@@ -56,6 +60,8 @@ def entry(order: Mapping[str, Any], channel: int | None) -> Callable[[], int]:
             env["FAIRTRIAL_CHANNEL"] = str(channel)
         os.chdir(order["cwd"])
         _freshen(env)
+        if hasattr(sys, "orig_argv"):
+            sys.orig_argv[:] = order["argv"]
         code = _run(order["argv"])
         return _leave(code)
 
@@ -67,6 +73,9 @@ def _freshen(env: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
     sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)  # an error that can be caught, as everywhere
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path_importer_cache.clear()
     importlib.invalidate_caches()
     tempfile: Any = sys.modules.get("tempfile")
@@ -87,31 +96,56 @@ def _freshen(env: Mapping[str, str]) -> None:
 
 
 def _run(argv: Sequence[str]) -> int:
-    """The exit code that the interpreter would leave with."""
+    """The exit code that the interpreter would leave with; below zero for a signal."""
     roots = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     is_module = argv[1] == "-m"
     target, arguments = (argv[2], argv[3:]) if is_module else (argv[1], argv[2:])
     first = os.getcwd() if is_module else os.path.dirname(os.path.realpath(target))
-    sys.path[:] = [first, *roots, *_BASE_PATH]
-    sys.argv[:] = [target, *arguments]
+    firsts = [] if getattr(sys.flags, "safe_path", False) else [first]
+    sys.path[:] = [*firsts, *roots, *_BASE_PATH]
+    sys.argv[:] = ["-m" if is_module else target, *arguments]
+    main = sys.modules["__main__"] = type(sys)("__main__")
+    main.__dict__.update(__builtins__=builtins, __annotations__={})
     try:
         if is_module:
-            runpy.run_module(target, run_name="__main__", alter_sys=True)
+            runpy._run_module_as_main(target)  # type: ignore[attr-defined]
         else:
-            runpy.run_path(target, run_name="__main__")
+            _run_file(target, main.__dict__)
     except SystemExit as stop:
         return _code_of(stop)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        return 1
+    except BaseException as error:
+        error.__traceback__ = _without_us(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
+        return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     return 0
+
+
+def _run_file(target: str, namespace: dict[str, Any]) -> None:
+    """Not `runpy.run_path`: that takes the module away before threads and exit functions ran."""
+    file = os.path.abspath(target) if sys.version_info >= (3, 9) else target
+    try:
+        with open(file, "rb") as source:
+            text = source.read()
+    except OSError as error:
+        words = f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}"
+        sys.stderr.write(f"{sys.executable}: {words}\n")
+        raise SystemExit(2) from None
+    namespace.update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+    exec(compile(text, file, "exec", dont_inherit=True), namespace)
+
+
+def _without_us(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from where the command's own begins."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
 
 
 def _code_of(stop: SystemExit) -> int:
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):
-        return stop.code
+        return stop.code & 0xFF
     sys.stderr.write(f"{stop.code}\n")
     return 1
 
@@ -123,4 +157,7 @@ def _leave(code: int) -> int:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     atexit._run_exitfuncs()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
     return code

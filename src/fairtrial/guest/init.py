@@ -84,6 +84,7 @@ def supervise(
     """
     if kernel.IS_LINUX:
         kernel.set_dumpable(False)
+        kernel.leave_keyring()
         if not is_first:
             kernel.adopt_orphans()
     wake = _hear_of_children()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 
@@ -15,6 +16,8 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+_SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,6 +48,20 @@ def set_dumpable(dumpable: bool) -> None:
 def die_with_parent(signal_number: int) -> None:
     """Ask for a signal when the parent dies: the very thread that forked, so it must have one."""
     check(prctl(_PR_SET_PDEATHSIG, signal_number), "ask for the parent's death")
+
+
+def leave_keyring() -> None:
+    """Have a keyring of one's own: a session's holds the user's secrets, and outlives commands.
+
+    Where the kernel has no keyrings, or a container forbids them, there is none to leave.
+    """
+    number = _SYS_KEYCTL.get(os.uname().machine)
+    if number is None or ctypes.sizeof(ctypes.c_void_p) < 8:
+        return
+    join = ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING)
+    result = libc.syscall(ctypes.c_long(number), join, None)
+    if result < 0 and ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM, errno.EACCES):
+        check(result, "have a keyring of its own")
 
 
 def drop_privileges() -> None:

@@ -42,10 +42,11 @@ def main() -> NoReturn:
     kernel.die_with_parent(signal.SIGKILL)
     sys.path = [folder for folder in sys.path if folder not in ("", _HERE)]
     control = socket.socket(fileno=int(sys.argv[1]))
-    orders = json.load(sys.stdin)
+    with open(0, "rb", closefd=False) as told:  # sys.stdin stays as new, for the commands
+        orders = json.load(told)
     folders = [folder + os.sep for folder in orders["folders"]]
-    told = prepare(orders["files"], set(orders["never"]), folders)
-    control.send(json.dumps(told).encode())
+    result = prepare(orders["files"], set(orders["never"]), folders)
+    control.send(json.dumps(result).encode())
     entry.settle()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: nobody here asks for them
     while True:
@@ -63,11 +64,14 @@ def prepare(files: Iterable[str], never: set[str], folders: Sequence[str]) -> di
 
     A process with several threads can't be forked safely, and one that holds a module of the
     project, which others may import, too, would run that instead of a candidate's. The name of the
-    module that brought it about is told, so that the next server can do without it.
+    module that brought it about is told, so that the next server can do without it; no name means
+    that none can.
     """
     found = sorted(filter(None, (name_of(file) for file in files)))
     names = [name for name in found if name.partition(".")[0] not in never]
     known = set(sys.modules)
+    if any(name.partition(".")[0] in never for name in known - {"__main__"}):
+        return {"imported": 0, "hindrance": ""}  # an environment's start-up files brought it along
     imported = 0
     for name in names:
         try:

@@ -22,6 +22,16 @@ def load_problem(path: str | os.PathLike[str], format: str | None = None) -> Cod
     for each value that is read as something else than it looks. Whether what it names is there
     (repository, Python, files) is found out when candidates are judged.
     """
+    problem, doubts = read_problem(path, format)
+    for doubt in doubts:
+        warnings.warn(doubt, StudyWarning, stacklevel=2)
+    return problem
+
+
+def read_problem(
+    path: str | os.PathLike[str], format: str | None = None
+) -> tuple[CodeProblem, list[str]]:
+    """The same, with the warnings as lines of text."""
     source = os.fspath(path)
     try:
         text = read_text(Path(path))
@@ -38,6 +48,4 @@ def load_problem(path: str | os.PathLike[str], format: str | None = None) -> Cod
         raise StudyError(found, source=source)
     # The problem is nobody else's yet.
     object.__setattr__(problem, "folder", Path(path).absolute().parent.resolve())
-    for warning in document.warnings:
-        warnings.warn(f"{source}:{warning.line}: {warning}", StudyWarning, stacklevel=2)
-    return problem
+    return problem, [f"{source}:{warning.line}: {warning}" for warning in document.warnings]

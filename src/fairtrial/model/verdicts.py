@@ -67,6 +67,10 @@ class Difference:
     expected: str
     actual: str
 
+    def cleaned(self) -> Difference:
+        """The same in texts that can be stored and printed."""
+        return Difference(*map(_clean, (self.where, self.expected, self.actual)))
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -83,6 +87,11 @@ class Failure:
     message: str
     differences: tuple[Difference, ...] = ()
 
+    def cleaned(self) -> Failure:
+        """The same in texts that can be stored and printed."""
+        differences = tuple(each.cleaned() for each in self.differences)
+        return Failure(self.check, _clean(self.what), _clean(self.message), differences)
+
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
@@ -98,6 +107,11 @@ class Rejection:
     message: str
     failures: tuple[Failure, ...] = ()
     more: int = 0
+
+    def cleaned(self) -> Rejection:
+        """The same in texts that can be stored and printed, whatever a candidate put in them."""
+        failures = tuple(each.cleaned() for each in self.failures)
+        return replace(self, message=_clean(self.message), failures=failures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +147,8 @@ class Judgement:
         """The same verdict for a candidate that is the same after normalisation."""
         origin = self.duplicate_of or self.name
         return replace(self, name=name, duplicate_of=origin, check_s=0.0, cpu_s=0.0)
+
+
+def _clean(text: str) -> str:
+    """Half a surrogate pair is no text: spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

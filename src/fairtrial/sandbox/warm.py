@@ -23,6 +23,7 @@ from fairtrial.model.commands import Command, Completed
 from fairtrial.protocols import Sandbox
 from fairtrial.sandbox.child import Handed, NotStartedError, run_child
 from fairtrial.sandbox.choosing import try_sandbox
+from fairtrial.sandbox.descriptors import Descriptors
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plan import PRIVATE, make_plan, private_variables
 from fairtrial.sandbox.system import GUEST
@@ -74,8 +75,9 @@ class WarmServer:
         try:
             left_out = list(never)
             for _ in range(MOST_STARTS):
-                server = cls._start(python, home, env)
-                hindrance = await server._prepare(files, folders, left_out)
+                told = {"files": [*files], "folders": [*map(str, folders)], "never": left_out}
+                server = cls._start(python, home, env, json.dumps(told).encode())
+                hindrance = await server._learn_hindrance()
                 if hindrance is None:
                     break
                 await server.stop()
@@ -91,19 +93,20 @@ class WarmServer:
                 shutil.rmtree(home, ignore_errors=True)
 
     @classmethod
-    def _start(cls, python: Path, home: Path, env: Mapping[str, str]) -> WarmServer:
+    def _start(cls, python: Path, home: Path, env: Mapping[str, str], orders: bytes) -> WarmServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            process = subprocess.Popen(
-                [str(python), str(GUEST / "warm.py"), str(theirs.fileno())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                cwd=home,
-                env={**env, "HOME": str(home), "TMPDIR": str(home)},
-                start_new_session=True,
-            )
+            with Descriptors() as descriptors:
+                process = subprocess.Popen(
+                    [str(python), str(GUEST / "warm.py"), str(theirs.fileno())],
+                    stdin=descriptors.holding(orders),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    cwd=home,
+                    env={**env, "HOME": str(home), "TMPDIR": str(home)},
+                    start_new_session=True,
+                )
         except OSError as error:
             ours.close()
             raise LabError(f"{python} could not be started: {error}") from error
@@ -112,24 +115,11 @@ class WarmServer:
         ours.setblocking(False)
         return cls(str(python), process, ours)
 
-    async def _prepare(
-        self, files: Sequence[str], folders: Sequence[Path], never: Sequence[str]
-    ) -> str | None:
+    async def _learn_hindrance(self) -> str | None:
         """Let it import; None if all is well, else the module in the way, if that is known."""
         import anyio
 
-        orders = json.dumps(
-            {"files": list(files), "folders": list(map(str, folders)), "never": list(never)}
-        ).encode()
-        stdin = self._process.stdin
-        assert stdin is not None
-
-        def give() -> None:
-            with suppress(OSError), stdin:
-                stdin.write(orders)
-
-        await anyio.to_thread.run_sync(give)
-        with anyio.move_on_after(IMPORT_S):
+        with anyio.move_on_after(IMPORT_S), suppress(ConnectionError):
             await anyio.wait_readable(self._control)
             data = self._control.recv(1 << 16)
             if data:
@@ -215,5 +205,8 @@ class Warm:
         python, *words = command.argv
         is_module = words[:1] == ["-m"] and len(words) > 1
         is_file = bool(words) and words[0].endswith(".py")
-        is_same = all(command.env.get(name) == self.env.get(name) for name in self.env)
+        # What else the interpreter goes by was read when the server started.
+        others = {name for name in command.env if name.startswith("PYTHON")} - {"PYTHONPATH"}
+        names = others.union(self.env)
+        is_same = all(command.env.get(name) == self.env.get(name) for name in names)
         return python == self.server.python and (is_module or is_file) and is_same

@@ -188,5 +188,7 @@ class _Table:
                 names[each] = Origin("", (FOLDER_MODE, 0, 0, 0, 0))
             self._names(folder)
         self._names(folder)[name] = origin
+        # A process that writes bytecode would write it anew: that is not tampering with the base's.
+        self._remove_bytecode(folder, name)
         for inner in [each for each in self.folders if each.startswith(f"{path}/")]:
             del self.folders[inner]

@@ -13,6 +13,7 @@ It costs little: reading and packing 20,000 files takes less than a second.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -73,7 +74,11 @@ def write_commit(
         if process.wait():
             complaints.seek(0)
             told = complaints.read(2000).decode("utf-8", "replace").strip()
-            raise LabError(f"the snapshot can't be written to {repo}: {told}")
+            free_mb = shutil.disk_usage(repo).free / 1e6
+            raise LabError(
+                f"the snapshot can't be written to {repo}, where {free_mb:,.1f} MB are free: "
+                f"{told}; make room there, or set FAIRTRIAL_HOME to another folder"
+            )
     return pointers
 
 

@@ -1,0 +1,180 @@
+"""What is to be seen while candidates are judged: a table that fills, lines in a log, nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from fairtrial.cli.output import note
+from fairtrial.cli.verdicts import Row, count_verdicts, lay_out, row_of, shown_name
+from fairtrial.model.verdicts import Judgement
+
+REFRESH_PER_S = 8
+LINES_S = 10.0
+AROUND = 4
+"""Lines of a terminal that the rows of the table can't have: header, rule, state, cursor."""
+
+
+class Watch:
+    """Is told how far the candidates are, and keeps their judgements; shows nothing."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._judged: dict[int, Judgement] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    @property
+    def judged(self) -> list[Judgement]:
+        """What there is so far, in the order in which candidates were given."""
+        return [self._judged[place] for place in sorted(self._judged)]
+
+    @property
+    def state(self) -> str:
+        """`5 of 6 judged: 3 passed, 2 rejected`."""
+        counts = count_verdicts(list(self._judged.values()))
+        text = f"{len(self._judged)} of {len(self._names)} judged"
+        return f"{text}: {counts}" if counts else text
+
+    def say(self, text: str) -> None:
+        """What is going on before the first candidate is looked at."""
+
+    def begin(self, place: int) -> None:
+        """A candidate's checks begin."""
+
+    def judge(self, place: int, judgement: Judgement) -> None:
+        """A candidate has its verdict."""
+        self._judged[place] = judgement
+
+
+class Lines(Watch):
+    """A line for each step, and for how far it is every now and then: for logs."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names)
+        self._told = time.monotonic()
+
+    def say(self, text: str) -> None:
+        self._told = time.monotonic()
+        note(f"{text} ...")
+
+    def judge(self, place: int, judgement: Judgement) -> None:
+        super().judge(place, judgement)
+        if time.monotonic() - self._told >= LINES_S and len(self._judged) < len(self._names):
+            self.say(self.state)
+
+
+class LiveTable(Watch):
+    """The table while it fills, on standard error; gone when the block ends."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        super().__init__(names)
+        self._began: dict[int, float] = {}
+        self._stage, self._since = "starting", time.monotonic()
+        self._console = Console(stderr=True)
+        self._live = Live(
+            get_renderable=self._render,
+            console=self._console,
+            refresh_per_second=REFRESH_PER_S,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        self._stage, self._since = text, time.monotonic()
+
+    def begin(self, place: int) -> None:
+        self._stage = ""
+        self._began.setdefault(place, time.monotonic())
+
+    def judge(self, place: int, judgement: Judgement) -> None:
+        self._stage = ""
+        super().judge(place, judgement)
+
+    def _render(self) -> Any:
+        from rich.text import Text
+
+        shown = self._choose(max(self._console.height - AROUND, 1))
+        text = Text(no_wrap=True, overflow="ellipsis")
+        if self._names:
+            rows = [self._row(place) for place in shown]
+            for before, verdict, after, colour in lay_out(rows, self._console.width, folded=False):
+                text.append(before)
+                text.append(verdict, style=colour or "")
+                text.append(f"{after}\n")
+        waited = time.monotonic() - self._since
+        line = f"{self._stage} ... {waited:.0f} s" if self._stage else f"{self.state} ..."
+        if len(shown) < len(self._names):
+            line += f" ({len(self._names) - len(shown)} more not shown)"
+        return text.append(line, style="dim")
+
+    def _choose(self, room: int) -> list[int]:
+        """Which candidates there is room for, in their order.
+
+        Those that are being checked, then the last that were judged, then the next.
+        """
+        if len(self._names) <= room:
+            return list(range(len(self._names)))
+        return sorted(list(self._by_interest())[:room])
+
+    def _by_interest(self) -> Iterator[int]:
+        judged = list(self._judged)
+        yield from (place for place in list(self._began) if place not in self._judged)
+        yield from reversed(judged)
+        seen = {*judged, *self._began}
+        yield from (place for place in range(len(self._names)) if place not in seen)
+
+    def _row(self, place: int) -> Row:
+        judgement = self._judged.get(place)
+        if judgement is not None:
+            return row_of(judgement)
+        began = self._began.get(place)
+        state = "waiting" if began is None else "checking"
+        taken = "" if began is None else f"{time.monotonic() - began:.1f} s"
+        return Row(shown_name(self._names[place]), state, "", taken, "dim")
+
+
+def watch(names: Sequence[str], *, is_silent: bool) -> Watch:
+    """The way to show it that fits where it is shown."""
+    if is_silent:
+        return Watch(names)
+    is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
+    if is_dumb or not sys.stderr.isatty() or _has_reader():
+        return Lines(names)
+    return LiveTable(names)
+
+
+def _has_reader() -> bool:
+    """Whether a program reads what we print: `less` has the screen then."""
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,117 @@
+"""Builds that run candidates' code: what they leave behind, and what they prove."""
+
+import pytest
+from trees import make_repo
+
+from fairtrial import Check, CodeProblem, judge_candidates
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.errors import StudyError
+from fairtrial.model.candidates import Candidate, FileState
+from fairtrial.model.commands import Limits
+
+MODULE = "def one():\n    return 1\n"
+WRONG = MODULE.replace("1", "2")
+TEST = "import mod\nassert mod.one() == 1\n"
+IMPORT = ("{python}", "-c", "import mod")
+# Done in the build alone: later it would be found to have changed files during a check.
+FORGE = """
+import pathlib
+test = pathlib.Path("tests/test_mod.py")
+if "== 1" in test.read_text():
+    test.write_text("import mod\\nassert mod.one() == 2\\n")
+"""
+GENERATE = """
+import pathlib
+grammar, parser = pathlib.Path("src/grammar.py"), pathlib.Path("src/parser.py")
+if parser.read_text() != grammar.read_text():
+    parser.write_text(grammar.read_text())
+"""
+
+COMPILE = """
+import pathlib, sys
+if "2" in pathlib.Path("src/mod.py").read_text():
+    sys.exit("error: here" + 9_000 * "." + "given up")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
+
+
+def make(tmp_path, files, **fields):
+    """A problem whose only check is a script of the repository's."""
+    files = {"src/mod.py": MODULE, "tests/test_mod.py": TEST, **files}
+    fields = {"editable": ("src/**",), "import_roots": ("src",), **fields}
+    return CodeProblem(
+        "built",
+        folder=make_repo(tmp_path / "repo", files),
+        check=(Check(command=("{python}", "tests/test_mod.py")),),
+        limits=Limits(memory_mb=512),
+        sandbox="plain",
+        **fields,
+    )
+
+
+def judge(problem, **files):
+    """What one candidate comes to: these files of src, without their endings."""
+    states = {f"src/{name}.py": FileState(text.encode()) for name, text in files.items()}
+    settings = ArenaSettings(unsandboxed=True, warm=False)
+    candidate = Candidate("one", files=states)
+    return judge_candidates(problem, [candidate], settings=settings).judgements[0]
+
+
+def test_a_build_that_changes_tests_is_tampering(tmp_path):  # 19
+    judgement = judge(make(tmp_path, {}, build=IMPORT), mod=WRONG + FORGE)
+    assert judgement.rejection.reason == "tampering"
+    assert judgement.rejection.message == "build: it changed tests/test_mod.py while it ran"
+
+
+def test_a_build_that_deletes_tests_is_tampering(tmp_path):  # 19
+    delete = "import os\nos.unlink('tests/data.txt')\n"
+    problem = make(tmp_path, {"tests/data.txt": "12"}, build=IMPORT)
+    assert judge(problem, mod=MODULE + delete).rejection.reason == "tampering"
+
+
+def test_a_build_may_write_tracked_files_anew_and_they_are_judged(tmp_path):  # 24
+    files = {
+        "src/grammar.py": MODULE,
+        "src/parser.py": MODULE,
+        "src/mod.py": "from parser import one\n",
+        "generate.py": GENERATE,
+    }
+    problem = make(tmp_path, files, build=("{python}", "generate.py"))
+    right = MODULE.replace("1", "2 - 1")
+    assert judge(problem, grammar=right).verdict == "passed"
+    assert judge(problem, grammar=WRONG).rejection.reason == "different results"
+
+
+def test_what_the_bases_build_does_to_tests_is_no_tampering(tmp_path):
+    build = ("sh", "-c", "cp src/mod.py tests/copy.txt")
+    problem = make(tmp_path, {"tests/copy.txt": MODULE}, build=build)
+    assert judge(problem, mod=MODULE.replace("1", "2 - 1")).verdict == "passed"
+
+
+def test_a_build_that_imports_the_project_does_not_prove_that_the_check_does(tmp_path):  # 12
+    problem = make(
+        tmp_path,
+        {"copy/mod.py": MODULE},
+        build=("sh", "-c", "PYTHONPATH=src {python} -c 'import mod'"),
+        import_roots=("copy",),
+    )
+    with pytest.raises(StudyError, match=r"check\[0\] holds although every editable file raises"):
+        judge(problem, mod=WRONG)
+
+
+def test_files_to_be_compiled_must_be_compiled(tmp_path):  # 12
+    problem = make(tmp_path, {"src/fast.c": "int one(void) { return 1; }\n"})
+    with pytest.raises(StudyError, match=r"no editable file can be compiled \(src/fast.c, say\)"):
+        judge(problem, mod=WRONG)
+
+
+def test_a_build_says_what_a_compiler_said_first(tmp_path):  # 19
+    problem = make(tmp_path, {"build.py": COMPILE}, build=("{python}", "build.py"))
+    rejection = judge(problem, mod=WRONG).rejection
+    assert rejection.reason == "build"
+    assert rejection.failures[0].message.startswith("error: here")
+    assert rejection.failures[0].message.endswith("given up")
