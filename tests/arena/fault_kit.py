@@ -72,6 +72,29 @@ del sys.argv[1:3]
 from fairtrial.cli.main import main
 main()
 """
+# The same from Python, where Ctrl-C is asyncio's to deal with.
+LIBRARY = """
+import sys
+from pathlib import Path
+from fairtrial import ArenaSettings, judge_candidates, load_problem
+settings = ArenaSettings(
+    lock_folder=Path(sys.argv[1]), say=lambda text: print(text, file=sys.stderr, flush=True)
+)
+judge_candidates(load_problem(sys.argv[2]), sys.argv[3:], settings=settings)
+"""
+# A warm server that takes for ever to import what it shall.
+SLOW_SERVER = """
+import sys, anyio
+from pathlib import Path
+from fairtrial.sandbox.warm import WarmServer
+async def run(place):
+    async with WarmServer.starting(
+        Path(sys.executable), files=[f"{place}/slow.py"], folders=[place], never=[],
+        env={"PYTHONPATH": str(place)}, place=place,
+    ):
+        pass
+anyio.run(run, Path(sys.argv[1]))
+"""
 
 
 class Site:
@@ -114,7 +137,11 @@ class Site:
         if sandbox == "plain":
             arguments.append("--unsandboxed")
         sandboxes = sandbox or ",".join(WORKING)
-        argv = [*prefix, sys.executable, "-c", COMMAND, str(self.locks), sandboxes, *arguments]
+        return self.start(COMMAND, self.locks, sandboxes, *arguments, prefix=prefix, **env)
+
+    def start(self, program, *arguments, prefix=(), **env):
+        """Start any Python program."""
+        argv = [*prefix, sys.executable, "-c", program, *map(str, arguments)]
         return Running(self, argv, {**os.environ, **self.variables(), **env})
 
     def variables(self):
@@ -238,10 +265,10 @@ class Running:
 
     def groups(self):
         """Its control groups."""
-        mark = f"-{self.pid}-"
         walked = os.walk("/sys/fs/cgroup")
         names = [name for _, folders, _ in walked for name in folders]
-        return [name for name in names if name.startswith("fairtrial-") and mark in name]
+        marks = ["fairtrial", str(self.pid)]
+        return [name for name in names if name.split("-")[0:3:2] == marks]
 
     def find(self, word):
         """The processes that were called with a word."""

@@ -3,6 +3,9 @@
 Slots, git and locks are real; the checks are functions of the test.
 """
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import anyio
 import pytest
 from arena_kit import Watched, arena_of, whole
@@ -294,3 +297,97 @@ def test_a_candidate_whose_twin_was_cancelled_is_judged_itself(top):  # 23 under
     assert verdicts[0].verdict == Verdict.PASSED
     assert verdicts[0].duplicate_of is None
     assert len(tries) == 2
+
+
+def test_a_candidate_that_fails_goes_no_further_and_what_all_checks_took_is_told(top):  # 14
+    async def pass_on(text, stage):
+        return None
+
+    first, second, third = Watched(pass_on), Watched(hold, "check[1]"), Watched(pass_on, "check[2]")
+    second.basis, third.basis = Basis.TESTS, Basis.EXIT_STATUS
+
+    async def run():
+        async with arena_of(top, first, second, third) as (arena, _):
+            assert arena.basis == Basis.COMPARED  # the strongest of those that had to hold
+            given = [whole("fair", "F = 1\n"), whole("foul", "'wrong'\n")]
+            return await judge_all(arena, given)
+
+    fair, foul = anyio.run(run)
+    assert [len(trial.seen) for trial in (first, second, third)] == [2, 2, 1]
+    assert (fair.check_s, fair.cpu_s, fair.peak_rss_mb) == (1.5, 0.75, 10.0)
+    assert (foul.check_s, foul.rejection) == (1.0, NO)
+    assert foul.not_exercised == ()
+
+
+def test_a_file_that_goes_is_not_one_that_was_not_exercised(top):  # 13, 24
+    diff = b"--- a/src/other.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-X = 1\n"
+
+    async def run():
+        async with arena_of(top, Watched(hold)) as (arena, _):
+            return await arena.judge(Candidate("removes", diff=diff))
+
+    judged = anyio.run(run)
+    assert (judged.verdict, judged.not_exercised) == (Verdict.PASSED, ())
+
+
+def test_a_check_may_go_on_for_as_long_as_timing_lets_it(top):  # 15
+    async def run():
+        tries, begun = [], anyio.Event()
+
+        async def judge(text, stage):
+            tries.append(text)
+            begun.set()
+            await anyio.sleep(0.3)
+
+        async with arena_of(top, Watched(judge)) as (arena, ground):
+
+            async def time_something():
+                await begun.wait()
+                async with ground.lock.exclusive(drain_max_s=30.0):
+                    pass
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(time_something)
+                return await arena.judge(whole("long", "L = 1\n")), tries
+
+    judged, tries = anyio.run(run)
+    assert judged.verdict == Verdict.PASSED
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize("error", [RecursionError, MemoryError, ValueError, OSError])
+def test_a_candidate_that_makes_reading_it_fail_costs_that_candidate_only(
+    top, monkeypatch, error
+):  # 17
+    import fairtrial.arena.arena as module
+
+    resolve = module.resolve
+
+    async def stumble(candidate, *rest):
+        if candidate.name == "odd":
+            raise error("stumbled")
+        return await resolve(candidate, *rest)
+
+    monkeypatch.setattr(module, "resolve", stumble)
+
+    async def run():
+        async with arena_of(top, Watched(hold)) as (arena, _):
+            return await judge_all(arena, [whole("odd", "O = 1\n"), whole("even", "E = 1\n")])
+
+    odd, even = anyio.run(run)
+    assert even.verdict == Verdict.PASSED
+    assert (odd.verdict, odd.rejection.reason) == (Verdict.INCONCLUSIVE, Reason.EVALUATOR)
+    assert "stumbled" in odd.rejection.message
+
+
+def test_tests_can_be_tried_outside_of_the_sandbox(top):  # 20: which pass only there
+    async def run():
+        async with arena_of(top, Watched(hold)) as (_, ground):
+            inside = replace(ground, sandbox=SimpleNamespace(name="other", relocates=True))
+            async with inside() as stage, inside(sandboxed=False) as free:
+                return stage, free
+
+    stage, free = anyio.run(run)
+    assert (stage.sandbox.name, free.sandbox.name) == ("other", "plain")
+    assert stage.seen == top
+    assert free.seen == free.slot != stage.slot

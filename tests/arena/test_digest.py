@@ -161,6 +161,23 @@ DIFFERENT = {
         function("u = x\nreturn f'{u=}'"),
     ),
     "docstrings that are used": ('"""A."""\nprint(__doc__)\n', '"""B."""\nprint(__doc__)\n'),
+    "docstrings that somebody reads": (
+        'import inspect\ndef f():\n    """A."""\nprint(inspect.getdoc(f))\n',
+        'import inspect\ndef f():\n    """B."""\nprint(inspect.getdoc(f))\n',
+    ),
+    "docstrings with examples": ('def f():\n    """>>> 1\n    1"""\n', "def f():\n    pass\n"),
+    "docstrings that decorators read": (
+        '@click.command()\ndef f():\n    """A."""\n',
+        '@click.command()\ndef f():\n    """B."""\n',
+    ),
+    "docstrings that are grammar": (
+        'def p_sum(p):\n    "sum : sum PLUS item"\n    p[0] = p[1]\n',
+        'def p_sum(p):\n    "sum : sum MINUS item"\n    p[0] = p[1]\n',
+    ),
+    "source that is read": (
+        "from inspect import getsource\nprint(getsource(f))\n# one\n",
+        "from inspect import getsource\nprint(getsource(f))\n# two\n",
+    ),
     "docstrings that are not docstrings": ("x = 1\n'a'\n", "x = 1\n'b'\n"),
     "future imports": ("x = 1\n", "from __future__ import annotations\nx = 1\n"),
     "mangled names": (
@@ -323,7 +340,7 @@ class Renaming(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-LIBRARY = ("dataclasses", "functools", "argparse", "inspect", "enum", "asyncio.tasks", "heapq")
+LIBRARY = ("dataclasses", "functools", "argparse", "difflib", "enum", "asyncio.tasks", "heapq")
 
 
 @pytest.mark.parametrize("name", LIBRARY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -13,7 +14,7 @@ from fairtrial.arena.evaluation import judge_candidates
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.loading import load_problem
 from fairtrial.model.candidates import Candidate
-from fairtrial.model.verdicts import Basis, Reason, Verdict
+from fairtrial.model.verdicts import Basis, Judgement, Reason, Verdict
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "toposort"
 
@@ -51,6 +52,25 @@ def test_each_candidate_of_the_example_gets_the_verdict_it_deserves(
     reasons = [each.rejection.reason for each in rejected if each.rejection]
     expected = [Reason.TESTS, Reason.OUTSIDE, Reason.CRASH, Reason.TIMEOUT]
     assert reasons == expected[: len(rejected)]
+    if folder == ".":
+        assert readme_verdicts() == {
+            each.name: (each.verdict, why(each)) for each in found.judgements
+        }
+
+
+def readme_verdicts() -> dict[str, tuple[str, str]]:
+    """The table that the README shows: candidates, their verdicts and how the reason begins."""
+    shown = (EXAMPLE.parents[1] / "README.md").read_text("utf-8")
+    table = shown.partition("toposort/candidates/*\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^(\S+) +(\w+) +(same as \w+|[\w ]+)[:;]", table, re.M)
+    return {name: (verdict, why) for name, verdict, why in rows}
+
+
+def why(judgement: Judgement) -> str:
+    """The beginning of what the table says of it."""
+    if judgement.duplicate_of:
+        return f"same as {judgement.duplicate_of}"
+    return judgement.rejection.reason if judgement.rejection else "basis"
 
 
 def test_files_may_be_named_from_the_top_or_from_the_project(tmp_path: Path) -> None:

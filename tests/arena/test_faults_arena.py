@@ -15,7 +15,18 @@ from pathlib import Path
 
 import anyio
 import pytest
-from fault_kit import MODULE, PATIENCE_S, RIGHT, SOON_S, WAITS, WORKING, Site, list_below
+from fault_kit import (
+    LIBRARY,
+    MODULE,
+    PATIENCE_S,
+    RIGHT,
+    SLOW_SERVER,
+    SOON_S,
+    WAITS,
+    WORKING,
+    Site,
+    list_below,
+)
 from trees import fingerprint
 
 from fairtrial import ArenaSettings, load_problem, open_arena, read_candidate
@@ -138,6 +149,29 @@ def test_more_signals_change_nothing(site, stage, names):  # 8; `timeout` sends 
         assert running.end() == 130, running.err
         running.await_nobody()
     assert_nothing_left(site, running)
+
+
+@pytest.mark.parametrize("stage", ["base at work", "canary", "candidates"])
+def test_ctrl_c_in_a_program_of_the_users_leaves_nothing(site, stage):  # 8
+    candidates = [site.folder / "candidates" / name for name in ("right", "waits")]
+    with site.start(LIBRARY, site.locks, site.top / "problem.yaml", *candidates) as running:
+        running.await_true(STAGES[stage])
+        running.send(signal.SIGINT, to_group=True)
+        assert running.end() == -signal.SIGINT
+        assert running.err.endswith("KeyboardInterrupt\n")
+        running.await_nobody()
+    assert_nothing_left(site, running)
+
+
+def test_a_warm_server_that_still_imports_goes_with_us(site):  # 8
+    (site.home / "slow.py").write_text(
+        "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(1000)\n"
+    )
+    with site.start(SLOW_SERVER, site.home) as running:
+        running.await_true(lambda run: list(site.home.glob("warm-*/here")))
+        running.send(signal.SIGKILL)
+        assert running.end() == -signal.SIGKILL
+        running.await_nobody()
 
 
 def test_the_next_start_clears_up_and_leaves_a_live_one_alone(site):  # 8, 15

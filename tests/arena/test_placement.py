@@ -113,6 +113,14 @@ def test_bytecode_of_a_file_goes_with_it(tmp_path, base):
     assert "pkg/__pycache__/c.cpython-311.pyc" in found
 
 
+def test_bytecode_of_a_file_that_changes_is_not_the_bases_any_more(tmp_path, base):
+    """A process that writes bytecode would write it anew, and look as if it tampered with it."""
+    write_files(base, {"solo/m.py": "", "solo/__pycache__/m.cpython-311.pyc": ""})
+    slot = stage(tmp_path, base)
+    slot.become(lay_over(slot.wanted, {"solo/m.py": FILE}, slot.store_original))
+    assert "solo/__pycache__/m.cpython-311.pyc" not in contents(slot.folder)
+
+
 NAMES = st.sampled_from(["a.py", "pkg", "b.py", "sub", "c.py", "new", "in", "out", "..", ".", ""])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 STATES = st.one_of(

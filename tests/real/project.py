@@ -43,11 +43,12 @@ class Project:
 
     def make_environment(self, *requirements):
         """A virtual environment in the project, with pytest and these packages."""
-        subprocess.run([sys.executable, "-m", "venv", self.folder / ".venv"], check=True)
+        words = [sys.executable, "-m", "venv", "--without-pip", self.folder / ".venv"]
+        subprocess.run(words, check=True)
         self.install("pytest", *requirements)
 
     def install(self, *arguments):
-        """What `pip install` in that environment does."""
+        """What `pip install` does, in that environment."""
         install(self.folder / ".venv" / "bin" / "python", *arguments)
 
     def read(self, path):

@@ -75,17 +75,18 @@ def download(sdist, folder):
 
 
 def install(python, *arguments):
-    """Install packages into the environment of a Python, from the registry."""
-    pip("install", *arguments, what=" ".join(map(str, arguments)), python=python)
+    """Install packages into the environment of a Python, which needs no pip of its own."""
+    what = " ".join(map(str, arguments))
+    pip("--python", python, "install", *arguments, what=what)
 
 
-def pip(verb, *arguments, what, python=sys.executable):
+def pip(*words, what):
     """Run pip; where it is the registry that is missing, the test is skipped."""
     if refusals:
         pytest.skip(refusals[0])
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
     impatient = ["--retries", "1", "--timeout", "15"]
-    command = [str(python), "-m", "pip", verb, *quiet, *impatient, *map(str, arguments)]
+    command = [sys.executable, "-m", "pip", *map(str, words), *quiet, *impatient]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
@@ -97,4 +98,4 @@ def pip(verb, *arguments, what, python=sys.executable):
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         refusals.append(f"the package registry can't be reached: no {what}: {errors[-1:]}")
         pytest.skip(refusals[0])
-    pytest.fail(f"pip {verb} fails for {what}:\n{done.stderr}")
+    pytest.fail(f"pip fails for {what}:\n{done.stderr}")

@@ -69,6 +69,35 @@ def test_when_we_are_killed_everything_of_ours_ends(scene, tmp_path):
     remove_orphaned_groups()  # as the next start does
 
 
+KEYS = """
+import ctypes, platform
+add, control = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(platform.machine(), (-1, -1))
+libc = ctypes.CDLL(None)
+def has(name): return libc.syscall(control, 10, -3, b"user", name, 0) > 0
+def leave(name): return libc.syscall(add, b"user", name, b"x", 1, -3) > 0
+"""
+
+
+@every_sandbox
+def test_commands_have_a_keyring_of_their_own(scene):
+    """The session's holds the user's secrets, and what one command leaves the next would find."""
+    deeds = KEYS + "print(has(b'secret'), has(b'left'), leave(b'left'))"
+    program = KEYS + textwrap.dedent(f"""
+        from pathlib import Path
+        from fairtrial.sandbox.{scene.sandbox.name} import {type(scene.sandbox).__name__} as Kind
+        from fairtrial.testing.commands import Scene
+        scene = Scene(Kind(), Path({str(scene.folder)!r}))
+        if libc.syscall(control, 1, None) < 0 or not leave(b"secret"):
+            raise SystemExit(77)
+        for _ in range(2):
+            print(scene.run({deeds!r}).stdout.text.strip())
+    """)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    if told.returncode == 77:
+        pytest.skip("there are no keyrings here")
+    assert told.stdout.split() == ["False", "False", "True"] * 2, told
+
+
 @every_sandbox
 def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(scene, monkeypatch):
     """As a worker does that somebody forks while a command is being started."""

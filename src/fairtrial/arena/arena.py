@@ -81,7 +81,7 @@ class Arena:
             return await resolve(candidate, self._ground.pool.snapshot, self._rules)
         except StudyError as error:
             return Rejection(Reason.UNUSABLE, str(error))
-        except (FairtrialError, OSError, RecursionError, MemoryError) as error:
+        except Exception as error:  # one candidate must not cost the others theirs
             return _blame_us(error)
 
     async def resolve_all(self, candidates: Sequence[Candidate]) -> list[Changes | Rejection]:
@@ -162,7 +162,8 @@ class Arena:
         except StudyError as error:
             tally.rejection = Rejection(Reason.UNUSABLE, str(error))
             return tally
-        stage = self._ground.stage(slot)
+        # A warm process may hold another module of that name, and would never look for this one.
+        stage = self._ground.stage(slot, may_be_warm=not self._adds_names(changes))
         rejection, touched = await run_build(stage, slot)
         tally.rejection = rejection or self._find_tampering("build", self._judging(touched))
         for trial in self._trials:
@@ -174,6 +175,17 @@ class Arena:
             tally.rejection = tally.rejection or self._find_tampering(trial.label, touched)
             tally.loaded = {_inside(file, str(stage.seen)) for file in tally.loaded}
         return tally
+
+    def _adds_names(self, changes: Changes) -> bool:
+        """Whether modules or packages come from it that the base has none of at the same place."""
+        base, problem = self._ground.pool.base, self._ground.problem
+        roots = {PurePosixPath(root) for root in (*self._ground.import_roots, problem.cwd, ".")}
+        for path in (PurePosixPath(each) for each, state in changes.files.items() if state):
+            for root in roots:
+                first = path.relative_to(root).parts[0] if path.is_relative_to(root) else ""
+                if first and not (base / root / first).exists():
+                    return True
+        return False
 
     def _judging(self, paths: Sequence[str]) -> list[str]:
         """Those files that judge candidates; others a build may write anew, to keep them."""
@@ -192,7 +204,9 @@ class Arena:
         return Rejection(Reason.TAMPERING, f"{label}: it changed {shown} while it ran")
 
     def _unloaded(self, changes: Changes, loaded: set[str]) -> tuple[str, ...]:
-        """Changed Python files that no check imported."""
+        """Changed Python files that no check imported; none where no check can tell what it did."""
+        if not loaded:
+            return ()
         kept = (path for path, state in changes.files.items() if state is not None)
         return tuple(
             sorted(

@@ -38,6 +38,7 @@ class Ground:
     cores: as many checks at once as there are cores
     lock: the host's: shared by checks, exclusive for timing
     disturbed: files that the base's own checks change while they run
+    cold: where commands run that must not start warm; None if none starts so
     """
 
     problem: CodeProblem
@@ -50,6 +51,7 @@ class Ground:
     cores: Semaphore
     lock: HostLock
     disturbed: set[str] = field(default_factory=set)
+    cold: Sandbox | None = None
 
     @asynccontextmanager
     async def lease(self, *, trusted: bool = False) -> AsyncIterator[tuple[WorktreeSlot, Lease]]:
@@ -77,9 +79,12 @@ class Ground:
                         raise single_cause(group) from None
                     return result
 
-    def stage(self, slot: WorktreeSlot, *, sandboxed: bool = True) -> Stage:
+    def stage(
+        self, slot: WorktreeSlot, *, sandboxed: bool = True, may_be_warm: bool = True
+    ) -> Stage:
         """A slot as checks use it; every path is the slot's own."""
-        sandbox = self.sandbox if sandboxed else self.outside
+        inside = self.sandbox if may_be_warm else self.cold or self.sandbox
+        sandbox = inside if sandboxed else self.outside
         seen = self.pool.snapshot.source if sandbox.relocates else slot.path
         return Stage(
             problem=self.problem,

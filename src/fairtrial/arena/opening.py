@@ -6,14 +6,14 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.build import run_build
 from fairtrial.arena.canary import make_canaries, refuse_bystander
 from fairtrial.arena.checks.commands import prepare_command
 from fairtrial.arena.checks.functions import prepare_calls
-from fairtrial.arena.checks.tests import prepare_tests
+from fairtrial.arena.checks.tests import SuiteTrial, prepare_tests
 from fairtrial.arena.ground import Ground
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.proposals.candidates import editable_files
@@ -86,7 +86,7 @@ async def open_arena(
         settings.say("running the checks on the unchanged base")
         trials = await prepare_trials(ground)
         async with warming(ground, trials, is_wanted=settings.warm) as (ground, warm_notes):
-            rules = PathRules.of(problem, ground.import_roots)
+            rules = PathRules.of(problem, ground.import_roots, find_test_files(ground, trials))
             settings.say("making sure that it is the candidates' code that runs")
             canary_notes = await fly_canary(ground, trials, rules)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
@@ -119,6 +119,15 @@ def find_roots(problem: CodeProblem, base: Path) -> tuple[str, ...]:
     """Where imports start from, as the problem says or as the tree shows."""
     given = problem.import_roots
     return given if given is not None else find_import_roots(base, problem.cwd)
+
+
+def find_test_files(ground: Ground, trials: Sequence[Trial]) -> frozenset[str]:
+    """The files that hold the base's tests: protected, whatever they are called."""
+    named = [trial.standard.find_files() for trial in trials if isinstance(trial, SuiteTrial)]
+    # pytest names them from where its configuration is: the project's folder, or one above.
+    places = (PurePosixPath(ground.problem.cwd), *PurePosixPath(ground.problem.cwd).parents)
+    paths = {str(place / file) for file in set().union(*named) for place in places}
+    return frozenset(path for path in paths if (ground.pool.base / path).is_file())
 
 
 async def prepare_trials(ground: Ground) -> list[Trial]:

@@ -74,9 +74,7 @@ class Stage:
         """
         python = str(self.interpreter.executable)
         roots = [str(self.seen / root) for root in self.import_roots]
-        # The slot comes first, whatever the problem adds.
-        further = self.problem.env.get("PYTHONPATH", "").split(os.pathsep)
-        path = [*roots, *filter(None, further), *map(str, path_tail)]
+        path = [*roots, *map(str, path_tail)]
         variables = {
             **common_variables(self.problem, self.interpreter),
             **(env or {}),

@@ -41,7 +41,8 @@ async def warming(
         if server is None:
             yield ground, ["checks start cold: the packages they import can't be imported before"]
             return
-        warmed = replace(ground, sandbox=Warm(ground.sandbox, server, variables))
+        warm = Warm(ground.sandbox, server, variables)
+        warmed = replace(ground, sandbox=warm, cold=ground.sandbox)
         failing = await find_failing(warmed, trials)
         if failing:
             text = f"checks start cold: forked from a warm process, the base fails {failing[0]}"

@@ -78,10 +78,12 @@ def command(
     try:
         with watching:
             evaluation = _evaluate(loaded, read, slots, settings, watching)
-    except (KeyboardInterrupt, FairtrialError, OSError):
+    except (KeyboardInterrupt, FairtrialError, OSError) as error:
         if watching.judged and not as_json:  # what is known is not lost
             print_verdicts(watching.judged)
             note(watching.state)
+        if isinstance(error, StudyError) and not error.source:
+            raise StudyError(error.mistakes, source=str(problem)) from None
         raise
     if as_json:
         print_json(evaluation.as_dict())

@@ -175,7 +175,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
 def _print_details(name: str, rejection: Rejection) -> None:
     """What failed, unless the table has said all of it."""
     failures = rejection.failures
-    if all(each.message in rejection.message and not each.differences for each in failures):
+    if all(_is_told(each, rejection.message) for each in failures):
         return
     click.echo(f"\n{style(shown_name(name), bold=True)}")
     for failure in failures[:MOST_FAILURES]:
@@ -187,6 +187,13 @@ def _print_details(name: str, rejection: Rejection) -> None:
         if listed and rejection.more:
             further = f"; --json prints {listed:,} of them"
         click.echo(f"  ... and {listed + rejection.more:,} more{further}")
+
+
+def _is_told(failure: Failure, text: str) -> bool:
+    """Whether a text has all that there is to know of a failure; `changed: ` may lead it."""
+    message = failure.message
+    inner = message.partition(": ")[2] or message
+    return not failure.differences and (message in text or inner in text)
 
 
 def _detail(failure: Failure) -> Iterator[str]:
@@ -203,7 +210,8 @@ def _telling_lines(lines: list[str]) -> list[str]:
     """The last ones, or the first where a traceback has its innermost frame on top."""
     for number, line in enumerate(lines):
         if line.endswith(f"{INNERMOST_FIRST}:"):
-            return lines[number:][:MOST_LINES]
+            frames = [each for each in lines[number:] if "/site-packages/" not in each]
+            return frames[:MOST_LINES]
     return lines[-MOST_LINES:]
 
 

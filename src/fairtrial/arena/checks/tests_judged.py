@@ -40,6 +40,19 @@ class Standard:
     failing: tuple[str, ...]
     exit_codes: frozenset[int]
 
+    def find_files(self) -> set[str]:
+        """The files that hold these tests, as pytest names them.
+
+        Not those of doctests (``src/mod.py::mod.function``): what they are about is there, too.
+        """
+        found = set()
+        for test in (*self.counted, *self.unstable, *self.failing):
+            file, _, name = test.partition("[")[0].partition("::")
+            stem = file.rpartition("/")[2].partition(".")[0]
+            if name and "." not in name and name != stem:
+                found.add(file)
+        return found
+
 
 def set_standard(runs: Sequence[SuiteRun]) -> Standard:
     """What several runs of the base have in common."""

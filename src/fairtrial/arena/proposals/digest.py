@@ -1,7 +1,8 @@
 """One name for candidates that come to the same.
 
 Python files count by what they mean: formatting, comments, docstrings and names of local variables
-don't. Other files, and Python that can't be parsed, count by their bytes. A file that comes to the
+don't, unless something may read them. Other files, and Python that can't be parsed or that reads
+its own source, count by their bytes. A file that comes to the
 same as the base's isn't part of the digest.
 """
 
@@ -26,6 +27,10 @@ _BLANKS = re.compile(rb"[ \t\r\f]+$", re.MULTILINE)
 # What a node is in for is told by where it stands; the others are about spelling.
 _UNUSED = {"ctx", "kind", "type_comment", "type_ignores"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_READ_DOCS = {"__doc__", "getdoc", "docopt"}
+_READ_SOURCE = {"getsource", "getsourcelines", "getcomments", "linecache", "co_firstlineno"}
+_EXAMPLE = ">>>"
+_GRAMMAR = ("p_", "t_")  # functions whose docstrings are rules, for parser generators
 # Ignoring warnings is a matter of the whole process, not of one thread.
 _parsing = threading.Lock()
 
@@ -73,7 +78,7 @@ def _essence(path: str, state: FileState | None, before: FileState | None) -> by
 def _python_essence(source: bytes) -> bytes:
     shebang = source.partition(b"\n")[0].strip() if source.startswith(b"#!") else b""
     tree = _parse(source) if len(source) <= _LARGEST_SOURCE else None
-    if tree is None:
+    if tree is None or _names(tree) & _READ_SOURCE:
         text = _BLANKS.sub(b"", source.replace(b"\r\n", b"\n")).rstrip(b"\n")
         return b"text " + hashlib.sha256(text).digest()
     total = hashlib.sha256()
@@ -100,11 +105,7 @@ def write_meaning(tree: ast.Module) -> Iterator[bytes]:
     """
     variables = find_locals(tree)
     numbers: dict[Variable, int] = {}
-    keeps_docs = any(
-        (isinstance(node, ast.Name) and node.id == "__doc__")
-        or (isinstance(node, ast.Attribute) and node.attr == "__doc__")
-        for node in ast.walk(tree)
-    )
+    keeps_docs = bool(_names(tree) & _READ_DOCS)
     left: list[object] = [tree]
     while left:
         item = left.pop()
@@ -122,6 +123,17 @@ def write_meaning(tree: ast.Module) -> Iterator[bytes]:
             yield _write_constant(item)
 
 
+def _names(tree: ast.Module) -> set[str]:
+    """All names that a file uses: variables, attributes, what it imports."""
+    found = set()
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "name"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                found.add(name)
+    return found
+
+
 def _fields(
     node: ast.AST,
     keeps_docs: bool,
@@ -134,7 +146,7 @@ def _fields(
         if name in _UNUSED or value is None or value == []:
             continue
         if name == "body" and isinstance(node, _DOCUMENTED) and not keeps_docs:
-            value = _undocumented(value)
+            value = _undocumented(node, value)
         if isinstance(value, str | list) and not isinstance(node, ast.Constant):
             value = _renamed(node, name, value, variables, numbers)
         found.extend((b"." + name.encode(), value))
@@ -161,13 +173,19 @@ def _renamed(
     return one(value, 0)
 
 
-def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A body without its docstring; one that has nothing else does nothing."""
+def _undocumented(node: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
+    """A body without its docstring; one that has nothing else does nothing.
+
+    Examples in it are tests, and decorators (of command lines, say) read it.
+    """
     first = body[0] if body else None
     constant = first.value if isinstance(first, ast.Expr) else None
-    if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
-        return body[1:] or [ast.Pass()]
-    return body
+    if not (isinstance(constant, ast.Constant) and isinstance(constant.value, str)):
+        return body
+    is_rule = getattr(node, "name", "").startswith(_GRAMMAR)
+    if is_rule or getattr(node, "decorator_list", None) or _EXAMPLE in constant.value:
+        return body
+    return body[1:] or [ast.Pass()]
 
 
 def _write_constant(value: object) -> bytes:

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fairtrial.arena.proposals.pathspecs import Pathspecs
-from fairtrial.arena.proposals.protection import MODULES, OUR_PREFIXES, protection_of
+from fairtrial.arena.proposals.protection import (
+    HOLDS_TESTS,
+    MODULES,
+    OUR_PREFIXES,
+    protection_of,
+)
 from fairtrial.errors import on_one_line
 from fairtrial.model.code import CodeProblem
 
@@ -36,6 +41,7 @@ class PathRules:
     import_roots: folders that imports start from, where no new module may hide one that checks use
     modules: the names of such modules
     fixed: files that nothing may change: input makers, recorded calls
+    tests: further files that hold tests, whatever they are called
     """
 
     editable: tuple[str, ...]
@@ -44,6 +50,7 @@ class PathRules:
     import_roots: tuple[str, ...] = _USUAL_ROOTS
     modules: frozenset[str] = MODULES
     fixed: frozenset[str] = frozenset()
+    tests: frozenset[str] = frozenset()
     _editable: Pathspecs = field(init=False, repr=False, compare=False)
     _unprotect: Pathspecs = field(init=False, repr=False, compare=False)
 
@@ -52,7 +59,12 @@ class PathRules:
         object.__setattr__(self, "_unprotect", Pathspecs(self.unprotect, "unprotect"))
 
     @classmethod
-    def of(cls, problem: CodeProblem, import_roots: Iterable[str] | None = None) -> PathRules:
+    def of(
+        cls,
+        problem: CodeProblem,
+        import_roots: Iterable[str] | None = None,
+        tests: frozenset[str] = frozenset(),
+    ) -> PathRules:
         """The rules of a problem whose paths are relative to the top of the repository."""
         given = problem.import_roots if import_roots is None else import_roots
         usual = (_join(problem.cwd, root) for root in _USUAL_ROOTS)
@@ -63,6 +75,7 @@ class PathRules:
             problem.cwd,
             # Commands start in the project's folder, and `python -m` imports from there.
             tuple(dict.fromkeys((*(usual if given is None else given), ".", problem.cwd))),
+            tests=tests,
             fixed=frozenset((*makers, *(check.calls for check in problem.check))) - {""},
         )
 
@@ -76,7 +89,7 @@ class PathRules:
             return f"{shown} is what the checks take their inputs or results from"
         if not self._editable.fit(path):
             return f"{shown} is not among the editable files ({self._editable})"
-        why = protection_of(path)
+        why = HOLDS_TESTS if path in self.tests else protection_of(path)
         if why is not None and not self._unprotect.fit(path):
             return f"{shown} is protected: {why}; a problem can allow it in `unprotect`"
         hidden = self._hidden_module(path, base) if change == Change.ADDED else None

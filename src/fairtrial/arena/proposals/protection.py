@@ -11,13 +11,13 @@ from __future__ import annotations
 import sys
 from fnmatch import fnmatchcase
 
-_TESTS = "it holds tests"
+HOLDS_TESTS = "it holds tests"
 _SETTINGS = "it configures how tests and tools run"
 _STARTED = "Python runs it, or prefers it to sources, without being asked to"
 _AUTOMATIC = "other tools run it by themselves"
 
 FOLDERS = {
-    **dict.fromkeys(("test", "tests", "testing"), _TESTS),
+    **dict.fromkeys(("test", "tests", "testing"), HOLDS_TESTS),
     **dict.fromkeys(("__pycache__", "*.egg-info", "*.dist-info"), _STARTED),
     **dict.fromkeys(
         (".github", ".gitlab", ".circleci", ".husky", ".vscode", ".idea", ".devcontainer"),
@@ -26,7 +26,7 @@ FOLDERS = {
 }
 """Folders whose files are protected, in any case of letters, and why."""
 FILES = {
-    **dict.fromkeys(("test_*.py", "*_test.py", "tests.py", "conftest.py"), _TESTS),
+    **dict.fromkeys(("test_*.py", "*_test.py", "tests.py", "conftest.py"), HOLDS_TESTS),
     **dict.fromkeys(
         (
             *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "tox.toml", "noxfile.py"),

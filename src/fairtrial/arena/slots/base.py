@@ -86,8 +86,8 @@ async def _check_out(snapshot: Snapshot, top: Path, index: Path) -> list[str]:
         free_mb = shutil.disk_usage(top).free / _MB
         raise LabError(
             f"the base can't be written to {top}, where {free_mb:,.1f} MB are free: "
-            f"{error.stderr[:500]}; make room there, or set FAIRTRIAL_HOME to another folder (with "
-            "a short path)"
+            f"{' '.join(error.stderr[:500].split())}; make room there, or set FAIRTRIAL_HOME to "
+            "another folder (with a short path)"
         ) from error
     told = await git("ls-files", "-z", repo=snapshot.repo, index=index)
     return [os.fsdecode(path) for path in told.split(b"\0")[:-1]]

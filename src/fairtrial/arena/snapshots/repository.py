@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.arena.snapshots.git import GitError, git
-from fairtrial.errors import StudyError
+from fairtrial.errors import Mistake, StudyError
 
 _LINK = b"gitdir: "
 
@@ -42,7 +42,9 @@ async def find_repository(folder: Path) -> Repository:
         start = folder.resolve(strict=True)
         place, git_dir = _search(start if start.is_dir() else start.parent)
     except OSError as error:
-        raise StudyError(f"can't be read: {error.strerror}", source=str(folder)) from error
+        problem = f"can't be read: {error.strerror}"
+        hint = "`repo` names it, from the folder of the problem's file"
+        raise StudyError(Mistake((), problem, hint), source=str(folder)) from error
     repository = await _open(place, git_dir)
     if (git_dir / "commondir").exists():
         return repository  # what the shared configuration says is about the main tree

@@ -1,0 +1,203 @@
+"""What a problem says reaches its checks: a check of the base that looks about tells us."""
+
+import json
+import sys
+from dataclasses import replace
+
+import anyio
+import pytest
+from arena_kit import whole
+from trees import make_repo, write_files
+
+import fairtrial.sandbox.warm as warm
+from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judge_candidates
+from fairtrial.arena.opening import find_hidden
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.errors import StudyError
+from fairtrial.model.code import Check, CodeProblem
+from fairtrial.model.verdicts import Basis, Judgement, Reason, Rejection, Verdict
+from fairtrial.sandbox.choosing import FULL, try_sandbox
+
+HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)
+SANDBOXES = ["plain", pytest.param("require", marks=pytest.mark.skipif(
+    not HAS_SANDBOX, reason="no full sandbox works here"))]  # fmt: skip
+MODULE = "def double(x):\n    return 2 * x\n"
+FILES = {
+    "part/src/mod.py": MODULE,
+    "part/tools/make.py": "def numbers(rng):\n    return (rng.randrange(9),), {}\n",
+    "part/calls/double.json": json.dumps([{"args": [2], "result": 4}]),
+    "part/look.py": "import os, mod\n",
+    ".gitignore": "part/data/\n__pycache__/\n",
+}
+LOOK = Check(command=("{python}", "look.py"), timeout_s=30)
+
+
+@pytest.fixture
+def top(tmp_path):
+    top = make_repo(tmp_path / "repo", FILES)
+    write_files(top, {"part/data/table.bin": b"included"})
+    return top
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
+    (tmp_path / "locks").mkdir()
+    return ArenaSettings(unsandboxed=True, lock_folder=tmp_path / "locks", warm=False)
+
+
+def make_problem(top, look="", **changes):
+    """One whose check runs these lines, in the part of the repository that is the project."""
+    write_files(top, {"part/look.py": "import os, mod\n" + look})
+    given = {"editable": ("src/*.py",), "import_roots": ("src",), "check": (LOOK,)}
+    given |= {"python": sys.executable, "sandbox": "plain"}
+    return CodeProblem("look", folder=top, repo="part", **(given | changes))
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_included_paths_are_there_and_the_users_are_left_alone(top, settings, sandbox):  # 2
+    look = """
+with open("data/table.bin", "rb") as file:
+    assert file.read() == b"included"
+try:
+    with open("data/table.bin", "wb") as file:
+        file.write(b"changed!")
+except OSError:
+    pass
+"""
+    problem = make_problem(top, look, include=("data",), sandbox=sandbox)
+    found = judge_candidates(problem, [], settings=settings)
+    assert (top / "part/data/table.bin").read_bytes() == b"included"
+    if sandbox == "plain":
+        assert any("included paths are copied into every slot" in note for note in found.notes)
+
+
+def test_what_is_ignored_and_not_included_is_not_there(top, settings):  # 2
+    judge_candidates(make_problem(top, "assert not os.path.exists('data')"), [], settings=settings)
+
+
+@pytest.mark.parametrize("git", [True, False])
+def test_a_repository_is_there_only_if_it_is_asked_for(top, settings, git):  # 4
+    look = "import subprocess\nargv = ['git', 'rev-list', '--count', 'HEAD']\n"
+    look += "told = subprocess.run(argv, capture_output=True, text=True).stdout\n"
+    look += "assert told == '1\\n', told" if git else "assert told == '', told"
+    judge_candidates(make_problem(top, look, git=git), [], settings=settings)
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_makers_and_recorded_calls_are_hidden_from_checks(top, settings, sandbox):  # 21
+    look = "assert not os.listdir('tools') and not os.listdir('calls')"
+    checks = (
+        LOOK,
+        Check(function="mod:double", inputs="tools/make.py:numbers", cases=2, timeout_s=30),
+        Check(function="mod:double", calls="calls/double.json", timeout_s=30),
+    )
+    problem = make_problem(top, look, check=checks, sandbox=sandbox)
+    found = judge_candidates(problem, [], settings=settings)
+    assert any("2 inputs of mod:double were made with seed" in note for note in found.notes)
+    assert find_hidden(problem) == ("calls/double.json", "tools/make.py")
+
+
+def test_a_limit_for_untracked_files_holds(top, settings):  # 2
+    write_files(top, {"large.bin": bytes(3_000_000)})
+    with pytest.raises(StudyError, match=r"large\.bin"):
+        judge_candidates(make_problem(top, largest_mb=2), [], settings=settings)
+    judge_candidates(make_problem(top, largest_mb=4), [], settings=settings)
+
+
+def test_slots_can_be_kept_and_are_where_it_is_said(top, settings):  # issue: --keep-slots
+    problem = make_problem(top)
+    settings = replace(settings, keep_slots=True)
+    found = judge_candidates(problem, [mod("c", "C = 1\n")], slots=1, settings=settings)
+    assert found.kept is not None
+    assert (found.kept / "1" / "part/look.py").is_file()
+
+
+def mod(name, text):
+    return whole(name, MODULE + text, "part/src/mod.py")
+
+
+def test_as_many_are_under_way_as_there_are_slots_and_callers_are_told(top, settings):  # 3
+    problem = make_problem(top)
+    given = [mod(f"c{number}", f"N = {number}\n") for number in range(3)]
+    told = []
+
+    async def run():
+        return await evaluate_candidates(
+            problem,
+            given,
+            slots=1,
+            settings=settings,
+            begun=lambda place: told.append(("begun", place)),
+            judged=lambda place, judgement: told.append((judgement.name, place)),
+        )
+
+    found = anyio.run(run)
+    # With one slot no two are under way at once.
+    assert told == [entry for n in range(3) for entry in (("begun", n), (f"c{n}", n))]
+    assert [each.basis for each in found.judgements] == [Basis.EXIT_STATUS] * 3
+
+
+def test_an_evaluation_that_failed_through_our_own_fault_is_not_complete():
+    fault = Rejection(Reason.EVALUATOR, "the disk is full")
+    wrong = Rejection(Reason.TESTS, "1 test")
+    judgements = [
+        Judgement("a", "1", Verdict.PASSED),
+        Judgement("b", "2", Verdict.REJECTED, rejection=wrong),
+    ]
+    assert Evaluation("p", "base", "plain", tuple(judgements)).is_complete
+    judgements.append(Judgement("c", "3", Verdict.INCONCLUSIVE, rejection=fault))
+    found = Evaluation("p", "base", "plain", tuple(judgements))
+    assert not found.is_complete
+    keys = "name digest verdict basis reason failures duplicate_of ratio interval sessions check_s"
+    keys = {*keys.split(), "bench_s", "peak_rss_mb"}
+    plain = found.as_dict()
+    assert all(keys <= set(each) for each in plain["candidates"])
+    assert plain["candidates"][2]["reason"] == "evaluator: the disk is full"
+    assert plain["candidates"][0]["reason"] is None
+    assert json.loads(json.dumps(plain)) == plain
+
+
+# -- warm starts --
+
+NEEDS_WARMTH = pytest.mark.skipif(not HAS_SANDBOX, reason="no full sandbox works here")
+WARM_TESTS = {
+    "part/tests/test_mod.py": (
+        "import mod, os, sys\n\ndef test_mod():\n    assert mod.double(2) == 4\n"
+    )
+}
+PYTEST = Check(command=("{python}", "-m", "pytest", "-q", "tests"), timeout_s=30)
+
+
+def warm_problem(top, test=""):
+    text = WARM_TESTS["part/tests/test_mod.py"] + test
+    write_files(top, {"part/tests/test_mod.py": text})
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return make_problem(top, check=(PYTEST,), sandbox="auto", env=env)
+
+
+@NEEDS_WARMTH
+def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
+    top, settings, monkeypatch
+):  # issue 7
+    orders = []
+    start = warm.WarmServer.starting
+    monkeypatch.setattr(
+        warm.WarmServer, "starting", lambda *a, **b: orders.append(b) or start(*a, **b)
+    )
+    cold_only = "\ndef test_cold():\n    assert '_fairtrial_guest' not in sys.modules\n"
+    problem = warm_problem(top, cold_only)
+    given = [mod("right", "X = 1\n"), whole("wrong", "def double(x): return 3", "part/src/mod.py")]
+    found = judge_candidates(problem, given, settings=replace(settings, warm=True))
+    (note,) = (note for note in found.notes if "cold" in note)
+    assert note.startswith("checks start cold: forked from a warm process, the base fails check[0]")
+    assert "tests/test_mod.py::test_cold" in note
+    assert [each.verdict for each in found.judgements] == [Verdict.PASSED, Verdict.REJECTED]
+    # Nothing of the project is to be imported before a candidate is there.
+    assert "mod" in orders[0]["never"]
+    assert not any("/repo/" in file for file in orders[0]["files"])
+
+
+def test_there_is_nothing_to_warm_up_if_that_is_not_wanted(top, settings, monkeypatch):
+    monkeypatch.setattr(warm.WarmServer, "starting", None)
+    judge_candidates(warm_problem(top), [], settings=settings)
