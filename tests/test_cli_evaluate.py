@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 from click.testing import CliRunner
 
@@ -306,10 +308,8 @@ def test_a_live_table_fits_its_terminal_and_shows_what_is_going_on(table):
     shown = lines_of(table)
     assert len(shown) == 11
     assert [line.split()[0] for line in shown[2:-1]] == [f"c{place}" for place in range(14, 22)]
-    assert [line.split()[1] for line in shown[2:-1]] == [
-        *["passed", "rejected"] * 3,
-        *["checking"] * 2,
-    ]
+    states = [line.split()[1] for line in shown[2:-1]]
+    assert states == [*["passed", "rejected"] * 3, "checking", "checking"]
     assert max(map(cell_width, shown)) <= 80
     assert shown[-1] == "20 of 30 judged: 10 passed, 10 rejected ... (22 more not shown)"
 
@@ -367,10 +367,40 @@ def test_what_was_judged_before_an_interruption_is_not_lost(replay):
     code, out, err = replay(KeyboardInterrupt())
     assert code == 130
     assert "right.diff  passed" in out
-    assert err.splitlines()[-2:] == ["1 of 2 judged: 1 passed", "interrupted"]
+    assert err.split("\n") == ["1 of 2 judged: 1 passed", "", "interrupted", ""]
 
 
-def test_nor_before_something_of_ours_breaks(replay):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_signals_end_it_in_good_order(monkeypatch, top, run, name):
+    ended = []
+
+    async def judge(*given, **others):
+        os.kill(os.getpid(), signal.Signals[name])
+        try:
+            await anyio.sleep(60)
+        finally:
+            ended.append(name)
+
+    monkeypatch.setattr(evaluate, "evaluate_candidates", judge)
+    code, _, err = run("evaluate", top / "problem.yaml")
+    assert (code, ended, err.split()) == (130, [name], ["interrupted"])
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(monkeypatch, top, run):  # nohup
+    async def judge(*given, **others):
+        os.kill(os.getpid(), signal.SIGHUP)
+        await anyio.sleep(0.05)
+        return Evaluation("twice", "b" * 40, "plain", ())
+
+    monkeypatch.setattr(evaluate, "evaluate_candidates", judge)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run("evaluate", top / "problem.yaml")[0] == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_what_was_judged_before_something_of_ours_breaks_is_not_lost(replay):
     code, out, err = replay(LabError("no room left"))
     assert (code, "right.diff  passed" in out) == (4, True)
     assert err.splitlines()[-1] == "error: no room left"
@@ -397,7 +427,7 @@ def test_candidates_that_we_could_not_judge_are_exit_code_4(replay, monkeypatch)
     [
         (["nope.yaml"], "nope.yaml: no such file"),
         (["problem.yml"], "problem.yml: no such file; did you mean 'problem.yaml'?"),
-        (["."], ".: is a directory; did you mean 'problem.yaml'?"),
+        (["."], ".: is a directory; name a file in it"),
         (["src/twice.py"], "src/twice.py: can't tell the format from the ending '.py'"),
         ([ROOT / "examples/search.yaml"], "this is a study, not a code problem; `fairtrial plan`"),
         (["problem.yaml", "c/nope.diff"], "c/nope.diff: there is no such file or folder; a cand"),
@@ -440,10 +470,8 @@ def test_numbers_of_candidates_at_once_that_make_no_sense(run, top, number):
     ],
 )
 def test_what_a_problem_names_and_is_not_there(run, top, write, instead, message):
-    file = write(f"{PROBLEM}{instead if 'repo' in instead else f'repo: {top}'}\n{instead}\n")
-    if "repo" in instead:
-        file = write(f"{PROBLEM}{instead}\n")
-    code, _, err = run("evaluate", file, "--unsandboxed")
+    repo = "" if instead.startswith("repo") else f"repo: {top}\n"
+    code, _, err = run("evaluate", write(f"{PROBLEM}{repo}{instead}\n"), "--unsandboxed")
     assert code == 2
     assert message in err
     assert len(err.splitlines()) == 1
@@ -492,8 +520,8 @@ def test_the_guides_json_is_what_is_printed(told):
 
 
 def test_the_guide_names_only_options_that_there_are_and_all_of_them():
-    help = CliRunner().invoke(evaluate.command, ["--help"], prog_name="fairtrial evaluate").output
-    options = set(re.findall(r"--[a-z-]+", help)) - {"--help"}
+    help = CliRunner().invoke(evaluate.command, ["--help"], terminal_width=200).output
+    options = set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", help)) - {"--help"}
     assert set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", GUIDE)) == options
     assert "Example: fairtrial evaluate problem.yaml" in help
 
@@ -517,9 +545,8 @@ def test_the_guide_names_every_verdict_and_exit_code():
 
 def test_the_guides_python_runs(top, monkeypatch, capsys):
     code = re.search(r"```python\n(.*?)```", GUIDE, re.S)[1]
-    code = code.replace("toposort.yaml", "problem.yaml").replace(
-        "candidates/deque.diff", "c/wrong.diff"
-    )
+    code = code.replace("toposort.yaml", "problem.yaml")
+    code = code.replace("candidates/deque.diff", "c/wrong.diff")
     judge = fairtrial.judge_candidates
     settings = fairtrial.ArenaSettings(unsandboxed=True, warm=False)
     monkeypatch.setattr(

@@ -68,7 +68,7 @@ _HOMES = {
     "fairtrial.tables.export": "export_analysis_tables",
     "fairtrial.tables.results": "Results open_results",
     "fairtrial.arena.arena": "Arena",
-    "fairtrial.arena.proposals.candidates": "read_candidate",
+    "fairtrial.arena.proposals.folders": "read_candidate",
     "fairtrial.arena.evaluation": "Evaluation evaluate_candidates judge_candidates",
     "fairtrial.arena.opening": "open_arena",
     "fairtrial.arena.settings": "ArenaSettings",

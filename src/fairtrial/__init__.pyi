@@ -27,7 +27,7 @@ from fairtrial.arena.evaluation import (
 from fairtrial.arena.opening import (
     open_arena as open_arena,
 )
-from fairtrial.arena.proposals.candidates import (
+from fairtrial.arena.proposals.folders import (
     read_candidate as read_candidate,
 )
 from fairtrial.arena.settings import (

@@ -229,12 +229,13 @@ class Running:
         assert self._hear(SOON_S) == "empty"
 
     def await_true(self, condition):
-        """Until it comes true; looked at without a break, since some moments are short."""
+        """Until it comes true."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := condition(self)):
-            if time.monotonic() > deadline or self._guard.poll() is not None:
+            is_over = self._guard.poll() is not None
+            if time.monotonic() > deadline or (is_over and not condition(self)):
                 self.fail("what was waited for never came")
-            time.sleep(0.001)
+            time.sleep(0.004)
         return found
 
     def pool(self):

@@ -391,3 +391,16 @@ def test_tests_can_be_tried_outside_of_the_sandbox(top):  # 20: which pass only 
     assert (stage.sandbox.name, free.sandbox.name) == ("other", "plain")
     assert stage.seen == top
     assert free.seen == free.slot != stage.slot
+
+
+def test_where_no_check_can_tell_what_it_imported_nothing_is_called_not_exercised(top):  # 13
+    class Blind(Watched):
+        async def run(self, stage):
+            return replace(await super().run(stage), loaded=frozenset())
+
+    async def judge(trial):
+        async with arena_of(top, trial) as (arena, _):
+            return await arena.judge(whole("other", "X = 2\n", "src/other.py"))
+
+    assert anyio.run(judge, Watched(hold)).not_exercised == ("src/other.py",)
+    assert anyio.run(judge, Blind(hold)).not_exercised == ()

@@ -9,8 +9,8 @@ import pytest
 from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, settle
 from trees import write_files
 
-from fairtrial.arena.proposals.candidates import editable_files, read_candidate, resolve
-from fairtrial.arena.proposals.folders import LARGEST_MB, MB
+from fairtrial.arena.proposals.candidates import editable_files, resolve
+from fairtrial.arena.proposals.folders import LARGEST_MB, MB, read_candidate
 from fairtrial.arena.proposals.paths import PathRules
 from fairtrial.errors import LabError, StudyError
 from fairtrial.model.candidates import Candidate, FileState

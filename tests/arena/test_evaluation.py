@@ -7,7 +7,7 @@ from arena_kit import whole
 from trees import fingerprint, make_repo, write_files
 
 from fairtrial.arena.evaluation import judge_candidates
-from fairtrial.arena.proposals.candidates import read_candidate
+from fairtrial.arena.proposals.folders import read_candidate
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.homes import find_homes
 from fairtrial.errors import LabError, StudyError

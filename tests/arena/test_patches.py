@@ -53,7 +53,7 @@ PATH = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.dictionaries(PATH, STATE, max_size=4))
 def test_a_patch_comes_back_as_the_candidate(base, wanted):
     changes = Changes(drop_same(base, wanted))

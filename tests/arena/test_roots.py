@@ -202,7 +202,7 @@ TOML_WORDS = st.sampled_from(
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
 )
 @given(
     files=st.lists(st.lists(NAMES, min_size=1, max_size=4), max_size=6),

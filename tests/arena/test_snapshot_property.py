@@ -91,7 +91,7 @@ def expect(top, prefix=b""):
     return paths
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(deeds=st.lists(DEEDS, min_size=3, max_size=14))
 def test_a_snapshot_is_what_is_on_disk_and_not_ignored(deeds):
     with tempfile.TemporaryDirectory(prefix="snapshot-test-") as folder:

@@ -12,7 +12,7 @@ import re
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from value_strategies import atoms, values
 
@@ -73,6 +73,7 @@ trees = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(trees, min_size=1), st.data())
 def test_a_single_change_is_found_in_its_place(value, data):
     changed = copy.deepcopy(value)

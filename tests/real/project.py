@@ -45,7 +45,7 @@ class Project:
         """A virtual environment in the project, with pytest and these packages."""
         words = [sys.executable, "-m", "venv", "--without-pip", self.folder / ".venv"]
         subprocess.run(words, check=True)
-        self.install("pytest", *requirements)
+        self.install("pytest==8.3.4", *requirements)
 
     def install(self, *arguments):
         """What `pip install` does, in that environment."""

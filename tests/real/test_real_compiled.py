@@ -44,7 +44,7 @@ def markupsafe(tmp_path_factory):
     if shutil.which("gcc") is None and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     project = Project(MARKUPSAFE, tmp_path_factory.mktemp("real") / "markupsafe")
-    project.make_environment("setuptools")
+    project.make_environment("setuptools==75.8.0")
     project.commit()
     return project
 

@@ -23,7 +23,8 @@ EXPECTED = {
 @pytest.fixture
 def scm(tmp_path, home):
     project = Project(SETUPTOOLS_SCM, tmp_path / "setuptools-scm")
-    project.make_environment("setuptools", "wheel", "build")  # its conftest asks for all of them
+    # Its conftest asks for all of them.
+    project.make_environment("setuptools==75.8.0", "wheel==0.45.1", "build==1.2.2")
     project.install("--no-deps", "--no-build-isolation", "--editable", project.folder)
     project.commit()
     return project

@@ -35,7 +35,7 @@ EXPECTED = {
 def environment(tmp_path_factory):
     """The project with an environment that it is not yet installed in."""
     project = Project(ITSDANGEROUS, tmp_path_factory.mktemp("real") / "itsdangerous")
-    project.make_environment("freezegun")
+    project.make_environment("freezegun==1.5.1")
     (project.folder / "benchmarks").mkdir()
     (project.folder / "benchmarks" / "inputs.py").write_text(MAKER)
     project.commit()

@@ -466,8 +466,9 @@ def environment(folder, **files):
     venv.create(folder, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))
     for name, text in files.items():
-        file = f"{name[:-4]}.pth" if name.endswith("_pth") else f"{name}.py"
-        (packages / file).write_text(text)
+        file = packages / (f"{name[:-4]}.pth" if name.endswith("_pth") else f"{name}.py")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
     return {
         "python": folder / "bin" / "python",
         "files": [str(packages / f"{name}.py") for name in files if not name.endswith("_pth")],
@@ -482,9 +483,10 @@ threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
 
 
 def test_a_module_that_starts_a_thread_is_left_out_and_the_others_are_not(start, tmp_path, slot):
-    options = environment(tmp_path / "env", afirst="", threaded=THREADED, users="import threaded")
+    modules = {"first": "", "some/threaded": THREADED, "users": "import some.threaded"}
+    options = environment(tmp_path / "env", **modules)
     server = start(**options)
-    program = "import sys; print([n in sys.modules for n in ('afirst', 'threaded', 'users')])"
+    program = "import sys; print([n in sys.modules for n in ('first', 'some', 'users')])"
     (slot / "program.py").write_text(program)
     command = command_in(slot, "program.py")
     mounts = (*command.view.readable, Mount(tmp_path / "env", tmp_path / "env"))

@@ -1,1 +1,1 @@
-"""Where code candidates are judged: a pool of git worktrees, checks side by side."""
+"""Where code candidates are judged: a pool of copies of the base, checks side by side."""

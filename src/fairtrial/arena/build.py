@@ -50,8 +50,14 @@ async def build_base(stage: Stage, slot: WorktreeSlot) -> tuple[str, ...]:
 
 
 def _ends_of(output: Captured) -> str:
-    """Head and tail: a compiler says first what is wrong, and what called it goes on about it."""
+    """Head and tail, and what is called an error between them.
+
+    A compiler is neither the first nor the last who has something to say.
+    """
     text = output.text.strip()
-    if len(text) <= 2 * SHOWN_CHARS:
+    if len(text) <= 3 * SHOWN_CHARS:
         return text
-    return f"{text[:SHOWN_CHARS]}\n[...]\n{text[-SHOWN_CHARS:]}"
+    head, tail = text[:SHOWN_CHARS], text[-SHOWN_CHARS:]
+    rest = text[SHOWN_CHARS:-SHOWN_CHARS].splitlines()
+    errors = "\n".join(line for line in rest if "error" in line.lower())
+    return "\n[...]\n".join(filter(None, (head, errors[:SHOWN_CHARS], tail)))

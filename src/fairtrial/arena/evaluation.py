@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.proposals.candidates import read_candidate
+from fairtrial.arena.proposals.folders import read_candidate
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import CodeProblem

@@ -72,11 +72,12 @@ async def open_arena(
             keep=settings.keep_slots,
         ) as pool,
     ):
+        plain = Plain(pool.base.parent)  # what is there goes with the pool, however we end
         ground = Ground(
             problem=problem,
             interpreter=interpreter,
-            sandbox=sandbox,
-            outside=Plain(),
+            sandbox=sandbox if sandbox.relocates else plain,
+            outside=plain,
             pool=pool,
             import_roots=find_roots(problem, pool.base),
             included=tuple(Mount(top / each.path, top / each.path) for each in included),

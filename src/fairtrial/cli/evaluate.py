@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates
-from fairtrial.arena.proposals.candidates import read_candidate
+from fairtrial.arena.proposals.folders import read_candidate
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.tasks import single_cause
 from fairtrial.cli.judging import Watch, watch
@@ -126,7 +126,7 @@ def _evaluate(
     settings: ArenaSettings,
     watching: Watch,
 ) -> Evaluation:
-    """Run it to its end; Ctrl-C and SIGTERM end it with nothing left behind.
+    """Run it to its end; Ctrl-C, SIGTERM and a closed terminal end it with nothing left behind.
 
     Further ones change nothing: clearing up takes a moment, and `timeout` sends its own twice.
     """
@@ -134,7 +134,9 @@ def _evaluate(
 
     async def run() -> Evaluation | None:
         found: Evaluation | None = None
-        stops = (signal.SIGINT, signal.SIGTERM)
+        stops = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
+            stops.append(signal.SIGHUP)
         with anyio.open_signal_receiver(*stops) as told:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_end_when_told, told, tasks.cancel_scope)

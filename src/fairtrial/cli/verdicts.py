@@ -29,7 +29,7 @@ MOST_FAILURES = 3
 MOST_LINES = 8
 """How much of each rejection is shown; --json prints more of it."""
 LONGEST_NAME, LONGEST_WHY, LONGEST_PART, LONGEST_NOTE = 40, 400, 1_000, 2_000
-NARROWEST_WHY, SHORTEST_NAME = 36, 12
+NARROWEST_WHY, NARROWEST = 36, 10
 LONGEST_RULE = 80
 SEAMS = (r"::", r"/", r"[_.,:-]")
 """Where a long word is best divided, the best place first: between a file and its test, ..."""
@@ -91,8 +91,8 @@ def lay_out(
     )
     if width is not None:
         left = width - verdicts - times - 3 * len(GAP)
-        names = min(names, max(left - NARROWEST_WHY, SHORTEST_NAME))
-        whys = max(left - names, SHORTEST_NAME)
+        names = min(names, max(left - NARROWEST_WHY, NARROWEST))
+        whys = max(left - names, NARROWEST)
     for row in shown:
         lines = [row.why]
         if width is not None:

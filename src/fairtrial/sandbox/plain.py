@@ -17,7 +17,13 @@ from fairtrial.sandbox.cold import starting
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """No sandbox: limits, a private temp and home, an environment of its own, and that is all."""
+    """No sandbox: limits, a private temp and home, an environment of its own, and that is all.
+
+    place: where temp and home go, if not with all other temporary files; whoever names it removes
+        what is there if we are killed
+    """
+
+    place: Path | None = None
 
     name = "plain"
     relocates = False
@@ -36,7 +42,7 @@ class Plain:
         import anyio
 
         _check_view(command)
-        scratch = Path(tempfile.mkdtemp(prefix="fairtrial-command-"))
+        scratch = Path(tempfile.mkdtemp(prefix="fairtrial-command-", dir=self.place))
         try:
             home, temp = scratch / "home", scratch / "tmp"
             home.mkdir()

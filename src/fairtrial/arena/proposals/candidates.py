@@ -1,4 +1,4 @@
-"""Candidates: read from a file or a folder, and what they come to against the base."""
+"""Candidates: what they come to against the base."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from types import MappingProxyType
 from fairtrial.arena.proposals.base_files import BaseFiles, Entry, Scratch, list_base, scratch
 from fairtrial.arena.proposals.diff_applying import MOST_FAILURES, apply_diff
 from fairtrial.arena.proposals.digest import normalised_digest
-from fairtrial.arena.proposals.folders import LARGEST_MB, MB, read_candidate
+from fairtrial.arena.proposals.folders import LARGEST_MB, MB
 from fairtrial.arena.proposals.paths import Change, PathRules, leads_out, spell, unsafe_path
 from fairtrial.arena.snapshots.snapshot import Snapshot
 from fairtrial.model.candidates import Candidate, Changes, FileState
 from fairtrial.model.verdicts import Failure, Reason, Rejection
-
-__all__ = ["editable_files", "read_candidate", "resolve"]
 
 _SUBMODULE = "160000"
 Files = Mapping[str, FileState | None]
