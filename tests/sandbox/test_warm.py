@@ -485,18 +485,30 @@ threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
 def test_a_module_that_starts_a_thread_is_left_out_and_the_others_are_not(start, tmp_path, slot):
     modules = {"first": "", "some/threaded": THREADED, "users": "import some.threaded"}
     options = environment(tmp_path / "env", **modules)
-    server = start(**options)
     program = "import sys; print([n in sys.modules for n in ('first', 'some', 'users')])"
+    told = run_there(start(**options), options["python"], slot, program)
+    assert told == "[True, False, False]\n"
+
+
+def run_there(server, python, slot, program):
+    """What a program prints that is forked from a server in an environment of its own."""
+    env = python.parent.parent
     (slot / "program.py").write_text(program)
     command = command_in(slot, "program.py")
-    mounts = (*command.view.readable, Mount(tmp_path / "env", tmp_path / "env"))
-    command = replace(
-        command,
-        argv=(str(options["python"]), "program.py"),
-        view=replace(command.view, readable=mounts),
-    )
-    told = anyio.run(Warm(Refusing(), server, ENV).run, command).stdout.text
-    assert told == "[True, False, False]\n"
+    mounts = (*command.view.readable, Mount(env, env))
+    view = replace(command.view, readable=mounts)
+    command = replace(command, argv=(str(python), "program.py"), view=view)
+    return anyio.run(Warm(Refusing(), server, ENV).run, command).stdout.text
+
+
+def test_pytest_xdist_gives_its_workers_the_commands_path_and_not_the_servers(
+    start, tmp_path, slot
+):
+    # It takes a copy of the path when it is imported.
+    xdist = {"xdist/plugin": "import sys\n_sys_path = list(sys.path)\n"}
+    options = environment(tmp_path / "env", **xdist)
+    program = "import sys, xdist.plugin; print(xdist.plugin._sys_path == sys.path)"
+    assert run_there(start(**options), options["python"], slot, program) == "True\n"
 
 
 def test_there_is_no_server_if_the_project_is_imported_when_its_python_starts(start, tmp_path):

@@ -104,6 +104,9 @@ def _run(argv: Sequence[str]) -> int:
     firsts = [] if getattr(sys.flags, "safe_path", False) else [first]
     sys.path[:] = [*firsts, *roots, *_BASE_PATH]
     sys.argv[:] = ["-m" if is_module else target, *arguments]
+    xdist: Any = sys.modules.get("xdist.plugin")
+    if isinstance(getattr(xdist, "_sys_path", None), list):
+        xdist._sys_path[:] = sys.path  # a copy made at import, for its workers
     main = sys.modules["__main__"] = type(sys)("__main__")
     main.__dict__.update(__builtins__=builtins, __annotations__={})
     try:
