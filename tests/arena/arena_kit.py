@@ -35,6 +35,7 @@ class Watched:
     basis: Basis = Basis.COMPARED
     notes: tuple = ()
     loaded: frozenset = frozenset()
+    peak_rss_mb: float = 10.0
     at_once: int = 0
     most_at_once: int = 0
     seen: list = field(default_factory=list)
@@ -48,7 +49,8 @@ class Watched:
             found = await self.judge(text, stage)
         finally:
             self.at_once -= 1
-        return CheckRun(found, frozenset({f"{stage.seen}/src/mod.py"}), 0.5, 0.25, 10.0)
+        loaded = frozenset({f"{stage.seen}/src/mod.py"})
+        return CheckRun(found, loaded, 0.5, 0.25, self.peak_rss_mb)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from arena_kit import Watched, arena_of, whole
 from trees import make_repo
 
 from fairtrial.arena.evaluation import judge_all
-from fairtrial.model.candidates import Candidate
+from fairtrial.model.candidates import Candidate, Changes, FileState
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 
 MODULE = "def add(a, b):\n    return a + b\n"
@@ -305,18 +305,21 @@ def test_a_candidate_that_fails_goes_no_further_and_what_all_checks_took_is_told
 
     first, second, third = Watched(pass_on), Watched(hold, "check[1]"), Watched(pass_on, "check[2]")
     second.basis, third.basis = Basis.TESTS, Basis.EXIT_STATUS
+    second.peak_rss_mb = 30.0
+    wrong = {**whole("", "'wrong'\n").files, **whole("", "X = 2\n", "src/other.py").files}
 
     async def run():
         async with arena_of(top, first, second, third) as (arena, _):
             assert arena.basis == Basis.COMPARED  # the strongest of those that had to hold
-            given = [whole("fair", "F = 1\n"), whole("foul", "'wrong'\n")]
-            return await judge_all(arena, given)
+            return await judge_all(
+                arena, [whole("fair", "F = 1\n"), Candidate("foul", files=wrong)]
+            )
 
     fair, foul = anyio.run(run)
     assert [len(trial.seen) for trial in (first, second, third)] == [2, 2, 1]
-    assert (fair.check_s, fair.cpu_s, fair.peak_rss_mb) == (1.5, 0.75, 10.0)
+    assert (fair.check_s, fair.cpu_s, fair.peak_rss_mb) == (1.5, 0.75, 30.0)
     assert (foul.check_s, foul.rejection) == (1.0, NO)
-    assert foul.not_exercised == ()
+    assert foul.not_exercised == ()  # nobody knows what the checks it didn't get to would import
 
 
 def test_a_file_that_goes_is_not_one_that_was_not_exercised(top):  # 13, 24
@@ -404,3 +407,14 @@ def test_where_no_check_can_tell_what_it_imported_nothing_is_called_not_exercise
 
     assert anyio.run(judge, Watched(hold)).not_exercised == ("src/other.py",)
     assert anyio.run(judge, Blind(hold)).not_exercised == ()
+
+
+def test_a_candidate_that_can_not_be_written_into_a_slot_is_unusable(top):  # 4
+    changes = Changes({"../outside.py": FileState(b"X = 1\n")}, "some digest")
+
+    async def run():
+        async with arena_of(top, Watched(hold)) as (arena, _):
+            return await arena.judge(Candidate("out"), changes)
+
+    judged = anyio.run(run)
+    assert (judged.verdict, judged.rejection.reason) == (Verdict.REJECTED, Reason.UNUSABLE)

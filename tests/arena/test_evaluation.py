@@ -15,6 +15,7 @@ from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import Check, CodeProblem
 from fairtrial.model.verdicts import Basis, Reason, Verdict
 from fairtrial.sandbox.choosing import FULL, try_sandbox
+from fairtrial.sandbox.warm import WarmServer
 
 HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)
 needs_sandbox = pytest.mark.skipif(not HAS_SANDBOX, reason="no full sandbox works here")
@@ -97,21 +98,35 @@ def make_problem(top, **changes):
 
 
 @pytest.fixture(scope="module")
-def evaluations(top, tmp_path_factory):
+def forks():
+    """What was forked from a warm server, by its first words."""
+    found = []
+    fork = WarmServer.fork
+
+    async def counted(self, order, descriptors):
+        found.append(order["argv"][1:3])
+        await fork(self, order, descriptors)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WarmServer, "fork", counted)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def evaluations(top, tmp_path_factory, forks):
     """All candidates at once: warm, and cold."""
     before = fingerprint(top)
     settings = {"unsandboxed": not HAS_SANDBOX, "lock_folder": tmp_path_factory.mktemp("lock")}
-    warm, cold = (
-        judge_candidates(
-            make_problem(top),
-            list(CANDIDATES.values()),
-            slots=3,
-            settings=ArenaSettings(warm=is_warm, **settings),
-        )
-        for is_warm in (True, False)
-    )
+    found = []
+    for is_warm in (True, False):
+        if not is_warm:
+            count = len(forks)
+        arena = ArenaSettings(warm=is_warm, **settings)
+        given = list(CANDIDATES.values())
+        found.append(judge_candidates(make_problem(top), given, slots=3, settings=arena))
+    assert len(forks) == count
     assert fingerprint(top) == before  # 1: whatever ran, the user's tree is as it was
-    return warm, cold
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -194,19 +209,8 @@ def test_warm_and_cold_give_the_same_verdicts(evaluations):
 
 
 @needs_sandbox
-def test_warm_is_really_used_where_it_can_be(top, tmp_path, monkeypatch):
-    import fairtrial.sandbox.warm as warm
-
-    forks = []
-    fork = warm.WarmServer.fork
-
-    async def counted(self, order, descriptors):
-        forks.append(order["argv"][1:3])
-        await fork(self, order, descriptors)
-
-    monkeypatch.setattr(warm.WarmServer, "fork", counted)
-    settings = ArenaSettings(lock_folder=tmp_path)
-    judge_candidates(make_problem(top), [CANDIDATES["right"]], settings=settings)
+def test_warm_is_really_used_where_it_can_be(evaluations, forks):
+    assert len(forks) > len(CANDIDATES)  # and none of them when all was to be cold
     assert ["-m", "pytest"] in forks
 
 
@@ -309,7 +313,7 @@ def test_candidates_may_be_given_by_path(top, tmp_path):
         folder, {"src/few/core.py": MODULE.replace("sorted(numbers)", "sorted(tuple(numbers))")}
     )
     settings = ArenaSettings(unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
-    problem = make_problem(top, check=CHECKS[:1])
+    problem = make_problem(top, check=CHECKS[1:])
     done = judge_candidates(
         problem, [str(folder), folder, read_candidate(folder)], settings=settings
     )

@@ -12,6 +12,7 @@ import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from fairtrial.errors import LabError
 from fairtrial.model.commands import Command, Ending, Limits, Mount, View
 from fairtrial.sandbox.choosing import try_sandbox
 from fairtrial.sandbox.namespaces import Namespaces
@@ -410,6 +411,24 @@ def test_when_the_server_is_gone_commands_start_cold(start, slot):
         assert anyio.run(warm.run, command_in(slot, "program.py")).stdout.text == "cold\n"
 
 
+def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot):
+    server = start()
+    (slot / "program.py").write_text("open('begun', 'w').close(); import time; time.sleep(60)")
+
+    async def run():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Warm(Refusing(), server, ENV).run, command_in(slot, "program.py"))
+            while not (slot / "begun").exists():
+                await anyio.sleep(0.01)
+            pid = server._process.pid
+            for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        anyio.run(run)
+    assert raised.group_contains(LabError, match="ended from outside")
+
+
 def test_orders_that_are_too_large_for_the_socket_start_cold(server, slot):
     (slot / "program.py").write_text("import sys; print(len(sys.argv))")
     words = ["x" * 1000] * 500
@@ -429,9 +448,12 @@ def test_a_plain_sandbox_is_never_warm():
 
 
 def test_it_has_imported_what_it_was_told(server, slot):
-    program = "import sys; print('decimal' in sys.modules, 'email.message' in sys.modules)"
-    warm, cold = run_program(server, slot, program)
-    assert (warm.stdout.text, cold.stdout.text) == ("True True\n", "False False\n")
+    names = ["decimal", "email.message", "logging", "logging.__init__"]
+    warm, cold = run_program(
+        server, slot, f"import sys; print([n in sys.modules for n in {names}])"
+    )
+    assert warm.stdout.text == "[True, True, True, False]\n"
+    assert cold.stdout.text == "[False, False, False, False]\n"
 
 
 def test_its_home_goes_with_it(portal, tmp_path):
