@@ -218,7 +218,9 @@ class Running:
         return {each["name"]: each["verdict"] for each in json.loads(self.out)["candidates"]}
 
     def send(self, number, *, to_group=False):
-        (os.killpg if to_group else os.kill)(self.pid, number)
+        """A signal, if it isn't over by itself: how it ended will tell."""
+        with suppress(ProcessLookupError):
+            (os.killpg if to_group else os.kill)(self.pid, number)
 
     def end(self):
         """How the command itself ended."""

@@ -418,3 +418,21 @@ def test_a_candidate_that_can_not_be_written_into_a_slot_is_unusable(top):  # 4
 
     judged = anyio.run(run)
     assert (judged.verdict, judged.rejection.reason) == (Verdict.REJECTED, Reason.UNUSABLE)
+
+
+def test_verdicts_do_not_depend_on_how_many_are_under_way_at_once(top):
+    # the trap: parallelism changing the result
+    texts = [f"N = {n % 4}  # {n}\n" + ("'wrong'\n" if n % 4 == 3 else "") for n in range(10)]
+
+    async def linger(text, stage):
+        await anyio.sleep(0.02 if "N = 0" in text else 0.0)
+        return await hold(text, stage)
+
+    async def run(slots):
+        async with arena_of(top, Watched(linger), slots=slots, cores=slots) as (arena, _):
+            given = [whole(f"c{n}", text) for n, text in enumerate(texts)]
+            return await judge_all(arena, given)
+
+    one, many = anyio.run(run, 1), anyio.run(run, 4)
+    assert one == many
+    assert [each.duplicate_of for each in one] == [None] * 4 + ["c0", "c1", "c2", "c3", "c0", "c1"]

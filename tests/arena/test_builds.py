@@ -128,6 +128,12 @@ def test_files_to_be_compiled_must_be_compiled(tmp_path):  # 12
         judge(problem, mod=WRONG)
 
 
+def test_a_build_that_fails_proves_that_files_are_compiled(tmp_path):  # 12
+    build = ("sh", "-c", "! grep '#error' src/fast.c")
+    problem = make(tmp_path, {"src/fast.c": "int one(void) { return 1; }\n"}, build=build)
+    assert judge(problem, mod=MODULE.replace("1", "2 - 1")).verdict == "passed"
+
+
 def test_a_build_says_what_a_compiler_said_amidst_all_the_noise(tmp_path):  # 19
     problem = make(tmp_path, {"build.py": COMPILE}, build=("{python}", "build.py"))
     rejection = judge(problem, mod=WRONG).rejection

@@ -11,7 +11,7 @@ from trees import make_repo, write_files
 
 import fairtrial.sandbox.warm as warm
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judge_candidates
-from fairtrial.arena.opening import find_hidden
+from fairtrial.arena.opening import find_hidden, find_roots
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import StudyError
 from fairtrial.model.code import Check, CodeProblem
@@ -156,6 +156,12 @@ def test_an_evaluation_that_failed_through_our_own_fault_is_not_complete():
     assert plain["candidates"][2]["reason"] == "evaluator: the disk is full"
     assert plain["candidates"][0]["reason"] is None
     assert json.loads(json.dumps(plain)) == plain
+
+
+def test_no_import_roots_may_be_meant(top):
+    assert find_roots(make_problem(top, import_roots=()), top) == ()
+    assert find_roots(make_problem(top, import_roots=("a", "b")), top) == ("a", "b")
+    assert find_roots(make_problem(top, import_roots=None, cwd="part"), top) == ("part/src",)
 
 
 # -- warm starts --

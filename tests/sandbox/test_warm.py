@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import textwrap
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from fairtrial.sandbox.system import own_python, own_python_mounts
 from fairtrial.sandbox.warm import Warm, WarmServer, can_be_warm
 from fairtrial.testing.commands import Scene
 from fairtrial.testing.isolation import FullSandboxConformance
+from old_python import find_old_python
 
 REASON = try_sandbox(Namespaces())
 pytestmark = pytest.mark.skipif(bool(REASON), reason=f"no namespaces here: {REASON}")
@@ -118,8 +121,6 @@ def portal():
 @pytest.fixture(scope="module")
 def start(portal, tmp_path_factory):
     """Starts servers, which are stopped at the end."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
 
         def start(**changes):
@@ -411,6 +412,17 @@ def test_when_the_server_is_gone_commands_start_cold(start, slot):
         assert anyio.run(warm.run, command_in(slot, "program.py")).stdout.text == "cold\n"
 
 
+def find_first(server):
+    """The process that is pid 1 for a command forked from this server."""
+    called = Path(f"/proc/{server._process.pid}/cmdline").read_bytes()
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            numbers = re.findall(r"^NSpid:.*\s(\d+)$", (place / "status").read_text(), re.MULTILINE)
+            if numbers == ["1"] and (place / "cmdline").read_bytes() == called:
+                return int(place.name)
+    raise LookupError("no command is running")
+
+
 def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot):
     server = start()
     (slot / "program.py").write_text("open('begun', 'w').close(); import time; time.sleep(60)")
@@ -420,9 +432,7 @@ def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot
             tasks.start_soon(Warm(Refusing(), server, ENV).run, command_in(slot, "program.py"))
             while not (slot / "begun").exists():
                 await anyio.sleep(0.01)
-            pid = server._process.pid
-            for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-                os.kill(int(child), signal.SIGKILL)
+            os.kill(find_first(server), signal.SIGKILL)
 
     with pytest.raises(ExceptionGroup) as raised:
         anyio.run(run)
@@ -445,6 +455,28 @@ def test_a_plain_sandbox_is_never_warm():
 
 
 # -- the server --
+
+
+def test_an_old_python_can_be_a_server(start, slot):  # 12
+    python = find_old_python()
+    if python is None:
+        pytest.skip("no Python 3.8 here")
+    prefix = Path(os.path.realpath(python)).parent.parent
+    server = start(python=Path(python), files=[], folders=[prefix])
+    texts = [ENDS[name] for name in ("returns", "text", "raises", "thread, then atexit")]
+    for text in ["import sys; print(sys.argv, sys.path, __file__, sys.version_info[:2])", *texts]:
+        (slot / "program.py").write_text(text)
+        command = command_in(slot, "program.py", "x")
+        mounts = (*command.view.readable, Mount(prefix, prefix))
+        warm, cold = run_both(
+            server,
+            replace(
+                command,
+                argv=(python, "program.py", "x"),
+                view=replace(command.view, readable=mounts),
+            ),
+        )
+        assert (essence(warm), warm.stderr.text) == (essence(cold), cold.stderr.text)
 
 
 def test_it_has_imported_what_it_was_told(server, slot):
@@ -531,6 +563,13 @@ def test_pytest_xdist_gives_its_workers_the_commands_path_and_not_the_servers(
     options = environment(tmp_path / "env", **xdist)
     program = "import sys, xdist.plugin; print(xdist.plugin._sys_path == sys.path)"
     assert run_there(start(**options), options["python"], slot, program) == "True\n"
+
+
+def test_programs_are_not_run_beforehand(start, tmp_path):
+    program = f"open({str(tmp_path / 'ran')!r}, 'w').close()"
+    options = environment(tmp_path / "env", **{"tool/__main__": program, "tool/__init__": ""})
+    assert start(**options) is not None
+    assert not (tmp_path / "ran").exists()
 
 
 def test_there_is_no_server_if_the_project_is_imported_when_its_python_starts(start, tmp_path):
