@@ -93,7 +93,8 @@ def evaluation(tmp_path_factory):
         Check(function="few:smallest", inputs="inputs.py:numbers", cases=8, timeout_s=60),
     )
     settings = ArenaSettings(lock_folder=tmp_path_factory.mktemp("lock"))
-    problem = CodeProblem("few", folder=top, check=checks, python=sys.executable)
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # loading them takes longer than all the rest
+    problem = CodeProblem("few", folder=top, check=checks, python=sys.executable, env=env)
     return judge_candidates(problem, CANDIDATES, settings=settings)
 
 

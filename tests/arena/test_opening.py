@@ -102,15 +102,6 @@ def test_a_limit_for_untracked_files_holds(top, settings):  # 2
     write_files(top, {"large.bin": bytes(3_000_000)})
     with pytest.raises(StudyError, match=r"large\.bin"):
         judge_candidates(make_problem(top, largest_mb=2), [], settings=settings)
-    judge_candidates(make_problem(top, largest_mb=4), [], settings=settings)
-
-
-def test_slots_can_be_kept_and_are_where_it_is_said(top, settings):  # issue: --keep-slots
-    problem = make_problem(top)
-    settings = replace(settings, keep_slots=True)
-    found = judge_candidates(problem, [mod("c", "C = 1\n")], slots=1, settings=settings)
-    assert found.kept is not None
-    assert (found.kept / "1" / "part/look.py").is_file()
 
 
 def mod(name, text):
@@ -202,8 +193,3 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
     # Nothing of the project is to be imported before a candidate is there.
     assert "mod" in orders[0]["never"]
     assert not any("/repo/" in file for file in orders[0]["files"])
-
-
-def test_there_is_nothing_to_warm_up_if_that_is_not_wanted(top, settings, monkeypatch):
-    monkeypatch.setattr(warm.WarmServer, "starting", None)
-    judge_candidates(warm_problem(top), [], settings=settings)

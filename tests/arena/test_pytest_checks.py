@@ -242,7 +242,7 @@ def test_of_a_test_that_is_tried_again_the_last_try_counts(slots):
 
 def test_with_xdist_the_controller_reports_and_workers_tell_what_they_loaded(tmp_path):
     slots = Slots(tmp_path, FILES)
-    check = replace(CHECK, command=(*CHECK.command, "-p", "xdist.plugin", "-n", "2"))
+    check = replace(CHECK, command=(*CHECK.command, "-p", "xdist.plugin", "-n", "1"))
     trial = prepare(slots, check)
     assert len(trial.standard.counted) == 10
     run = slots.try_candidate(trial, calc("return x + x"))

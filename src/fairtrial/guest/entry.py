@@ -69,10 +69,13 @@ def entry(order: Mapping[str, Any], channel: int | None) -> Callable[[], int]:
 
 
 def _freshen(env: Mapping[str, str]) -> None:
-    """What a new interpreter would have taken from its surroundings."""
+    """What a new interpreter would have taken from its surroundings.
+
+    What it goes by at its own start (hash seed, encodings, flags) is the server's, which commands
+    are only forked from if they want the same.
+    """
     os.environ.clear()
     os.environ.update(env)
-    sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_IGN)  # an error that can be caught, as everywhere
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -84,12 +87,6 @@ def _freshen(env: Mapping[str, str]) -> None:
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()  # else each fork would go on from the same state
-    locale: Any = sys.modules.get("locale")
-    if locale is not None:
-        try:
-            locale.setlocale(locale.LC_CTYPE, "")
-        except locale.Error:
-            pass
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if stream is not None and stream.closed:
             raise RuntimeError("a standard stream is closed")
