@@ -103,6 +103,12 @@ def test_a_build_may_write_what_a_candidate_may_change(tmp_path):  # 24
     assert judge(problem, mod=MODULE.replace("1", "2 - 1")).verdict == "passed"
 
 
+def test_a_base_that_can_not_be_built_is_refused(tmp_path):
+    problem = make(tmp_path, {}, build=("sh", "-c", "echo so it goes >&2; exit 3"))
+    with pytest.raises(StudyError, match=r"base can't be built: .* exited with 3: so it goes"):
+        judge(problem, mod=WRONG)
+
+
 def test_a_build_has_its_own_time(tmp_path):
     build = ("{python}", "-c", "import mod, time; time.sleep(getattr(mod, 'REST_S', 0))")
     problem = make(tmp_path, {}, build=build, build_timeout_s=1.0)

@@ -16,11 +16,11 @@ from typing import ClassVar
 import numpy
 import pytest
 from hypothesis import given
-from old_python import find_old_python
 from value_strategies import values
 
 from fairtrial.guest import codec, rebuild
 from fairtrial.guest.codec import Caps, dump, encode, encode_raised
+from old_python import find_old_python
 
 GUEST = Path(codec.__file__).parent
 

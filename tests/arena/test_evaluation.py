@@ -283,7 +283,9 @@ def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_pa
         whole("text", "four\n", "src/n.txt"),
     ]
     settings = ArenaSettings(unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
-    small, large, text = judge_candidates(problem, given, settings=settings).judgements
+    done = judge_candidates(problem, given, settings=settings)
+    assert not any("cold" in note for note in done.notes)
+    small, large, text = done.judgements
     assert small.verdict == Verdict.PASSED
     assert large.rejection.reason == Reason.TESTS
     assert text.rejection.reason == Reason.BUILD

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from calls_kit import MAKER, PYTHON, SORT, Slots
-from old_python import find_old_python
 
 from fairtrial.arena.checks import functions
 from fairtrial.arena.checks.functions_judged import judge_calls
@@ -14,6 +13,7 @@ from fairtrial.arena.interpreter import Interpreter
 from fairtrial.errors import StudyError
 from fairtrial.model.commands import Captured, Completed, Ending, Limits
 from fairtrial.model.verdicts import Basis, Reason
+from old_python import find_old_python
 
 OLD = find_old_python()
 ONE = "def make(rng): return (rng.randrange(9),), {}"

@@ -73,7 +73,9 @@ except OSError:
 
 
 def test_what_is_ignored_and_not_included_is_not_there(top, settings):  # 2
-    judge_candidates(make_problem(top, "assert not os.path.exists('data')"), [], settings=settings)
+    look = "assert not os.path.exists('data')\n"
+    look += "assert os.listdir('src/__pycache__')  # 5: compiled once, for all of them"
+    judge_candidates(make_problem(top, look), [], settings=settings)
 
 
 @pytest.mark.parametrize("git", [True, False])

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -349,10 +350,11 @@ def test_the_largest_file_is_bounded_by_an_error_and_not_by_a_signal(server, slo
     assert warm.ending == Ending.EXITED
 
 
-def test_the_channel_is_there_and_holds_what_was_written(server, slot):
-    program = "import os; os.write(int(os.environ['FAIRTRIAL_CHANNEL']), b'told')"
+def test_the_channel_is_there_and_outlives_a_change_of_program(server, slot):
+    write = "import os, sys; os.write(int(os.environ['FAIRTRIAL_CHANNEL']), b'told')"
+    program = f"{write}\nos.execv(sys.executable, [sys.executable, '-c', {write!r}])"
     warm, cold = run_program(server, slot, program, channel_bytes=100)
-    assert warm.channel == cold.channel == b"told"
+    assert warm.channel == cold.channel == b"toldtold"
 
 
 def test_a_candidate_can_not_reach_the_next_one(server, slot):
@@ -563,6 +565,35 @@ def test_pytest_xdist_gives_its_workers_the_commands_path_and_not_the_servers(
     options = environment(tmp_path / "env", **xdist)
     program = "import sys, xdist.plugin; print(xdist.plugin._sys_path == sys.path)"
     assert run_there(start(**options), options["python"], slot, program) == "True\n"
+
+
+STATEFUL = {
+    "temporary": "import tempfile\ntempfile.gettempdir()",
+    "numpy/__init__": "",
+    "numpy/random": "STATE = 0\ndef seed():\n    global STATE\n    STATE += 1",
+}
+
+
+def test_what_modules_have_learnt_of_the_servers_surroundings_is_forgotten(start, tmp_path, slot):
+    options = environment(tmp_path / "env", **STATEFUL)
+    program = "import temporary, numpy.random, tempfile\n"
+    program += "print(tempfile.gettempdir(), numpy.random.STATE)"
+    assert run_there(start(**options), options["python"], slot, program) == "/tmp 1\n"
+
+
+def test_pytest_does_not_complain_of_plug_ins_that_are_there_already(start, slot):
+    plugins = [sys.modules["pytest"].__file__, find_spec("xdist.plugin").origin]
+    folders = [Path(sys.base_prefix), Path(sys.prefix), Path(plugins[0]).parent.parent]
+    server = start(python=Path(sys.executable), files=plugins, folders=folders)
+    (slot / "test_it.py").write_text("def test_it(): pass\n")
+    words = ("-m", "pytest", "-q", "-W", "error", "-p", "xdist.plugin", "test_it.py")
+    command = command_in(slot, *words, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    mounts = (*command.view.readable, *(Mount(folder, folder) for folder in folders[1:]))
+    view = replace(command.view, readable=mounts)
+    command = replace(command, argv=(sys.executable, *words), view=view)
+    warm = anyio.run(Warm(Refusing(), server, ENV).run, command)
+    assert "1 passed" in warm.stdout.text, warm.stdout.text + warm.stderr.text
+    assert "warning" not in warm.stdout.text
 
 
 def test_programs_are_not_run_beforehand(start, tmp_path):

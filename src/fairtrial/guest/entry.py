@@ -34,12 +34,14 @@ def _leave_asserts_alone() -> None:
 
     Theirs are not the project's, so it is told by its own marker that they needn't be.
     """
+    tops = set()
     for distribution in distributions():
-        if not any(point.group == "pytest11" for point in distribution.entry_points):
-            continue
-        tops = {str(file).partition("/")[0].partition(".")[0] for file in distribution.files or ()}
-        for name in tops & set(sys.modules):
-            module = sys.modules[name]
+        if any(point.group == "pytest11" for point in distribution.entry_points):
+            tops |= {
+                str(file).partition("/")[0].partition(".")[0] for file in distribution.files or ()
+            }
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in tops:  # `-p` names modules inside, too
             try:
                 module.__doc__ = (module.__doc__ or "") + "\n" + _DONT_REWRITE
             except AttributeError:
