@@ -37,7 +37,7 @@ FILES = {
     ),
     "inputs/make.py": (
         "def numbers(rng):\n"
-        "    return ([rng.randrange(50) for _ in range(30)], rng.randrange(5)), {}\n"
+        "    return ([rng.randrange(9) for _ in range(30)], rng.randrange(2, 7)), {}\n"
     ),
     ".gitignore": "__pycache__/\n",
 }
