@@ -18,15 +18,8 @@ from fairtrial.arena.evaluation import Evaluation
 from fairtrial.cli import evaluate, judging, verdicts
 from fairtrial.cli.table import cell_width
 from fairtrial.errors import LabError
-from fairtrial.model.verdicts import (
-    Basis,
-    Difference,
-    Failure,
-    Judgement,
-    Reason,
-    Rejection,
-    Verdict,
-)
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.verdicts import Basis, Difference, Failure, Reason, Rejection, Verdict
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs/evaluating.md").read_text("utf-8")

@@ -51,9 +51,10 @@ _HOMES = {
         "Block Constraint ConstraintSeverity DesignKind DesignSpec Factor FactorKind Level"
     ),
     "fairtrial.model.identity": "canonical_json",
+    "fairtrial.model.judgements": "Judgement",
     "fairtrial.model.runs": "FailureKind RunOutput RunResult RunSpec RunStatus",
     "fairtrial.model.study": "AgentBinding ProblemBinding RunBudget SeedPolicy Study",
-    "fairtrial.model.verdicts": "Basis Difference Failure Judgement Reason Rejection Verdict",
+    "fairtrial.model.verdicts": "Basis Difference Failure Reason Rejection Verdict",
     "fairtrial.protocols": "Agent ConditionRunner Design Executor Problem Sandbox",
     "fairtrial.design.balance": "balance_report",
     "fairtrial.design.build": "build_design materialize_conditions",

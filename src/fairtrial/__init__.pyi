@@ -204,6 +204,7 @@ from fairtrial.model.factors import (
 from fairtrial.model.identity import (
     canonical_json as canonical_json,
 )
+from fairtrial.model.judgements import Judgement as Judgement
 from fairtrial.model.runs import (
     FailureKind as FailureKind,
 )
@@ -242,9 +243,6 @@ from fairtrial.model.verdicts import (
 )
 from fairtrial.model.verdicts import (
     Failure as Failure,
-)
-from fairtrial.model.verdicts import (
-    Judgement as Judgement,
 )
 from fairtrial.model.verdicts import (
     Reason as Reason,

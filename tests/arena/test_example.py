@@ -14,7 +14,8 @@ from fairtrial.arena.evaluation import judge_candidates
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.loading import load_problem
 from fairtrial.model.candidates import Candidate
-from fairtrial.model.verdicts import Basis, Judgement, Reason, Verdict
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.verdicts import Basis, Reason, Verdict
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "toposort"
 

@@ -15,7 +15,8 @@ from fairtrial.arena.opening import find_hidden, find_roots
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import StudyError
 from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.verdicts import Basis, Judgement, Reason, Rejection, Verdict
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.sandbox.choosing import FULL, try_sandbox
 
 HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)

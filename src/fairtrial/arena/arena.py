@@ -18,7 +18,8 @@ from fairtrial.arena.tasks import run_all
 from fairtrial.arena.trial import CheckRun, Trial
 from fairtrial.errors import FairtrialError, StudyError
 from fairtrial.model.candidates import Candidate, Changes
-from fairtrial.model.verdicts import Basis, Judgement, Reason, Rejection, Verdict
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 
 if TYPE_CHECKING:
     from anyio import Event

@@ -15,7 +15,8 @@ from fairtrial.arena.proposals.folders import read_candidate
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import CodeProblem
-from fairtrial.model.verdicts import Judgement, Reason
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.verdicts import Reason
 
 Given = Candidate | str | os.PathLike[str]
 

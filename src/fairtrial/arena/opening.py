@@ -111,7 +111,8 @@ async def _clearing_groups() -> AsyncIterator[None]:
 
 def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
     """Files that only the trusted side may see: input makers and recorded calls."""
-    makers = (check.inputs.partition(":")[0] for check in problem.check)
+    makers = [check.inputs.partition(":")[0] for check in problem.check]
+    makers += [benchmark.inputs.partition(":")[0] for benchmark in problem.bench]
     files = {*makers, *(check.calls for check in problem.check)}
     return tuple(sorted(files - {""}))
 

@@ -67,6 +67,8 @@ class Stage:
         env: Mapping[str, str] | None = None,
         path_tail: Sequence[Path] = (),
         output_bytes: int = 64 * 1024,
+        line: int | None = None,
+        cores: tuple[int, ...] = (),
     ) -> Command:
         """A command on this slot; ``{python}`` in `argv` stands for the problem's Python.
 
@@ -90,6 +92,8 @@ class Stage:
             stdin=stdin,
             channel_bytes=channel_bytes,
             output_bytes=output_bytes,
+            line=line,
+            cores=cores,
         )
 
     def view(self) -> View:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from fairtrial.cli.output import note
 from fairtrial.cli.verdicts import Row, count_verdicts, lay_out, row_of, shown_name
-from fairtrial.model.verdicts import Judgement
+from fairtrial.model.judgements import Judgement
 
 REFRESH_PER_S = 8
 LINES_S = 10.0

@@ -15,7 +15,8 @@ from fairtrial.arena.evaluation import Evaluation
 from fairtrial.cli.output import fold, print_wrapped, style
 from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell, rule_mark
 from fairtrial.errors import on_one_line
-from fairtrial.model.verdicts import Basis, Failure, Judgement, Rejection, Verdict
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.verdicts import Basis, Failure, Rejection, Verdict
 
 COLOURS = {
     Verdict.PASSED: "green",

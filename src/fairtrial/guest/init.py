@@ -64,6 +64,7 @@ def supervise(
     is_first: bool,
     private: Sequence[str] = (),
     close: Iterable[int] = (),
+    cores: Sequence[int] = (),
 ) -> bool:
     """Run `start` in a forked child and return when nothing of it is left.
 
@@ -79,6 +80,7 @@ def supervise(
     is_first: whether this is pid 1 of a pid namespace with a /proc of its own
     private: folders in memory whose contents count as the command's memory
     close: further descriptors that are none of the child's business
+    cores: those that the child may use; this process keeps away from them if there are others
 
     Returns False if `life` ended it; the report says "stopped" then.
     """
@@ -87,10 +89,12 @@ def supervise(
         kernel.leave_keyring()
         if not is_first:
             kernel.adopt_orphans()
+    everywhere = _keep_away_from(cores)
     wake = _hear_of_children()
     began = time.monotonic()
     main = os.fork()
     if main == 0:
+        _take_cores(cores, everywhere)
         _be_the_command(start, limits, (report, life, *wake, *close), is_first)
     _tell(report, b'{"started": %d}\n' % main)
     watch = Watch(main, limits, is_first, private)
@@ -100,6 +104,23 @@ def supervise(
         watch.end_all()
     _tell(report, watch.result(began).encode())
     return is_wanted
+
+
+def _keep_away_from(cores: Sequence[int]) -> set[int]:
+    """Leave these cores to others, if there are more; returns all that there are."""
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        return set()
+    everywhere = os.sched_getaffinity(0)
+    elsewhere = everywhere.difference(cores)
+    if elsewhere:
+        os.sched_setaffinity(0, elsewhere)
+    return everywhere
+
+
+def _take_cores(cores: Sequence[int], everywhere: set[int]) -> None:
+    mine = everywhere.intersection(cores)
+    if mine:
+        os.sched_setaffinity(0, mine)
 
 
 def _hear_of_children() -> tuple[int, int]:

@@ -36,6 +36,7 @@ def main() -> None:
         life=orders["life"],
         is_first=orders["is_first"],
         private=orders["private"],
+        cores=orders["cores"],
     )
     if not is_wanted and orders["scratch"]:
         remove_scratch(orders)

@@ -106,18 +106,20 @@ class Check(Record):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark(Record):
-    """One thing that is timed: a function's call, or a command. (Timing is not there yet.)
+    """One thing that is timed: a function's call, or a command.
 
     name: what reports call it
-    call: `module:function`, called with inputs that are made for it
+    call: `module:function`, called with inputs that are made for it, each used once
     inputs: `file.py:function`, a maker of arguments: `make(rng) -> (args, kwargs)`
     command: a program and its arguments, each sample a process of its own
+    cores: how many cores it may use; with more than one, base and candidate still take turns
     """
 
     name: str
     call: str = ""
     inputs: str = ""
     command: tuple[str, ...] = ()
+    cores: int = 1
 
     @classmethod
     def _older_form(
@@ -140,6 +142,8 @@ class Benchmark(Record):
             yield from maker_mistakes(self.inputs, ("inputs",))
             if self.command and not self.call:
                 yield Mistake(("inputs",), "is for a benchmark of a `call`, not of a command")
+        if self.cores < 1:
+            yield Mistake(("cores",), f"must be 1 or more, got {self.cores}")
 
 
 @dataclass(frozen=True, slots=True)

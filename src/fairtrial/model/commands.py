@@ -82,6 +82,9 @@ class Command:
     channel_bytes: how much it may report on the channel; 0 for no channel. The number of the
         descriptor is in the variable FAIRTRIAL_CHANNEL
     output_bytes: how much is kept of its output and of its error output, each: head and tail
+    line: a descriptor that the command gets as its channel, for somebody who talks with it while it
+        runs: the other end of a socket of theirs
+    cores: the cores that it may use; our own processes around it keep away from them if they can
     """
 
     argv: tuple[str, ...]
@@ -93,6 +96,13 @@ class Command:
     stdin: bytes = b""
     channel_bytes: int = 0
     output_bytes: int = 64 * 1024
+    line: int | None = None
+    cores: tuple[int, ...] = ()
+
+    @property
+    def talks(self) -> bool:
+        """Whether it has a channel."""
+        return self.channel_bytes > 0 or self.line is not None
 
 
 class Ending(StrEnum):

@@ -75,6 +75,7 @@ async def run_child(
         "cwd": str(command.cwd),
         "env": {**command.env, **env},
         "limits": _limits(command),
+        "cores": list(command.cores),
         **orders,
     }
     child = _Child(command)
@@ -163,7 +164,10 @@ class _Child:
             self.sinks[read] = sink
             written.append(write)
         out, err, report, channel = written
-        if not self.command.channel_bytes:
+        if self.command.line is not None:
+            descriptors.close(channel)
+            channel = descriptors.copy(self.command.line)
+        elif not self.command.channel_bytes:
             descriptors.close(channel)
         return Handed(
             stdin=stdin,
@@ -171,7 +175,7 @@ class _Child:
             stderr=err,
             report=report,
             life=life,
-            channel=channel if self.command.channel_bytes else None,
+            channel=channel if self.command.talks else None,
             joins=group.joins if group else (),
         )
 

@@ -37,6 +37,12 @@ class Descriptors:
         self._open.add(descriptor)
         return descriptor
 
+    def copy(self, descriptor: int) -> int:
+        """Another one for the same thing, which may then be closed by whoever has it."""
+        copied = os.dup(descriptor)
+        self._open.add(copied)
+        return copied
+
     def holding(self, data: bytes) -> int:
         """A file without a name that holds this, at its beginning; the empty device for nothing."""
         if not data:

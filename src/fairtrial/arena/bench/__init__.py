@@ -1,0 +1,1 @@
+"""Timing: sessions of base and candidate, alone on the machine."""
