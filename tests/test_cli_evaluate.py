@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import fairtrial
 from fairtrial.arena.evaluation import Evaluation
-from fairtrial.cli import evaluate, judging, verdicts
+from fairtrial.cli import evaluate, judging, verdict_rows, verdicts
 from fairtrial.cli.table import cell_width
 from fairtrial.errors import LabError
 from fairtrial.model.judgements import Judgement
@@ -214,13 +214,13 @@ def test_a_table_keeps_its_columns_and_no_line_is_too_long(show, columns):
 
 def test_a_long_test_id_is_divided_between_file_and_test():
     text = f"1 of 2 tests don't pass: {LONG[:61]}"
-    assert verdicts.fold_cell(text, 40) == [
+    assert verdict_rows.fold_cell(text, 40) == [
         "1 of 2 tests don't pass:",
         "tests/test_sorting.py::",
         LONG[23:61],
     ]
-    assert "".join(verdicts.fold_cell("x" * 50, 20)) == "x" * 50
-    assert verdicts.fold_cell("", 20) == [""]
+    assert "".join(verdict_rows.fold_cell("x" * 50, 20)) == "x" * 50
+    assert verdict_rows.fold_cell("", 20) == [""]
 
 
 def test_what_a_candidate_said_can_not_steer_the_terminal(show):

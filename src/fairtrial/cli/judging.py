@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from fairtrial.cli.output import note
-from fairtrial.cli.verdicts import Row, count_verdicts, lay_out, row_of, shown_name
+from fairtrial.cli.verdict_rows import Row, lay_out
+from fairtrial.cli.verdicts import count_verdicts, row_of, shown_name
 from fairtrial.model.judgements import Judgement
 
 REFRESH_PER_S = 8

@@ -3,59 +3,58 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import click
 
 from fairtrial.arena.evaluation import Evaluation
-from fairtrial.cli.output import fold, print_wrapped, style
-from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell, rule_mark
+from fairtrial.cli.output import count, fold, print_wrapped, style
+from fairtrial.cli.table import cut_cell
+from fairtrial.cli.timings import (
+    COLOURS,
+    estimate_text,
+    print_measurement,
+    ratio_text,
+    replicates,
+    timed_memory_mb,
+)
+from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.errors import on_one_line
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.verdicts import Basis, Failure, Rejection, Verdict
 
-COLOURS = {
-    Verdict.PASSED: "green",
-    Verdict.FASTER: "green",
-    Verdict.REJECTED: "red",
-    Verdict.SLOWER: "red",
-    Verdict.INCONCLUSIVE: "yellow",
-    Verdict.EQUIVALENT: "cyan",
-}
 MOST_FAILURES = 3
 MOST_LINES = 8
 """How much of each rejection is shown; --json prints more of it."""
 LONGEST_NAME, LONGEST_WHY, LONGEST_PART, LONGEST_NOTE = 40, 400, 1_000, 2_000
-NARROWEST_WHY, NARROWEST = 36, 10
-LONGEST_RULE = 80
-SEAMS = (r"::", r"/", r"[_.,:-]")
-"""Where a long word is best divided, the best place first: between a file and its test, ..."""
+MOST_CHOSEN = 5
+LEAST_IDLE_S = 0.1
 INNERMOST_FIRST = "(most recent call first)"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A candidate in the table; its colour is the verdict's."""
-
-    name: str
-    verdict: str
-    why: str = ""
-    time: str = ""
-    colour: str | None = None
-
-
-HEADER = Row("candidate", "verdict", "why", "time")
 
 
 def row_of(judgement: Judgement) -> Row:
     """A candidate that has its verdict."""
     taken = f"{judgement.check_s:.1f} s" if judgement.check_s else ""
-    colour = COLOURS[judgement.verdict]
-    return Row(shown_name(judgement.name), judgement.verdict.value, _why(judgement), taken, colour)
+    row = Row(
+        shown_name(judgement.name),
+        judgement.verdict.value,
+        _why(judgement),
+        taken,
+        COLOURS[judgement.verdict],
+    )
+    peak_mb, timed = judgement.peak_rss_mb, judgement.measurement
+    if timed is not None:
+        peak_mb = max(peak_mb, timed_memory_mb(timed))
+        row = replace(
+            row,
+            speed=estimate_text(timed.estimate),
+            sessions=str(replicates(timed)),
+            timing="" if judgement.duplicate_of else f"{timed.seconds:.1f} s",
+        )
+    return replace(row, memory=f"{peak_mb:,.0f} MB") if peak_mb else row
 
 
 def shown_name(name: str) -> str:
@@ -77,73 +76,6 @@ def _why(judgement: Judgement) -> str:
     return on_one_line("; ".join(parts), LONGEST_WHY)
 
 
-def lay_out(
-    rows: Sequence[Row], width: int | None, *, folded: bool = True
-) -> Iterator[tuple[str, str, str, str | None]]:
-    """Lines of the table, each in three parts, of which the second has the colour that follows.
-
-    What is too long for `width` is continued on further lines if `folded`, else cut. Without a
-    width each row is one line.
-    """
-    shown = [HEADER, *rows]
-    names, verdicts, whys, times = (
-        max(cell_width(getattr(row, column)) for row in shown)
-        for column in ("name", "verdict", "why", "time")
-    )
-    if width is not None:
-        left = width - verdicts - times - 3 * len(GAP)
-        names = min(names, max(left - NARROWEST_WHY, NARROWEST))
-        whys = max(left - names, NARROWEST)
-    for row in shown:
-        lines = [row.why]
-        if width is not None:
-            lines = fold_cell(row.why, whys) if folded else [cut_cell(row.why, whys)]
-        for number, line in enumerate(lines):
-            one = row if number == 0 else Row("", "")
-            yield (
-                pad_cell(cut_cell(one.name, names), names) + GAP,
-                pad_cell(one.verdict, verdicts),
-                f"{GAP}{pad_cell(line, whys)}{GAP}{one.time.rjust(times)}".rstrip(),
-                one.colour,
-            )
-        if row is HEADER:
-            total = names + verdicts + whys + times + 3 * len(GAP)
-            yield rule_mark() * (min(total, LONGEST_RULE) if width is None else total), "", "", None
-
-
-def fold_cell(text: str, width: int) -> list[str]:
-    """A text on lines of this width; words that are too long for one are divided at a seam."""
-    lines = [""]
-    for word in text.split(" "):
-        for number, piece in enumerate(_divide(word, width)):
-            joint = " " if number == 0 and lines[-1] else ""
-            if lines[-1] and (number or cell_width(lines[-1] + joint + piece) > width):
-                lines.append(piece)
-            else:
-                lines[-1] += joint + piece
-    return lines
-
-
-def _divide(word: str, width: int) -> list[str]:
-    """The fewest pieces of a word that fit."""
-    if cell_width(word) <= width:
-        return [word]
-    for seam in SEAMS:
-        pieces = re.findall(rf"(?:(?!{seam}).)*(?:{seam}|$)", word)
-        if all(cell_width(piece) <= width for piece in pieces):
-            return _join(pieces, width)
-    return _join(list(word), width)
-
-
-def _join(pieces: Sequence[str], width: int) -> list[str]:
-    joined = [""]
-    for piece in pieces:
-        if cell_width(joined[-1] + piece) > width:
-            joined.append("")
-        joined[-1] += piece
-    return joined
-
-
 def print_verdicts(judgements: Sequence[Judgement]) -> None:
     """The table; as wide as the terminal, and without one a line for each candidate."""
     is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
@@ -158,13 +90,17 @@ def print_verdicts(judgements: Sequence[Judgement]) -> None:
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """The verdicts and, for each rejected candidate, what it did wrong."""
+    """The verdicts and, for each candidate, what it did wrong or what the clock said of it."""
     judgements = evaluation.judgements
     if judgements:
         print_verdicts(judgements)
     for judgement in judgements:
-        if judgement.rejection is not None and judgement.duplicate_of is None:
+        if judgement.duplicate_of is not None:
+            continue
+        if judgement.rejection is not None:
             _print_details(judgement.name, judgement.rejection)
+        if judgement.measurement is not None:
+            print_measurement(shown_name(judgement.name), judgement.measurement)
     if judgements:
         click.echo()
     for text in _sum_up(evaluation):
@@ -221,13 +157,39 @@ def _sum_up(evaluation: Evaluation) -> Iterator[str]:
     counts = count_verdicts(evaluation.judgements)
     text = counts or "the base holds; there were no candidates"
     yield f"{text} (base {evaluation.base[:12]}, sandbox: {evaluation.sandbox})"
-    passed = [each for each in evaluation.judgements if each.verdict == Verdict.PASSED]
-    if any(each.basis in (Basis.TESTS, Basis.EXIT_STATUS) for each in passed):
+    yield from _sum_up_timing(evaluation.judgements)
+    weak = [
+        each.basis
+        for each in evaluation.judgements
+        if each.rejection is None and each.basis in (Basis.TESTS, Basis.EXIT_STATUS)
+    ]
+    if weak:
         yield (
-            f"A pass that rests on {passed[0].basis.value.removesuffix(' only')} only guards "
+            f"A pass that rests on {weak[0].value.removesuffix(' only')} only guards "
             "against mistakes, not against code that cheats: add a function check to compare "
             "results."
         )
+
+
+def _sum_up_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
+    """Whom to take, and how long the host stood idle to find that out."""
+    timed = [each for each in judgements if each.measurement and each.duplicate_of is None]
+    if not timed:
+        return
+    chosen = [
+        (estimate.ratio, f"{shown_name(each.name)} ({ratio_text(estimate.ratio)})")
+        for each in timed
+        if (measured := each.measurement) and measured.adopt and (estimate := measured.estimate)
+    ]
+    if chosen:
+        names = [name for _, name in sorted(chosen, reverse=True)]
+        more = f" and {len(names) - MOST_CHOSEN} more" if len(names) > MOST_CHOSEN else ""
+        yield f"To be adopted: {', '.join(names[:MOST_CHOSEN])}{more}."
+    else:
+        yield f"{count(len(timed), 'candidate')} timed, none to be adopted."
+    idle_s = sum(each.measurement.waited_s for each in timed if each.measurement)
+    if idle_s >= LEAST_IDLE_S:
+        yield f"The host stood idle for {idle_s:.1f} s so that timing had it to itself."
 
 
 def count_verdicts(judgements: Sequence[Judgement]) -> str:

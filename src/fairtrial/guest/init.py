@@ -89,12 +89,12 @@ def supervise(
         kernel.leave_keyring()
         if not is_first:
             kernel.adopt_orphans()
-    everywhere = _keep_away_from(cores)
+    _keep_away_from(cores)
     wake = _hear_of_children()
     began = time.monotonic()
     main = os.fork()
     if main == 0:
-        _take_cores(cores, everywhere)
+        _take_cores(cores)
         _be_the_command(start, limits, (report, life, *wake, *close), is_first)
     _tell(report, b'{"started": %d}\n' % main)
     watch = Watch(main, limits, is_first, private)
@@ -106,21 +106,21 @@ def supervise(
     return is_wanted
 
 
-def _keep_away_from(cores: Sequence[int]) -> set[int]:
-    """Leave these cores to others, if there are more; returns all that there are."""
-    if not cores or not hasattr(os, "sched_setaffinity"):
-        return set()
-    everywhere = os.sched_getaffinity(0)
-    elsewhere = everywhere.difference(cores)
-    if elsewhere:
-        os.sched_setaffinity(0, elsewhere)
-    return everywhere
+def _keep_away_from(cores: Sequence[int]) -> None:
+    """Leave these cores to others, if there are more."""
+    if cores and hasattr(os, "sched_setaffinity"):
+        elsewhere = os.sched_getaffinity(0).difference(cores)
+        if elsewhere:
+            os.sched_setaffinity(0, elsewhere)
 
 
-def _take_cores(cores: Sequence[int], everywhere: set[int]) -> None:
-    mine = everywhere.intersection(cores)
-    if mine:
-        os.sched_setaffinity(0, mine)
+def _take_cores(cores: Sequence[int]) -> None:
+    if cores and hasattr(os, "sched_setaffinity"):
+        try:
+            os.sched_setaffinity(0, cores)
+        except OSError as error:
+            os.write(2, f"can't use cores {cores}: {error.strerror}\n".encode())
+            os._exit(126)
 
 
 def _hear_of_children() -> tuple[int, int]:

@@ -40,6 +40,7 @@ class Watch:
     ) -> None:
         self._main, self._limits, self._is_first = main, limits, is_first
         self._private = private
+        self._pause_s = limits.get("look_every_s", LOOK_EVERY_S)
         self._waiting = processes.Waiting()
         self._family = processes.everyone_else if is_first else processes.descendants
         self._began = time.monotonic()
@@ -53,7 +54,7 @@ class Watch:
         poller = select.poll()
         poller.register(life, select.POLLIN)
         poller.register(wake, select.POLLIN)
-        due = self._began + LOOK_EVERY_S / 2
+        due = self._began + self._pause_s / 2
         while self._reap() and not self._exceeded:
             ready = poller.poll(max(0.0, due - time.monotonic()) * 1000 + 0.5)
             if any(descriptor == life for descriptor, _ in ready):
@@ -61,11 +62,12 @@ class Watch:
                 break
             if ready:
                 _drain(wake)
-            if time.monotonic() >= due:
+            # Who has just ended is noticed before we look around: its time is taken below.
+            if time.monotonic() >= due and self._reap():
                 used_s = time.process_time()
                 self._look()
                 cost_s = time.process_time() - used_s
-                due = time.monotonic() + max(LOOK_EVERY_S, min(_COST_SHARE * cost_s, 0.5))
+                due = time.monotonic() + max(self._pause_s, min(_COST_SHARE * cost_s, 0.5))
         self._ended = time.monotonic()
         return self._exceeded != "stopped"
 

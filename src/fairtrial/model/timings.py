@@ -18,10 +18,10 @@ Arm = Literal["base", "candidate"]
 class Sample:
     """One thing that was timed: some calls, or a process.
 
-    round: which round of its session, from 0
+    round: which round of its session, from 0; -1 before the first
     position: 0 if it came first in its round, 1 if second
     arm: whose it is
-    calls: how many calls it is the time of
+    calls: how many calls it is the time of; with none, what asking and replying alone takes
     wall_s: from request to reply, by our clock
     cpu_s: CPU time meanwhile, as the kernel counts it; None where it doesn't tell
     is_kept: whether it counts: the first round of a session doesn't

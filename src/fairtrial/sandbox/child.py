@@ -29,6 +29,8 @@ _REPORT_BYTES = 4096
 _PATIENCE_S = 15.0
 """How long our init may take to end everything before it is ended itself."""
 _MIND_EVERY_S = 0.25
+_SELDOM_S = 0.25
+"""How often our init looks at what is timed: looking disturbs."""
 
 
 class NotStartedError(LabError):
@@ -112,6 +114,7 @@ def _limits(command: Command) -> dict[str, Any]:
         "memory_mb": limits.memory_mb,
         "processes": limits.processes,
         "file_mb": limits.file_mb,
+        **({"look_every_s": _SELDOM_S} if command.cores or command.line is not None else {}),
     }
 
 

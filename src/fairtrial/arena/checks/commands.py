@@ -49,7 +49,7 @@ class CommandTrial:
         """Hold a candidate to what the base does."""
         command = plain_command(stage, self.check)
         done = await stage.run(command)
-        rejection = _judge_ending(self.label, done, command)
+        rejection = judge_ending(self.label, done, command)
         if rejection is None and self.expected is not None:
             rejection = judge_output(self.label, self.expected, done)
         return CheckRun(
@@ -116,7 +116,8 @@ def _refuse_varying(label: str, difference: Difference) -> StudyError:
     )
 
 
-def _judge_ending(label: str, done: Completed, command: Command) -> Rejection | None:
+def judge_ending(label: str, done: Completed, command: Command) -> Rejection | None:
+    """Whether it came to its end by itself, and well."""
     reason = stop_reason(done)
     if reason is None and done.exit_code == 0:
         return None

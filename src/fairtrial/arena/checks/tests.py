@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairtrial.arena.checks.endings import in_one_line, tail_of, tell_ending, tell_raising
@@ -14,12 +15,14 @@ from fairtrial.arena.tasks import run_all
 from fairtrial.arena.trial import CheckRun, Stages
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.code import Check
-from fairtrial.model.commands import Command, Ending
+from fairtrial.model.commands import Command, Completed, Ending
 from fairtrial.model.verdicts import Basis
 
 BASE_RUNS = 3
 CHANNEL_BYTES = 32 * 1024 * 1024
 MOST_NAMES = 10
+ONLY_VARIABLE = "FAIRTRIAL_ONLY"
+"""Tells our plug-in which descriptor holds the names of the tests to run."""
 _CAUSES = {
     2: ("pytest was interrupted", "the tests must be importable in a copy of your tree"),
     3: ("pytest had an internal error", "look for a plug-in or conftest that breaks"),
@@ -38,6 +41,7 @@ class SuiteTrial:
     standard: what the base does
     notes: what people should know of the base's runs
     loaded: files that the base's runs imported
+    durations: how long each counted test takes on the base, in the order in which they finish
     """
 
     label: str
@@ -46,11 +50,12 @@ class SuiteTrial:
     notes: tuple[str, ...]
     loaded: frozenset[str]
     basis: Basis = Basis.TESTS
+    durations: Mapping[str, float] = field(default_factory=dict)
 
     async def run(self, stage: Stage) -> CheckRun:
         """Hold a candidate to what the base does."""
         command = pytest_command(stage, self.check)
-        run = await _run(stage, command)
+        run = await read_in_thread(await stage.run(command))
         done = run.completed
         return CheckRun(
             judge_run(self.label, self.standard, run, command),
@@ -61,8 +66,18 @@ class SuiteTrial:
         )
 
 
-def pytest_command(stage: Stage, check: Check) -> Command:
-    """The check's command with our plug-in in it."""
+def pytest_command(
+    stage: Stage,
+    check: Check,
+    *,
+    only: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    cores: tuple[int, ...] = (),
+) -> Command:
+    """The check's command with our plug-in in it.
+
+    only: the tests to run, by name; all that the command names if there are none here
+    """
     words = list(check.command)
     if Path(words[0]).name in ("pytest", "py.test"):
         words[:1] = ["{python}", "-m", "pytest"]
@@ -70,21 +85,24 @@ def pytest_command(stage: Stage, check: Check) -> Command:
     return stage.command(
         words,
         timeout_s=check.timeout_s,
+        stdin=json.dumps(only).encode() if only else b"",
         channel_bytes=CHANNEL_BYTES,
+        env={**(env or {}), **({ONLY_VARIABLE: "0"} if only else {})},
         path_tail=[GUEST / "plugin"],
+        cores=cores,
     )
 
 
 async def run_tests(stage: Stage, check: Check) -> SuiteRun:
     """Run the check's tests once, on what is in the slot."""
-    return await _run(stage, pytest_command(stage, check))
+    return await read_in_thread(await stage.run(pytest_command(stage, check)))
 
 
-async def _run(stage: Stage, command: Command) -> SuiteRun:
+async def read_in_thread(completed: Completed) -> SuiteRun:
+    """The run that a process has reported; it may take seconds where somebody floods the channel."""
     from anyio import to_thread
 
-    # Reading may take seconds where somebody floods the channel.
-    return await to_thread.run_sync(read_run, await stage.run(command))
+    return await to_thread.run_sync(read_run, completed)
 
 
 async def prepare_tests(label: str, check: Check, stages: Stages) -> SuiteTrial:
@@ -95,7 +113,8 @@ async def prepare_tests(label: str, check: Check, stages: Stages) -> SuiteTrial:
             if not stage.interpreter.has_pytest:
                 raise _refuse_python(label, stage)
             command = pytest_command(stage, check)
-            return await _run(stage, command), command, stage.sandbox.name
+            run = await read_in_thread(await stage.run(command))
+            return run, command, stage.sandbox.name
 
     inside = await run_all([run_inside] * BASE_RUNS)
     runs = [run for run, _, _ in inside]
@@ -110,7 +129,13 @@ async def prepare_tests(label: str, check: Check, stages: Stages) -> SuiteTrial:
         raise _refuse_empty(label, runs[0], command, only_outside)
     notes = tuple(f"{label}: {note}" for note in _notes(standard, runs, only_outside))
     loaded = frozenset().union(*(run.loaded for run in runs))
-    return SuiteTrial(label, check, standard, notes, loaded)
+    durations = {name: _middle(runs, name) for name in standard.counted}
+    return SuiteTrial(label, check, standard, notes, loaded, durations=durations)
+
+
+def _middle(runs: Sequence[SuiteRun], name: str) -> float:
+    """The median of a test's times."""
+    return sorted(run.tests[name].seconds for run in runs)[len(runs) // 2]
 
 
 async def _pass_only_outside(
@@ -129,14 +154,14 @@ def _notes(
 ) -> list[str]:
     notes = []
     if standard.unstable:
-        notes.append(f"unstable on the base, not counted: {_name_some(standard.unstable)}")
+        notes.append(f"unstable on the base, not counted: {name_some(standard.unstable)}")
     if only_outside:
         why = _first_line(runs[0], only_outside[0])
-        notes.append(f"pass only outside the sandbox, not counted: {_name_some(only_outside)}{why}")
+        notes.append(f"pass only outside the sandbox, not counted: {name_some(only_outside)}{why}")
     failing = [name for name in standard.failing if name not in only_outside]
     if failing:
         why = _first_line(runs[0], failing[0])
-        notes.append(f"fail on the base, not counted: {_name_some(failing)}{why}")
+        notes.append(f"fail on the base, not counted: {name_some(failing)}{why}")
     if runs[0].overrode:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in runs[0].overrode)
         notes.append(f"turned off, since it hides results: {options}")
@@ -212,7 +237,8 @@ def _failures(run: SuiteRun) -> list[str]:
     return [f"{name}{_first_line(run, name)}" for name in list(run.tests)[:3]]
 
 
-def _name_some(names: Sequence[str]) -> str:
+def name_some(names: Sequence[str]) -> str:
+    """The first of many names, and how many more there are."""
     shown = ", ".join(names[:MOST_NAMES])
     more = len(names) - MOST_NAMES
     return f"{shown} and {more:,} more" if more > 0 else shown

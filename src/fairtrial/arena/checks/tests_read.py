@@ -7,6 +7,7 @@ anything may. Whatever is not a report is left out; of two reports on one test t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -55,9 +56,10 @@ class Told:
     times: int = 1
 
     def joined(self, other: Told) -> Told:
-        """Both reports in one: the worse."""
+        """Both reports in one: the worse, and all the time that went into them."""
         worse = max(self, other, key=lambda told: _WORST_LAST.index(told.outcome))
-        return replace(worse, times=self.times + other.times)
+        seconds = self.seconds + other.seconds
+        return replace(worse, seconds=seconds, times=self.times + other.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def _told(outcome: Outcome, report: dict[str, Any]) -> Told:
         outcome,
         clean(report.get("message"), LONGEST_MESSAGE),
         differences,
-        seconds if isinstance(seconds, float) else 0.0,
+        seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0,
     )
 
 

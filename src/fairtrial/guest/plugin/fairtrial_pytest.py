@@ -10,6 +10,8 @@ It reports on the descriptor that $FAIRTRIAL_CHANNEL names, one JSON object a li
     {"loaded": [files]}
     {"closed": exit status}
 
+Where $FAIRTRIAL_ONLY names a descriptor, only the tests that are listed there are run.
+
 It runs in the candidate's own process: a candidate that means to can forge all of this. Python 3.8
 and pytest 6 are the oldest that it must run on. PYTEST_DONT_REWRITE: it holds no assertions.
 """
@@ -27,7 +29,11 @@ from pathlib import Path
 from typing import Any, Iterable
 
 import pytest
-from fairtrial_pytest_words import (  # type: ignore[import-not-found]  # by path, like this file
+from fairtrial_pytest_only import (  # type: ignore[import-not-found]  # by path, like this file
+    choose,
+    read_names,
+)
+from fairtrial_pytest_words import (  # type: ignore[import-not-found]
     LONGEST_MESSAGE,
     START,
     Describer,
@@ -237,6 +243,8 @@ def override(config: Any) -> list[str]:
 
 CHANNEL = open_channel()
 """Opened on import, which is before any file of the project's is loaded."""
+ONLY = read_names()
+"""The tests to run; None for all. Read as early, since pytest puts another standard input there."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -248,6 +256,7 @@ def pytest_configure(config: Any) -> None:
     elif CHANNEL is not None:
         config.pluginmanager.register(Reporter(CHANNEL, overrode), "fairtrial-reporter")
     config.pluginmanager.register(Describer(), "fairtrial-describer")
+    choose(config, ONLY, name_test)
 
 
 @pytest.hookimpl(trylast=True)

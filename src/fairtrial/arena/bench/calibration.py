@@ -1,0 +1,136 @@
+"""How long the base takes, and so how many calls make a sample and how many rounds a session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from fairtrial.arena.bench.turns import ArmError, Schedule, Talk, read_object
+from fairtrial.model.timings import Arm
+
+SAMPLE_S = 0.002
+"""How long a sample should take."""
+MOST_CALLS = 4096
+MOST_PREPARING = 12.0
+"""How many times as long as a sample getting ready for it may take, before samples get shorter."""
+MOST_BYTES = 24 * 2**20
+"""How much the inputs of a session may take."""
+FEWEST_ROUNDS, USUAL_ROUNDS, MOST_ROUNDS = 3, 11, 60
+REPLY_S = 600.0
+SESSIONS = 6
+"""A budget has to hold as many sessions as the first look needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long the base takes.
+
+    call_s: for one call
+    turn_s: for all of a turn beside the calls, per call: inputs are read, results written down
+    empty_s: for a turn without calls
+    load_s: until it can be called, once its interpreter runs
+    input_bytes: how large an input is
+    outcome: what one call gave
+    lasted_s: how long finding out took
+    start_s: how long it takes until a worker is there
+    """
+
+    call_s: float
+    turn_s: float
+    empty_s: float
+    load_s: float
+    input_bytes: float
+    outcome: Mapping[str, Any] = field(repr=False)
+    lasted_s: float = 0.0
+    start_s: float = 0.0
+
+    def with_start(self, start_s: float) -> Pace:
+        """The same, with how long it takes until a worker is there."""
+        return replace(self, start_s=start_s)
+
+    def round_s(self, calls: int) -> float:
+        """How long both take for one round."""
+        return 2 * (self.empty_s + calls * (self.call_s + self.turn_s))
+
+    def session_s(self, schedule: Schedule) -> float:
+        """How long a session takes: two start, one after the other on one core, then all rounds."""
+        return 2 * (self.start_s + self.load_s) + schedule.rounds * self.round_s(schedule.calls)
+
+    def least_s(self) -> float:
+        """What a budget must hold."""
+        shortest = Schedule(b"", calls=1, rounds=FEWEST_ROUNDS)
+        return SESSIONS * self.session_s(shortest)
+
+
+def calibrate(
+    talks: Mapping[Arm, Talk],
+    *,
+    job: bytes,
+    first: Sequence[bytes],
+    more: Callable[[int], Sequence[bytes]],
+) -> Pace:
+    """Call the base's function more and more often, until a sample is long enough."""
+    talk = talks["base"]
+    loaded = talk.ask(b"L", job, timeout_s=REPLY_S)
+    told = read_object(loaded.payload)
+    if "files" not in told:
+        raise ArmError("base", f"it can't be loaded: {_spell(told)}")
+    lasted_s = loaded.wall_s
+    _turn(talk, first)  # the first call of all is not like others
+    empty_s = median(_turn(talk, ())[0] for _ in range(5))
+    inputs = first = more(2)[:1]
+    while True:
+        wall_s, around_s, outcome = _turn(talk, inputs)
+        lasted_s += wall_s + around_s
+        calls = len(inputs)
+        call_s = max((wall_s - empty_s) / calls, 1e-9)
+        turn_s = around_s / calls
+        is_long = wall_s >= SAMPLE_S / 2 or around_s > 10 * MOST_PREPARING * SAMPLE_S
+        if is_long or calls >= MOST_CALLS:
+            break
+        inputs = more(min(MOST_CALLS, max(2 * calls, int(calls * SAMPLE_S / wall_s / 2))))
+    size = sum(map(len, inputs)) / len(inputs)
+    return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, lasted_s)
+
+
+def _turn(talk: Talk, inputs: Sequence[bytes]) -> tuple[float, float, dict[str, Any]]:
+    """How long the calls took, how long all around them, and what the first gave."""
+    ready = talk.ask(b"I", b"\n".join(inputs), timeout_s=REPLY_S)
+    gone = talk.ask(b"G", timeout_s=REPLY_S)
+    told = talk.ask(b"C", timeout_s=REPLY_S)
+    return gone.wall_s, ready.wall_s + told.wall_s, read_object(told.payload.split(b"\n")[0])
+
+
+def _spell(told: Mapping[str, Any]) -> str:
+    failed, trace = told.get("failed"), told.get("traceback")
+    if isinstance(trace, str) and trace:
+        return " | ".join(part.strip() for part in trace.splitlines() if part.strip())
+    return str(failed)
+
+
+def choose_schedule(pace: Pace, job: bytes, budget_s: float) -> Schedule | None:
+    """Calls and rounds of a session; None if the budget can't hold enough sessions.
+
+    More rounds where starting costs much: what is between sessions no number of rounds removes, but
+    a session that is paid for should be used.
+    """
+    calls = max(1, min(MOST_CALLS, math.ceil(SAMPLE_S / pace.call_s)))
+    if calls > 1 and pace.turn_s > MOST_PREPARING * pace.call_s:
+        longest_s = MOST_PREPARING * SAMPLE_S
+        calls = max(1, min(calls, int(longest_s / pace.turn_s)))
+    rounds = USUAL_ROUNDS
+    start_s = 2 * (pace.start_s + pace.load_s)
+    rounds = max(rounds, min(MOST_ROUNDS, int(1.5 * math.sqrt(start_s / pace.round_s(calls)))))
+    calls = max(1, min(calls, int(MOST_BYTES / (pace.input_bytes * rounds))))
+    room_s = budget_s / (SESSIONS + 2) - start_s
+    rounds = min(rounds, int(room_s / pace.round_s(calls)))
+    if rounds < FEWEST_ROUNDS:
+        rounds = FEWEST_ROUNDS
+        if SESSIONS * (start_s + rounds * pace.round_s(calls)) > budget_s:
+            return None
+    sample_s = calls * pace.call_s
+    timeout_s = max(10.0, 100 * (sample_s + calls * pace.turn_s + pace.load_s))
+    return Schedule(job, calls, rounds, timeout_s=timeout_s)

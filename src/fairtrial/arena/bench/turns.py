@@ -1,0 +1,211 @@
+"""Taking turns: one session of two workers, as our side of the two lines sees it.
+
+All of it blocks and runs in a thread. Time comes from the lines alone, so that tests can give it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Protocol
+
+from fairtrial.arena.bench.line import LineError, Reply
+from fairtrial.model.timings import Arm, Pair, Sample
+
+EMPTY_TURNS = 7
+ARMS: tuple[Arm, Arm] = ("base", "candidate")
+Differ = Callable[[int, bytes, bytes], bool]
+"""Whether two reports of one call say different things: which input, and both as JSON lines."""
+
+
+class Talk(Protocol):
+    """A line to a worker, as far as turns need one."""
+
+    def ask(self, letter: bytes, payload: bytes = b"", *, timeout_s: float) -> Reply:
+        """Ask, and wait for the reply."""
+        ...
+
+    def cpu_s(self) -> float | None:
+        """CPU time of the worker so far."""
+        ...
+
+
+class ArmError(Exception):
+    """One of the two can't go on: whose fault, and what there is to say."""
+
+    def __init__(self, arm: Arm, why: str, error: LineError | None = None) -> None:
+        super().__init__(why)
+        self.arm, self.why, self.error = arm, why, error
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How a session goes.
+
+    job: what a worker loads
+    calls: how many calls a sample is
+    rounds: how many rounds there are, the first of which may not count
+    discarded: how many rounds at the beginning don't count
+    timeout_s: how long a single reply may take
+    """
+
+    job: bytes
+    calls: int
+    rounds: int
+    discarded: int = 1
+    timeout_s: float = 60.0
+
+
+@dataclass(slots=True)
+class _Arm:
+    """One worker while the session lasts."""
+
+    arm: Arm
+    talk: Talk
+    timeout_s: float
+    startup_s: float = 0.0
+    files: tuple[str, ...] = ()
+    cpu_at_rest: float | None = None
+    outside: list[float] = field(default_factory=list)
+    going_through: list[float] = field(default_factory=list)
+
+    def ask(self, letter: bytes, payload: bytes = b"") -> Reply:
+        try:
+            return self.talk.ask(letter, payload, timeout_s=self.timeout_s)
+        except LineError as error:
+            raise ArmError(self.arm, str(error), error) from None
+
+    def load(self, job: bytes) -> None:
+        """Import the function; start-up is what the interpreter took, and this."""
+        before_s = self.talk.cpu_s() or 0.0
+        reply = self.ask(b"L", job)
+        self.startup_s = before_s + reply.wall_s
+        told = read_object(reply.payload)
+        if "files" not in told:
+            raise ArmError(self.arm, f"it can't be loaded: {told.get('failed')!r}")
+        self.files = tuple(file for file in told["files"] if isinstance(file, str))
+
+    def take_turn(self, inputs: Sequence[bytes]) -> tuple[Reply, list[bytes]]:
+        """One sample: get the inputs ready, go, tell what came of it."""
+        idle_s = self._since_rest()
+        ready = self.ask(b"I", b"\n".join(inputs))
+        gone = self.ask(b"G")
+        told = self.ask(b"C")
+        self.cpu_at_rest = self.talk.cpu_s()
+        *lines, closing = told.payload.split(b"\n")
+        if len(lines) != len(inputs):
+            raise ArmError(self.arm, f"{len(lines)} results of {len(inputs)} calls were reported")
+        self.outside.append(idle_s + ready.wall_s + told.wall_s)
+        through_s = read_object(closing).get("going_through_s", 0.0)
+        share = through_s / gone.wall_s if isinstance(through_s, float) and gone.wall_s else 0.0
+        self.going_through.append(min(max(share, 0.0), 1.0))
+        return gone, lines
+
+    def take_empty_turn(self) -> tuple[float, float | None]:
+        """What it takes to ask and to reply, when there is nothing to do between."""
+        self.ask(b"I")
+        gone = self.ask(b"G")
+        self.cpu_at_rest = self.talk.cpu_s()
+        return gone.wall_s, gone.cpu_s
+
+    def _since_rest(self) -> float:
+        """CPU time that it has used although it was not its turn."""
+        now = self.talk.cpu_s()
+        if now is None or self.cpu_at_rest is None:
+            return 0.0
+        return max(0.0, now - self.cpu_at_rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What a session came to.
+
+    samples: all of them, in order
+    startup_s, outside_s, going_through: see `Session`
+    files: what each loaded
+    differing: the first input for which the candidate gave something else, with both lines
+    """
+
+    samples: tuple[Sample, ...]
+    startup_s: Pair
+    outside_s: Pair
+    going_through: Pair
+    files: Mapping[Arm, tuple[str, ...]]
+    differing: tuple[int, bytes, bytes] | None = None
+
+
+def take_turns(
+    talks: Mapping[Arm, Talk],
+    schedule: Schedule,
+    inputs: Sequence[bytes],
+    rng: random.Random,
+    differ: Differ,
+) -> Turns:
+    """A whole session: load, warm up, then round after round in the order ABBA, from either end.
+
+    inputs: one JSON line per call: one for the warm-up, then those of each round
+    differ: looks closer at results that are not the same to the letter
+    """
+    arms = {arm: _Arm(arm, talks[arm], schedule.timeout_s) for arm in ARMS}
+    first = rng.choice(ARMS)
+    order = [first, *(arm for arm in ARMS if arm != first)]
+    for arm in order:
+        arms[arm].load(schedule.job)
+    warm_up, rest = inputs[:1], inputs[1:]
+    results = {arm: arms[arm].take_turn(warm_up)[1] for arm in order}
+    differing = _compare(0, results, differ)
+    samples = [
+        Sample(-1, 0, "base", 0, *arms["base"].take_empty_turn(), is_kept=False)
+        for _ in range(EMPTY_TURNS)
+    ]
+    for number in range(schedule.rounds):
+        if differing is not None:
+            break
+        share = rest[number * schedule.calls : (number + 1) * schedule.calls]
+        for position, arm in enumerate(order):
+            reply, results[arm] = arms[arm].take_turn(share)
+            is_kept = number >= schedule.discarded
+            samples.append(
+                Sample(number, position, arm, len(share), reply.wall_s, reply.cpu_s, is_kept)
+            )
+        order.reverse()
+        differing = _compare(1 + number * schedule.calls, results, differ)
+    skipped = 1 + schedule.discarded
+    return Turns(
+        samples=tuple(samples),
+        startup_s=_pair(arms, lambda arm: arm.startup_s),
+        outside_s=_pair(arms, lambda arm: _median(arm.outside[skipped:])),
+        going_through=_pair(arms, lambda arm: _median(arm.going_through[skipped:])),
+        files={arm: arms[arm].files for arm in ARMS},
+        differing=differing,
+    )
+
+
+def _compare(
+    first: int, results: Mapping[Arm, list[bytes]], differ: Differ
+) -> tuple[int, bytes, bytes] | None:
+    pairs = zip(results["base"], results["candidate"], strict=True)
+    for place, (base, candidate) in enumerate(pairs, first):
+        if base != candidate and differ(place, base, candidate):
+            return place, base, candidate
+    return None
+
+
+def _pair(arms: Mapping[Arm, _Arm], figure: Callable[[_Arm], float]) -> Pair:
+    return Pair(*(figure(arms[arm]) for arm in ARMS))
+
+
+def _median(values: Sequence[float]) -> float:
+    return median(values) if values else 0.0
+
+
+def read_object(line: bytes) -> dict[str, Any]:
+    """A JSON object that somebody else wrote; empty if it is none."""
+    try:
+        read = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}

@@ -1,0 +1,191 @@
+"""The table of verdicts: a row for each candidate, in as much room as there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairtrial.cli.output import count
+from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell, rule_mark
+
+NARROWEST_WHY, NARROWEST = 36, 10
+LONGEST_RULE = 80
+INDENT = "  "
+SEAMS = (r"::", r"/", r"[_.,:-]")
+"""Where a long word is best divided, the best place first: between a file and its test, ..."""
+FIGURES = ("sessions", "time", "timing", "memory")
+"""These stand at the right of their columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A candidate in the table; its colour is the verdict's.
+
+    name, verdict: in every table
+    why: why it is out, or what the verdict rests on
+    time: how long its checks took
+    colour: of the verdict
+    speed: its ratio with the interval
+    sessions: what that rests on
+    timing: how long it was timed
+    memory: the most it held
+    """
+
+    name: str
+    verdict: str
+    why: str = ""
+    time: str = ""
+    colour: str | None = None
+    speed: str = ""
+    sessions: str = ""
+    timing: str = ""
+    memory: str = ""
+
+
+HEADER = Row("candidate", "verdict", "why", "time")
+TIMED_HEADER = Row(
+    "candidate", "verdict", "why", "checks", None, "speed", "sessions", "timing", "memory"
+)
+Line = tuple[str, str, str, str | None]
+
+
+def lay_out(rows: Sequence[Row], width: int | None, *, folded: bool = True) -> Iterator[Line]:
+    """Lines of the table, each in three parts, of which the second has the colour that follows.
+
+    What is too long for `width` is continued on further lines if `folded`, else cut. Without a
+    width each row is one line. Once a candidate was timed there are more columns; if they don't
+    leave enough room for why, it and what matters less go below each candidate's line.
+    """
+    if not any(row.speed or row.sessions for row in rows):
+        return _lay_out([HEADER, *rows], width, (), ("time",), folded=folded)
+    shown = [TIMED_HEADER, *rows]
+    if not folded:
+        return _lay_out(shown, width, ("speed",), ("sessions",), folded=folded)
+    figures = ("speed", *FIGURES)
+    widths = _measure(shown, ("name", "verdict", *figures))
+    if width is None or width >= _room(widths.values()) + NARROWEST_WHY:
+        return _lay_out(shown, width, figures, (), folded=folded)
+    return _lay_out_in_two(shown, width)
+
+
+def _measure(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, int]:
+    """How wide the columns are."""
+    return {name: max(cell_width(getattr(row, name)) for row in rows) for name in columns}
+
+
+def _room(widths: Iterable[int]) -> int:
+    """What columns of these widths take, each with a gap."""
+    return sum(width + len(GAP) for width in widths)
+
+
+def _lay_out(
+    rows: Sequence[Row],
+    width: int | None,
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    folded: bool,
+) -> Iterator[Line]:
+    """Name, verdict, figures, why, figures; a row has as many lines as its why."""
+    widths = _measure(rows, ("verdict", *before, *after))
+    names, whys = _measure(rows, ("name", "why")).values()
+    if width is not None:
+        left = width - _room(widths.values()) - len(GAP)
+        names = min(names, max(left - NARROWEST_WHY, NARROWEST))
+        whys = max(left - names, NARROWEST)
+    for row in rows:
+        lines = [row.why]
+        if width is not None:
+            lines = fold_cell(row.why, whys) if folded else [cut_cell(row.why, whys)]
+        for number, line in enumerate(lines):
+            one = row if number == 0 else Row("", "")
+            ends = f"{_cells(one, before, widths)}{GAP}{pad_cell(line, whys)}"
+            yield (
+                pad_cell(cut_cell(one.name, names), names) + GAP,
+                pad_cell(one.verdict, widths["verdict"]),
+                (ends + _cells(one, after, widths)).rstrip(),
+                one.colour,
+            )
+        if row is rows[0]:
+            total = _room([names, whys, *widths.values()]) - len(GAP)
+            yield rule_mark() * (min(total, LONGEST_RULE) if width is None else total), "", "", None
+
+
+def _lay_out_in_two(rows: Sequence[Row], width: int) -> Iterator[Line]:
+    """Name, verdict, speed and memory as far as there is room, and the rest below them."""
+    columns: tuple[str, ...] = ("speed", "memory")
+    widths = _measure(rows, ("verdict", *columns))
+    while columns and width < _room(widths.values()) + NARROWEST:
+        del widths[columns[-1]]
+        columns = columns[:-1]
+    names = max(cell_width(row.name) for row in rows)
+    names = min(names, max(width - _room(widths.values()), NARROWEST))
+    for row in rows:
+        yield (
+            pad_cell(cut_cell(row.name, names), names) + GAP,
+            pad_cell(row.verdict, widths["verdict"]),
+            _cells(row, columns, widths).rstrip(),
+            row.colour,
+        )
+        if row is rows[0]:
+            yield rule_mark() * (names + _room(widths.values())), "", "", None
+            continue
+        rest = _rest(row, columns)
+        for line in fold_cell(rest, max(width - len(INDENT), NARROWEST)) if rest else ():
+            yield INDENT + line, "", "", None
+
+
+def _rest(row: Row, columns: Sequence[str]) -> str:
+    """What a narrow table has no columns for."""
+    told = [
+        row.speed if "speed" not in columns else "",
+        row.memory if "memory" not in columns else "",
+        row.sessions and count(int(row.sessions), "session"),
+        row.time and f"checks {row.time}",
+        row.timing and f"timing {row.timing}",
+        row.why,
+    ]
+    return "; ".join(filter(None, told))
+
+
+def _cells(row: Row, columns: Sequence[str], widths: Mapping[str, int]) -> str:
+    """Cells as wide as their columns, each after a gap."""
+    return "".join(
+        GAP + (text.rjust(widths[name]) if name in FIGURES else pad_cell(text, widths[name]))
+        for name in columns
+        for text in [getattr(row, name)]
+    )
+
+
+def fold_cell(text: str, width: int) -> list[str]:
+    """A text on lines of this width; words that are too long for one are divided at a seam."""
+    lines = [""]
+    for word in text.split(" "):
+        for number, piece in enumerate(_divide(word, width)):
+            joint = " " if number == 0 and lines[-1] else ""
+            if lines[-1] and (number or cell_width(lines[-1] + joint + piece) > width):
+                lines.append(piece)
+            else:
+                lines[-1] += joint + piece
+    return lines
+
+
+def _divide(word: str, width: int) -> list[str]:
+    """The fewest pieces of a word that fit."""
+    if cell_width(word) <= width:
+        return [word]
+    for seam in SEAMS:
+        pieces = re.findall(rf"(?:(?!{seam}).)*(?:{seam}|$)", word)
+        if all(cell_width(piece) <= width for piece in pieces):
+            return _join(pieces, width)
+    return _join(list(word), width)
+
+
+def _join(pieces: Sequence[str], width: int) -> list[str]:
+    joined = [""]
+    for piece in pieces:
+        if cell_width(joined[-1] + piece) > width:
+            joined.append("")
+        joined[-1] += piece
+    return joined

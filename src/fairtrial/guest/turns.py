@@ -1,0 +1,164 @@
+"""The worker that is timed: calls one function whenever it is its turn.
+
+Run by path in the project's Python, a fresh process for every session. It talks with our process on
+one descriptor (`frames`), and knows neither what time it is nor whether it is the base:
+
+- ``H``  said once, unasked: it is there
+- ``L``  load the function; replies with the files that were imported, or why it can't be
+- ``I``  inputs, one JSON line for each call; replies when they are made into values
+- ``G``  go: call the function once with each; replies when all results are there
+- ``C``  what came of it, one JSON line for each call
+
+The function shares this process and can do with it what it likes. It is our process that holds the
+clock, knows the inputs that are still to come and compares the results; and the kernel counts what
+is done here before and after it is timed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import types
+from typing import Any, Callable
+
+_package: Any = types.ModuleType("_fairtrial_guest")  # a name that nobody else has
+_package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
+sys.modules["_fairtrial_guest"] = _package
+sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
+
+from _fairtrial_guest import codec, frames, rebuild, worker  # type: ignore[import-not-found]  # noqa: E402
+
+_now = time.perf_counter
+_collect, _freeze = gc.collect, gc.freeze
+_read_json = json.loads
+_LAZY = (types.CoroutineType, types.AsyncGeneratorType)
+_NUMBERS = (type(None), bool, int, float, complex)
+_FINISHED = frozenset((*_NUMBERS, str, bytes, bytearray, list, tuple, dict, set, frozenset, range))
+
+
+class Raised:
+    """That a call raised something."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class Work:
+    """The function, the inputs of its next turn, and the results of its last."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.caps = codec.Caps(*job["caps"])
+        self.function: Callable[..., Any] = worker.find(job["function"])
+        self.view = worker.find(job["view"]) if job["view"] else None
+        self.lines: list[bytes] = []
+        self.cases: list[Any] = []
+        self.results: list[Any] = []
+        self.going_through_s = 0.0
+
+    def take(self, payload: bytes) -> None:
+        self.lines = payload.split(b"\n") if payload else []
+        read = map(_read_json, self.lines)
+        self.cases = [
+            (rebuild.decode(each["args"]), rebuild.decode(each["kwargs"])) for each in read
+        ]
+        self.results = []
+        self.going_through_s = 0.0
+
+    def go(self) -> None:
+        """What is timed."""
+        function, keep, is_finished = self.function, self.results.append, _FINISHED.__contains__
+        for args, kwargs in self.cases:
+            try:
+                result = function(*args, **kwargs)
+                if not is_finished(type(result)):
+                    result = self.go_through(result)
+            except BaseException as error:
+                result = Raised(error)
+            keep(result)
+
+    def go_through(self, result: Any) -> Any:
+        """A result that may not be there yet is asked for all of it, while the clock runs."""
+        began = _now()
+        if type(result) in _LAZY:
+            result = worker.settle(result)
+        kind = type(result)
+        if not (kind.__module__ == "numpy" and kind.__name__ == "ndarray"):
+            if hasattr(kind, "__next__"):
+                result = Iterated(list(result))
+            elif hasattr(kind, "__iter__"):
+                for _ in result:
+                    pass
+        self.going_through_s += _now() - began
+        return result
+
+    def tell(self) -> bytes:
+        """The results, and arguments that are not what they were."""
+        told = []
+        for line, case, result in zip(self.lines, self.cases, self.results):
+            report = self.tell_one(result)
+            args, kwargs = case
+            after = {
+                "args": codec.encode(args, self.caps),
+                "kwargs": codec.encode(kwargs, self.caps),
+            }
+            is_changed = codec.dump(after).encode("ascii") != line
+            report["after"] = after if is_changed else None
+            told.append(codec.dump(report))
+        told.append(codec.dump({"going_through_s": self.going_through_s}))
+        self.cases, self.results = [], []
+        return "\n".join(told).encode("ascii")
+
+    def tell_one(self, result: Any) -> dict[str, Any]:
+        if type(result) is Raised:
+            return {"raised": codec.encode_raised(result.error, self.caps)}
+        if type(result) is Iterated:
+            result = iter(result.items)
+        try:
+            seen = worker.settle(self.view(result)) if self.view else result
+        except BaseException as error:
+            return {"raised": codec.encode_raised(error, self.caps)}
+        return {"result": codec.encode(seen, self.caps)}
+
+
+class Iterated:
+    """What an iterator gave."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+
+def main() -> None:
+    """Do as asked until nobody asks any more."""
+    requests = frames.Requests(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
+    requests.reply(b"H", 0)
+    work: Any = None
+    while True:
+        letter, number, payload = requests.receive()
+        answer = b""
+        if letter == b"G":
+            work.go()
+        elif letter == b"I":
+            work.take(payload)
+        elif letter == b"C":
+            answer = work.tell()
+        elif letter == b"L":
+            try:
+                work = Work(_read_json(payload))
+                answer = codec.dump({"files": worker.list_files()}).encode("ascii")
+                _collect()
+                _freeze()
+            except BaseException as stop:
+                told = {"failed": codec.encode_raised(stop), "traceback": worker.tell(stop)}
+                answer = codec.dump(told).encode("ascii")
+        requests.reply(letter, number, answer)
+
+
+if __name__ == "__main__":
+    main()
