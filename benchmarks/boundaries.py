@@ -13,7 +13,7 @@ Levels are rounded down, after four standard errors have been taken off.
 Reference: Naiman and Priebe (2001), J. Comput. Graph. Stat. 10, 296-328: importance sampling for
 the chance of a union of events.
 
-    python benchmarks/boundaries.py            # prints the table as it stands in stats/boundaries.py
+    python benchmarks/boundaries.py            # prints the rows of stats/boundaries.py; 30 s
     python benchmarks/boundaries.py --check    # compares; exit code 1 if it differs
 """
 
@@ -35,9 +35,7 @@ PATHS = 60_000
 ROUNDS_OF_SOLVING = 6
 SAFETY = 4.0
 """How many standard errors the levels are on the safe side."""
-ALPHAS = tuple(
-    float(f"{digit}e-{power}") for power in range(1, 9) for digit in (5, 2, 1)
-)
+ALPHAS = tuple(float(f"{digit}e-{power}") for power in range(1, 9) for digit in (5, 2, 1))
 CLOSE = 2e-3
 """What `--check` takes as the same: other versions of numpy and scipy may round otherwise."""
 

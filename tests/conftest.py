@@ -1,12 +1,18 @@
 """Settings for all tests, and fixtures for those of the command."""
 
 import os
+import sys
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
 from fairtrial.cli.main import main
+
+# Some of the tests start hundreds of interpreters: where the environment says that Python may not
+# keep what it has compiled, each of them would compile the package, and pytest all of its tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time.
 settings.register_profile(

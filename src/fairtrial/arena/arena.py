@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from fairtrial.arena.bench.bench import Bench, can_time, open_bench
 from fairtrial.arena.build import run_build
 from fairtrial.arena.ground import Ground
 from fairtrial.arena.proposals.candidates import resolve
@@ -58,6 +60,7 @@ class _Tally:
 class Arena:
     """Judges candidates against one base; as many callers at once as there are.
 
+    problem: whose candidates they are, with paths relative to the repository's top
     base: the commit that stands for the user's tree
     notes: what people should know of the base and its checks
     """
@@ -70,6 +73,7 @@ class Arena:
         self.base = ground.pool.snapshot.commit
         self.notes = tuple(notes)
         self.sandbox_name = ground.sandbox.name
+        self.problem = ground.problem
 
     @property
     def basis(self) -> Basis:
@@ -214,6 +218,17 @@ class Arena:
                 path for path in kept if PurePosixPath(path).suffix == ".py" and path not in loaded
             )
         )
+
+    @property
+    def can_time(self) -> bool:
+        """Whether the problem has anything that can be timed."""
+        return can_time(self._ground.problem)
+
+    @asynccontextmanager
+    async def bench(self) -> AsyncIterator[Bench]:
+        """What times candidates that passed; the base is timed first."""
+        async with open_bench(self._ground, self._trials) as bench:
+            yield bench
 
     @property
     def kept(self) -> Path | None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fairtrial.arena.arena import Arena
+from fairtrial.arena.bench.bench import Bench
+from fairtrial.arena.contest import Contest
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.proposals.folders import read_candidate
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.model.candidates import Candidate
+from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.judgements import Judgement
-from fairtrial.model.verdicts import Reason
+from fairtrial.model.timings import Estimate, Measurement
+from fairtrial.model.verdicts import Reason, Rejection
 
 Given = Candidate | str | os.PathLike[str]
 
@@ -58,8 +62,9 @@ class Evaluation:
 
 
 def _plain(judgement: Judgement) -> dict[str, Any]:
-    rejection = judgement.rejection
+    rejection, measured = judgement.rejection, judgement.measurement
     failures = rejection.failures if rejection else ()
+    estimate = measured.estimate if measured else None
     return {
         "name": judgement.name,
         "digest": judgement.digest,
@@ -79,14 +84,49 @@ def _plain(judgement: Judgement) -> dict[str, Any]:
             for failure in failures
         ],
         "duplicate_of": judgement.duplicate_of,
-        "ratio": None,
-        "interval": None,
-        "sessions": None,
+        **measured_as_dict(measured),
+        "sessions": estimate.sessions if estimate else None,
         "check_s": round(judgement.check_s, 3),
-        "bench_s": None,
+        "bench_s": round(measured.seconds, 3) if measured else None,
         "peak_rss_mb": round(judgement.peak_rss_mb, 1),
         "not_exercised": list(judgement.not_exercised),
-        "notes": list(judgement.notes),
+        "notes": [*judgement.notes, *(measured.notes if measured else ())],
+    }
+
+
+def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
+    """Plain data: what the clock said; nothing where it wasn't asked."""
+    if measured is None:
+        nothing: dict[str, Any] = dict.fromkeys(("ratio", "interval", "confidence", "adopt"))
+        return {**nothing, "vetoes": [], "is_confirmed": False, "timings": []}
+    return {
+        **_plain_estimate(measured.estimate),
+        "adopt": measured.adopt,
+        "vetoes": list(measured.vetoes),
+        "is_confirmed": measured.is_confirmed,
+        "timings": [
+            {
+                "benchmark": timing.benchmark,
+                "verdict": timing.verdict.value,
+                **_plain_estimate(timing.estimate),
+                "cpu_ratio": timing.cpu_ratio,
+                "base_s": timing.base_s,
+                "calls": timing.calls,
+                "startup": timing.startup,
+                "outside": timing.outside,
+                "peak_rss_mb": timing.peak_rss_mb and asdict(timing.peak_rss_mb),
+                "notes": list(timing.notes),
+            }
+            for timing in measured.timings
+        ],
+    }
+
+
+def _plain_estimate(estimate: Estimate | None) -> dict[str, Any]:
+    return {
+        "ratio": estimate.ratio if estimate else None,
+        "interval": [estimate.low, estimate.high] if estimate else None,
+        "confidence": estimate.confidence if estimate else None,
     }
 
 
@@ -98,23 +138,46 @@ async def evaluate_candidates(
     settings: ArenaSettings | None = None,
     begun: Callable[[int], None] | None = None,
     judged: Callable[[int, Judgement], None] | None = None,
+    timed: Callable[[int, int, Estimate | None], None] | None = None,
 ) -> Evaluation:
-    """Judge candidates side by side; results in the order in which they were given.
+    """Judge candidates side by side, time those that pass; results in the order they were given.
 
     candidates: `Candidate`s, or paths of diffs and folders
     slots: how many candidates are under way at once; as many as there are cores if not given
     settings: how the arena is to work
     begun: called with a candidate's place when its checks begin
-    judged: called with a candidate's place and its judgement as soon as there is one
+    judged: called with a candidate's place and its judgement: after its checks, after its timing
+    timed: called with a candidate's place, its sessions and how it stands, while it is timed
     """
+    settings = settings or ArenaSettings()
     read = [
         each if isinstance(each, Candidate) else read_candidate(Path(each)) for each in candidates
     ]
-    async with open_arena(problem, slots=slots, settings=settings or ArenaSettings()) as arena:
-        judgements = await judge_all(arena, read, begun, judged)
+    async with (
+        open_arena(problem, slots=slots, settings=settings) as arena,
+        _opening_bench(arena, settings) as bench,
+    ):
+        resolved = await arena.resolve_all(read)
+        judgements = await judge_all(arena, read, begun, judged, resolved)
+        notes = arena.notes
+        if bench is not None:
+            notes += bench.notes
+            contest = Contest(arena.problem, bench, settings.timing)
+            judgements = await contest.settle(judgements, resolved, judged, timed)
         return Evaluation(
-            problem.problem_id, arena.base, arena.sandbox_name, judgements, arena.notes, arena.kept
+            problem.problem_id, arena.base, arena.sandbox_name, judgements, notes, arena.kept
         )
+
+
+@asynccontextmanager
+async def _opening_bench(arena: Arena, settings: ArenaSettings) -> AsyncIterator[Bench | None]:
+    """The bench, if candidates are to be timed, and there is anything to time."""
+    if settings.timing == "none" or not arena.can_time:
+        yield None
+        return
+    settings.say("timing the unchanged base")
+    async with arena.bench() as bench:
+        yield bench
 
 
 async def judge_all(
@@ -122,16 +185,17 @@ async def judge_all(
     candidates: Sequence[Candidate],
     begun: Callable[[int], None] | None = None,
     judged: Callable[[int, Judgement], None] | None = None,
+    resolved: Sequence[Changes | Rejection] | None = None,
 ) -> tuple[Judgement, ...]:
     """One judgement for each candidate, in their order; equal ones are judged once."""
     import anyio
 
     results: list[Judgement | None] = [None] * len(candidates)
-    resolved = await arena.resolve_all(candidates)
+    changes = await arena.resolve_all(candidates) if resolved is None else resolved
 
     async def judge(place: int) -> None:
         tell = None if begun is None else partial(begun, place)
-        judgement = await arena.judge(candidates[place], resolved[place], tell)
+        judgement = await arena.judge(candidates[place], changes[place], tell)
         results[place] = judgement
         if judged is not None:
             judged(place, judgement)

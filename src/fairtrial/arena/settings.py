@@ -1,10 +1,11 @@
-"""How an arena is to work: nothing here changes a verdict."""
+"""How an arena is to work: what is done, not what comes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 def _say_nothing(text: str) -> None:
@@ -19,6 +20,8 @@ class ArenaSettings:
     warm: whether checks may start from a process that has imported third-party packages already
     keep_slots: whether the slots stay on disk afterwards, for somebody to look at
     lock_folder: where the host-wide lock is, if not in its usual place
+    timing: what is done with candidates that passed: `race` looks for the best of them, `each`
+        times every one until something can be said of it, `none` leaves it at the checks
     say: told what is going on while the arena is made ready
     """
 
@@ -26,4 +29,5 @@ class ArenaSettings:
     warm: bool = True
     keep_slots: bool = False
     lock_folder: Path | None = None
+    timing: Literal["race", "each", "none"] = "race"
     say: Callable[[str], None] = _say_nothing

@@ -1,7 +1,8 @@
-"""`fairtrial doctor`: what this machine can enforce, and how to get the rest."""
+"""`fairtrial doctor`: what this machine can enforce and how well it can time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -9,6 +10,7 @@ import click
 from fairtrial.arena.slots.homes import HOME_VARIABLE, list_places
 from fairtrial.cli.output import fold, json_option, print_json, print_wrapped, style
 from fairtrial.sandbox.facts import Fact, Survey, survey
+from fairtrial.sandbox.speed import survey_clock
 
 COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4
@@ -18,25 +20,40 @@ REMEDY = " " * 10
 @click.command(
     name="doctor",
     epilog="Example: fairtrial doctor",
-    short_help="Say what this machine can enforce, and how to get the rest.",
+    short_help="Say what this machine can enforce, and how well it can time.",
 )
 @json_option
 def command(as_json: bool) -> int:
     """Say what this machine can enforce when candidates run, and how to get the rest.
 
-    Sandboxes are really tried. Exits with 0 if candidates can run in a full one, else with 4.
+    Sandboxes are really tried. Says as well what here disturbs a clock, for candidates that are
+    timed. Exits with 0 if candidates can run in a full sandbox, else with 4.
     """
-    found = survey(list_places(), HOME_VARIABLE)
+    return diagnose(as_json=as_json)
+
+
+def diagnose(*, as_json: bool, visible: str | None = None) -> int:
+    """Look at this machine and tell; returns the exit code.
+
+    visible: what effect can be seen here in which time, where that was measured
+    """
+    found, clock = survey(list_places(), HOME_VARIABLE), survey_clock(visible)
     if as_json:
-        print_json({"ok": found.is_full, **asdict(found)})
+        facts = [asdict(fact) for fact in clock]
+        print_json({"ok": found.is_full, **asdict(found), "clock": facts})
     else:
-        _print(found)
+        _print(found, clock)
     return 0 if found.is_full else NOT_FULL
 
 
-def _print(found: Survey) -> None:
-    width = max(len(fact.name) for fact in found.facts)
+def _print(found: Survey, clock: Sequence[Fact]) -> None:
+    width = max(len(fact.name) for fact in (*found.facts, *clock))
+    click.echo(style("For candidates that run", bold=True))
     for fact in found.facts:
+        _print_fact(fact, width)
+    click.echo()
+    click.echo(style("For candidates that are timed", bold=True))
+    for fact in clock:
         _print_fact(fact, width)
     click.echo()
     if found.is_full:

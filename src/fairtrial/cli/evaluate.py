@@ -50,6 +50,24 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Run candidates without a sandbox where there is none, or where the problem says plain.",
 )
+@click.option("--check-only", is_flag=True, help="Don't time candidates that pass their checks.")
+@click.option(
+    "--each",
+    is_flag=True,
+    help="Time every candidate until something can be said of it; else the best is looked for.",
+)
+@click.option(
+    "--samples",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write all that was timed into a table: .csv or .parquet.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the intervals: .png or .svg.",
+)
 @click.option("--cold", is_flag=True, help="Start every check from nothing: slower, same verdicts.")
 def command(
     problem: Path,
@@ -58,13 +76,19 @@ def command(
     as_json: bool,
     keep_slots: bool,
     unsandboxed: bool,
+    check_only: bool,
+    each: bool,
+    samples: Path | None,
+    plot: Path | None,
     cold: bool,
 ) -> int:
-    """Judge code candidates: does each still do what the base does?
+    """Judge code candidates: does each still do what the base does, and is it faster?
 
     PROBLEM is a problem file. A CANDIDATE is a unified diff (.diff, .patch) or a folder of files
     that overlay the repository. Each is checked in a copy of the repository of its own; your files
-    are never touched. Without candidates the base alone is checked.
+    are never touched. Those that pass are timed against the base, one at a time, with nothing else
+    of fairtrial's running; the best is measured again. Without candidates the base alone is looked
+    at.
 
     Exit code 0 means that all candidates were judged, whatever the verdicts.
     """
@@ -73,7 +97,11 @@ def command(
     warn(doubts)
     watching = watch([each.name for each in read], is_silent=as_json)
     settings = ArenaSettings(
-        unsandboxed=unsandboxed, warm=not cold, keep_slots=keep_slots, say=watching.say
+        unsandboxed=unsandboxed,
+        warm=not cold,
+        keep_slots=keep_slots,
+        timing="none" if check_only else "each" if each else "race",
+        say=watching.say,
     )
     try:
         with watching:
@@ -147,6 +175,7 @@ def _evaluate(
                     settings=settings,
                     begun=watching.begin,
                     judged=watching.judge,
+                    timed=watching.time,
                 )
                 tasks.cancel_scope.cancel()
         return found

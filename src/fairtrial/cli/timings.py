@@ -13,12 +13,11 @@ from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell
 from fairtrial.errors import on_one_line
 from fairtrial.model.timings import Estimate, Measurement, Timing
 from fairtrial.model.verdicts import Verdict
+from fairtrial.stats.ratios import estimate_text, ratio_text
 from fairtrial.stats.sequential import LOOKS
 
 FEWEST, MOST = LOOKS[0], LOOKS[-1]
 """Sessions without which there is no interval, and after which no more are run."""
-MOST_DIGITS, NARROW = 4, 2.5
-"""Of an interval, so that at least as many steps of its last digit lie in it."""
 LONGEST_NAME, SHORTEST_NAME, LONGEST_NOTE = 40, 10, 2_000
 OTHER_STORY = 0.05
 """By how much CPU time has to differ from the clock on the wall to be mentioned, as a share."""
@@ -33,35 +32,6 @@ COLOURS = {
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.EQUIVALENT: "cyan",
 }
-
-
-def estimate_text(estimate: Estimate | None) -> str:
-    """`1.42x [1.38, 1.46]`; nothing for nothing."""
-    if estimate is None:
-        return ""
-    digits = _digits(estimate)
-    ratio, low, high = (
-        f"{each:.{digits}f}" for each in (estimate.ratio, estimate.low, estimate.high)
-    )
-    return f"{ratio}x [{low}, {high}]"
-
-
-def _digits(estimate: Estimate) -> int:
-    """As few as do: the width must be seen, and on which side of 1 each bound is."""
-    bounds = [each for each in (estimate.low, estimate.high) if math.isfinite(each)]
-    largest = max(estimate.ratio, *bounds)
-    least = 0 if largest >= 100 else 1 if largest >= 10 else 2
-    width = estimate.high - estimate.low
-    for digits in range(least, MOST_DIGITS):
-        is_wide = width * 10**digits >= NARROW
-        if is_wide and all(each == 1 or round(each, digits) != 1 for each in bounds):
-            return digits
-    return MOST_DIGITS
-
-
-def ratio_text(ratio: float) -> str:
-    """`1.42x`; more digits where 1.00 would hide on which side of 1 it is."""
-    return estimate_text(Estimate(ratio, ratio / 1.02, ratio * 1.02, 0, 0.95)).partition(" ")[0]
 
 
 def seconds_text(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairtrial.cli.output import count
 from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell, rule_mark
@@ -61,7 +61,8 @@ def lay_out(rows: Sequence[Row], width: int | None, *, folded: bool = True) -> I
         return _lay_out([HEADER, *rows], width, (), ("time",), folded=folded)
     shown = [TIMED_HEADER, *rows]
     if not folded:
-        return _lay_out(shown, width, ("speed",), ("sessions",), folded=folded)
+        shown = shown if width is None else _without_whys(shown, width)
+        return _lay_out(shown, width, ("speed", "sessions"), (), folded=folded)
     figures = ("speed", *FIGURES)
     widths = _measure(shown, ("name", "verdict", *figures))
     if width is None or width >= _room(widths.values()) + NARROWEST_WHY:
@@ -92,8 +93,8 @@ def _lay_out(
     names, whys = _measure(rows, ("name", "why")).values()
     if width is not None:
         left = width - _room(widths.values()) - len(GAP)
-        names = min(names, max(left - NARROWEST_WHY, NARROWEST))
-        whys = max(left - names, NARROWEST)
+        names = min(names, max(left - min(whys, NARROWEST_WHY), NARROWEST))
+        whys = max(left - names, NARROWEST) if whys else 0
     for row in rows:
         lines = [row.why]
         if width is not None:
@@ -110,6 +111,12 @@ def _lay_out(
         if row is rows[0]:
             total = _room([names, whys, *widths.values()]) - len(GAP)
             yield rule_mark() * (min(total, LONGEST_RULE) if width is None else total), "", "", None
+
+
+def _without_whys(rows: Sequence[Row], width: int) -> list[Row]:
+    """The rows, without why where names would have to be cut to make room for it."""
+    room = _room(_measure(rows, ("name", "verdict", "speed", "sessions")).values())
+    return list(rows) if width >= room + NARROWEST_WHY else [replace(row, why="") for row in rows]
 
 
 def _lay_out_in_two(rows: Sequence[Row], width: int) -> Iterator[Line]:

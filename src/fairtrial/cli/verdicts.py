@@ -15,9 +15,7 @@ from fairtrial.cli.output import count, fold, print_wrapped, style
 from fairtrial.cli.table import cut_cell
 from fairtrial.cli.timings import (
     COLOURS,
-    estimate_text,
     print_measurement,
-    ratio_text,
     replicates,
     timed_memory_mb,
 )
@@ -25,6 +23,7 @@ from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.errors import on_one_line
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.verdicts import Basis, Failure, Rejection, Verdict
+from fairtrial.stats.ratios import estimate_text, ratio_text
 
 MOST_FAILURES = 3
 MOST_LINES = 8

@@ -3,11 +3,11 @@
 For open-ended runs, and for looking whenever one likes. The price is an interval about a quarter
 wider than that of the group-sequential test at the same session.
 
-For each possible mean m the sessions are bet against: M_n(m) is the Bayes factor of "the mean is
-m + delta * sigma, with delta normal around 0 with standard deviation `mixture`" against "the mean is
-m", with the right Haar prior on sigma. Given the sessions' ratios to each other (which is all M_n
-depends on) it is a martingale that starts at 1, whatever sigma is. It exceeds 1/alpha at any n with
-chance alpha at most (Ville). What m have never been refuted by that is the interval::
+Every possible mean m is bet against. M_n(m) is the Bayes factor of "the mean is m + delta * sigma,
+delta normal around 0 with standard deviation `mixture`" against "the mean is m", with the right Haar
+prior on sigma. It depends on nothing but the ratios of the sessions' distances from m, and is a
+martingale that starts at 1 if the mean is m, whatever sigma is. So the chance that it ever exceeds
+1/alpha is alpha at most (Ville). The interval is of all m with M_n(m) below that::
 
     M_n(m) = (1 + n v)^(-1/2) * ((1 + q) / (1 + q / (1 + n v)))^(n/2)
     v = mixture^2,  q = n (mean - m)^2 / (sum of squares about the mean)
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fairtrial.stats.finding import Values
 
 MIXTURE = 1.0
-"""The default `mixture`."""
+"""The default `mixture`: within 5 % of the narrowest interval there is from 9 to 50 sessions."""
 
 
 def confidence_sequence(

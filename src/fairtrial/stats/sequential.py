@@ -106,7 +106,7 @@ def nominal_level(alpha: float) -> float:
         return LEVELS[-1][1]
     (alpha_1, level_1), (alpha_2, level_2) = LEVELS[after - 1], LEVELS[after]
     share = math.log(alpha / alpha_1) / math.log(alpha_2 / alpha_1)
-    return level_1 * (level_2 / level_1) ** share
+    return level_1 * math.pow(level_2 / level_1, share)
 
 
 def look(statistics: Sequence[float], *, alpha: float, min_effect: float) -> Look:
@@ -177,7 +177,7 @@ def adopt(found: Look, min_effect: float) -> bool:
 
 def next_look(sessions: int) -> int | None:
     """After how many sessions to look next; None after the last look."""
-    return next((look for look in LOOKS if look > sessions), None)
+    return next((each for each in LOOKS if each > sessions), None)
 
 
 def _check_alpha(alpha: float) -> None:

@@ -1,7 +1,7 @@
 """One alpha for many comparisons: how much of it each gets.
 
-By Bonferroni's inequality the chance of any false claim among comparisons at levels a1, a2, ... is at
-most their sum, however they depend on each other.
+By Bonferroni's inequality the chance of any false claim among comparisons is at most the sum of
+their levels, however they depend on each other.
 
 References::
 

@@ -235,7 +235,7 @@ async def prepare_pairs(
     runs = [await _rehearse(subject, duel, env)]
     for _ in range(REHEARSALS):
         runs.append(await _rehearse(subject, duel, env))
-        refuse_longer(subject, runs[1:], budget_s)
+        _refuse_longer(subject, runs[1:], budget_s)
     notes = []
     varying = next(filter(None, (subject.find_difference(runs[0], run) for run in runs[1:])), None)
     if varying is not None:
@@ -260,12 +260,7 @@ async def _rehearse(subject: CommandSubject, duel: Duel, env: Mapping[str, str])
     elif taken.done.ending == Ending.TIMEOUT:
         hint = "let it do less: many runs of it have to be compared"
     message = f"on the unchanged base, {_tell_fault(fault)}"
-    raise StudyError(Mistake(place_of(subject.name), message, hint))
-
-
-def place_of(name: str) -> tuple[str, ...]:
-    """Where a benchmark's command stands in the problem."""
-    return ("bench", name, "command")
+    raise StudyError(Mistake(("bench", subject.name, "command"), message, hint))
 
 
 def average_s(runs: Sequence[Taken]) -> float:
@@ -273,7 +268,7 @@ def average_s(runs: Sequence[Taken]) -> float:
     return sum(run.seconds for run in runs) / len(runs)
 
 
-def refuse_longer(subject: Subject, runs: Sequence[Taken], budget_s: float) -> None:
+def _refuse_longer(subject: Subject, runs: Sequence[Taken], budget_s: float) -> None:
     """Refuse what takes so long that the budget can't hold the fewest pairs."""
     run_s = average_s(runs)
     needed_s = 2 * FEWEST_PAIRS * run_s
@@ -285,7 +280,7 @@ def refuse_longer(subject: Subject, runs: Sequence[Taken], budget_s: float) -> N
     )
     enough_s = math.ceil(HEADROOM * needed_s)
     hint = f"raise budget_s to {enough_s} or more, or let the command do less"
-    raise StudyError(Mistake(place_of(subject.name), message, hint))
+    raise StudyError(Mistake(("bench", subject.name, "command"), message, hint))
 
 
 def _tell_fault(fault: Rejection) -> str:

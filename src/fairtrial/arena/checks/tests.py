@@ -99,9 +99,10 @@ async def run_tests(stage: Stage, check: Check) -> SuiteRun:
 
 
 async def read_in_thread(completed: Completed) -> SuiteRun:
-    """The run that a process has reported; it may take seconds where somebody floods the channel."""
+    """What a process has reported of its tests."""
     from anyio import to_thread
 
+    # This may take seconds where somebody floods the channel.
     return await to_thread.run_sync(read_run, completed)
 
 

@@ -194,6 +194,21 @@ class WorktreePool:
         self._trusts_times = shows_mapped_writes(self._home.path / "probe")
 
     async def _make_slots(self) -> None:
+        failures = await self._add_slots(range(1, self._wanted_size + 1))
+        if not self._stagings:
+            raise failures[min(failures)]
+        for number in sorted(failures):
+            self._notes.append(f"slot {number} couldn't be made: {failures[number]}")
+
+    async def grow(self, count: int) -> None:
+        """So many slots more; `LabError` if one of them can't be made."""
+        last = max(self._stagings)
+        failures = await self._add_slots(range(last + 1, last + 1 + count))
+        for number in sorted(failures):
+            raise failures[number]
+
+    async def _add_slots(self, numbers: Sequence[int]) -> dict[int, LabError]:
+        """Slots with these numbers, and why some couldn't be made."""
         import anyio
 
         failures: dict[int, LabError] = {}
@@ -205,13 +220,11 @@ class WorktreePool:
                 failures[number] = error
 
         async with anyio.create_task_group() as tasks:
-            for number in range(1, self._wanted_size + 1):
+            for number in numbers:
                 tasks.start_soon(make, number)
-        if not self._stagings:
-            raise failures[min(failures)]
-        for number in sorted(failures):
-            self._notes.append(f"slot {number} couldn't be made: {failures[number]}")
-        self._free.extend(sorted(self._stagings))
+        self._free.extend(sorted(number for number in numbers if number in self._stagings))
+        self._wake()
+        return failures
 
     async def _stage(self, name: str) -> Staging:
         """A new slot with the base in it."""

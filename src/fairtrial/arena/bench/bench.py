@@ -1,0 +1,242 @@
+"""The bench: base and candidates, timed one at a time, alone on the machine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from fairtrial.arena.bench.calls import prepare_calls
+from fairtrial.arena.bench.meter import Duel, Meter
+from fairtrial.arena.bench.pairs import prepare_pairs
+from fairtrial.arena.bench.slowest import prepare_slowest
+from fairtrial.arena.bench.supply import Supplier, open_supplier
+from fairtrial.arena.bench.talks import keeping_away
+from fairtrial.arena.build import build_base, run_build
+from fairtrial.arena.checks.tests import SuiteTrial
+from fairtrial.arena.ground import Ground
+from fairtrial.arena.slots.worktrees import WorktreeSlot
+from fairtrial.arena.stage import Stage
+from fairtrial.arena.trial import Trial
+from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.model.candidates import Changes
+from fairtrial.model.code import Benchmark, CodeProblem
+from fairtrial.model.timings import Session
+from fairtrial.model.verdicts import Reason, Rejection
+
+
+@dataclass(slots=True)
+class Heat:
+    """Some sessions of one candidate, one after the other.
+
+    replicates: each is one session of every benchmark
+    seconds: how long the host was used
+    waited_s: how long it took until all others had left it
+    rejection: what the candidate did wrong meanwhile
+    """
+
+    replicates: list[tuple[Session, ...]] = field(default_factory=list)
+    seconds: float = 0.0
+    waited_s: float = 0.0
+    rejection: Rejection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A benchmark, and the cores that its processes use."""
+
+    meter: Meter
+    cores: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is ready to time candidates with.
+
+    ground: what it shares with checks
+    base: the slot with the base, read-only
+    meters: the benchmarks
+    cores: all that timed processes use
+    secret: what all inputs and orders are drawn with; never told to candidates
+    notes: what people should know
+    """
+
+    ground: Ground
+    base: WorktreeSlot
+    meters: tuple[Placed, ...]
+    cores: tuple[int, ...]
+    secret: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def replicate_s(self) -> float:
+        """How long one session of every benchmark takes, about."""
+        return sum(placed.meter.session_s for placed in self.meters)
+
+    async def run(
+        self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
+    ) -> Heat:
+        """Sessions number `first` and on, `count` of them or as many as the budget holds.
+
+        changes: the candidate; None for the base itself
+        label: what keeps the inputs of these sessions apart from those of others
+        """
+        heat = Heat()
+        async with self.ground.pool.acquire() as slot:
+            heat.rejection = await self._put_in(slot, changes)
+            if heat.rejection is None:
+                before = await self._fingerprints(slot)
+                await self._take_sessions(heat, slot, label, range(first, first + count), budget_s)
+                after = await self._fingerprints(slot)
+                heat.rejection = heat.rejection or _find_tampering(before, after)
+        return heat
+
+    async def _put_in(self, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
+        """Stage and build it anew, as for its checks."""
+        async with self.ground.lock.shared():
+            if changes is not None:
+                await slot.write_candidate(changes)
+            stage = self.ground.stage(slot, may_be_warm=False)
+            rejection, _ = await run_build(stage, slot)
+            return rejection
+
+    async def _take_sessions(
+        self, heat: Heat, slot: WorktreeSlot, label: str, numbers: Sequence[int], budget_s: float
+    ) -> None:
+        base, candidate = (frozen_stage(self.ground, each) for each in (self.base, slot))
+        duel = Duel(base, candidate, self.cores, f"{self.secret}/{label}")
+        async with self.ground.lock.exclusive() as lease:
+            heat.waited_s = lease.waited_s
+            began = time.monotonic()
+            with keeping_away(self.cores):
+                for number in numbers:
+                    sessions = tuple(
+                        [
+                            await placed.meter.run(replace(duel, cores=placed.cores), number)
+                            for placed in self.meters
+                        ]
+                    )
+                    heat.rejection = next((s.rejection for s in sessions if s.rejection), None)
+                    if heat.rejection is not None:
+                        break
+                    heat.replicates.append(sessions)
+                    if time.monotonic() - began + self.replicate_s / 2 > budget_s:
+                        break
+            heat.seconds = time.monotonic() - began
+
+    async def _fingerprints(self, slot: WorktreeSlot) -> tuple[str, str]:
+        return await self.base.fingerprint(), await slot.fingerprint()
+
+
+def frozen_stage(ground: Ground, slot: WorktreeSlot) -> Stage:
+    """A slot as it is while it is timed: cold, and nothing in it can be changed."""
+    return replace(ground.stage(slot, may_be_warm=False), is_writable=False)
+
+
+def _find_tampering(before: tuple[str, str], after: tuple[str, str]) -> Rejection | None:
+    if before[0] != after[0]:
+        raise LabError("the base's slot was changed while it was timed; nothing it shows counts")
+    if before[1] != after[1]:
+        return Rejection(Reason.TAMPERING, "its own slot was changed while it was timed")
+    return None
+
+
+def choose_cores(count: int) -> tuple[int, ...]:
+    """The last cores that we may use: the first one has the machine's own business to do."""
+    if not hasattr(os, "sched_getaffinity"):
+        return ()
+    return tuple(sorted(os.sched_getaffinity(0))[-count:])
+
+
+@asynccontextmanager
+async def open_bench(ground: Ground, trials: Sequence[Trial]) -> AsyncIterator[Bench]:
+    """A bench for one problem: the base is timed alone, benchmarks are ready.
+
+    Raises a `StudyError` if there is nothing to time, or a benchmark can't be used.
+    """
+    problem = ground.problem
+    makers = [each for each in problem.bench if each.call]
+    await ground.pool.grow(2 + bool(makers))
+    cores = choose_cores(max((each.cores for each in problem.bench), default=1))
+    async with AsyncExitStack() as opened:
+        base = await opened.enter_async_context(ground.pool.acquire())
+        await _build(ground, base)
+        suppliers: dict[str, Supplier] = {}
+        if makers:
+            trusted = await opened.enter_async_context(ground.pool.acquire(trusted=True))
+            await _build(ground, trusted)
+            stage = ground.stage(trusted, may_be_warm=False)
+            with keeping_away(cores):  # what we start inherits that
+                for each in makers:
+                    entered = opened.enter_async_context(open_supplier(each, stage))
+                    suppliers[each.name] = await entered
+        bench = Bench(ground, base, (), cores)
+        async with ground.lock.exclusive():
+            with keeping_away(cores):
+                meters = await _prepare(bench, trials, suppliers)
+        notes = [note for placed in meters for note in placed.meter.notes]
+        yield replace(bench, meters=tuple(meters), notes=(*notes, *_tell_place(bench)))
+
+
+async def _build(ground: Ground, slot: WorktreeSlot) -> None:
+    async with ground.lock.shared():
+        await build_base(ground.stage(slot, may_be_warm=False), slot)
+
+
+async def _prepare(
+    bench: Bench, trials: Sequence[Trial], suppliers: dict[str, Supplier]
+) -> list[Placed]:
+    problem = bench.ground.problem
+    stage = frozen_stage(bench.ground, bench.base)
+    duel = Duel(stage, stage, bench.cores, f"{bench.secret}/base")
+    budget_s = problem.budget_s
+    if not problem.bench:
+        slowest = await prepare_slowest(_find_suite(trials), duel, budget_s=budget_s)
+        return [Placed(slowest, duel.cores)]
+    meters: list[Placed] = []
+    for each in problem.bench:
+        cores = choose_cores(each.cores)
+        meter = await _prepare_one(each, replace(duel, cores=cores), suppliers, budget_s)
+        meters.append(Placed(meter, cores))
+    return meters
+
+
+async def _prepare_one(
+    benchmark: Benchmark, duel: Duel, suppliers: dict[str, Supplier], budget_s: float
+) -> Meter:
+    if benchmark.call:
+        supplier = suppliers[benchmark.name]
+        return await prepare_calls(benchmark, supplier, duel, budget_s=budget_s)
+    return await prepare_pairs(benchmark, duel, budget_s=budget_s)
+
+
+def _find_suite(trials: Sequence[Trial]) -> SuiteTrial:
+    for trial in trials:
+        if isinstance(trial, SuiteTrial):
+            return trial
+    raise StudyError(
+        Mistake(
+            ("bench",),
+            "is empty, and no check runs pytest: nothing can be timed",
+            "name a call with inputs, or a command, under bench:",
+        )
+    )
+
+
+def can_time(problem: CodeProblem) -> bool:
+    """Whether there is anything to time."""
+    return bool(problem.bench) or any(check.is_pytest for check in problem.check)
+
+
+def _tell_place(bench: Bench) -> list[str]:
+    notes = []
+    if not bench.cores:
+        notes.append("timed processes can't be pinned to a core here: expect more noise")
+    if not bench.ground.sandbox.relocates:
+        notes.append(
+            "without a sandbox that moves folders, base and candidate are timed at different paths"
+        )
+    return notes

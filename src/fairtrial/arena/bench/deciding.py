@@ -1,0 +1,198 @@
+"""Who is faster: one candidate until that can be said, or many in a race.
+
+The bench measures, the statistics decide; this is what goes between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from fairtrial.arena.bench.bench import Heat
+from fairtrial.arena.bench.summary import Replicate, statistics_of, summarise
+from fairtrial.errors import FairtrialError
+from fairtrial.model.candidates import Changes
+from fairtrial.model.timings import Estimate, Measurement
+from fairtrial.model.verdicts import Reason, Rejection, Verdict
+from fairtrial.stats.racing import Race, Standing, State
+from fairtrial.stats.sequential import LOOKS, look, next_look
+
+Watcher = Callable[[str, int, Estimate | None], None]
+"""Is told a candidate's name, how many sessions it has, and how it stands."""
+
+
+class Timer(Protocol):
+    """What takes sessions: a `Bench`, or a simulated one."""
+
+    async def run(
+        self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
+    ) -> Heat:
+        """Sessions number `first` and on, `count` of them or as many as the budget holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides.
+
+    alpha: how often a difference may be claimed where there is none
+    min_effect: the smallest change that is worth anything
+    budget_s: how long one candidate may take
+    """
+
+    alpha: float
+    min_effect: float
+    budget_s: float
+
+
+@dataclass(slots=True)
+class _Record:
+    """One candidate's sessions so far."""
+
+    replicates: list[Replicate] = field(default_factory=list)
+    seconds: float = 0.0
+    waited_s: float = 0.0
+    rejection: Rejection | None = None
+
+    def add(self, heat: Heat) -> None:
+        self.replicates += heat.replicates
+        self.seconds += heat.seconds
+        self.waited_s += heat.waited_s
+        self.rejection = heat.rejection
+
+    def summarise(self, rules: Rules, alpha: float, *notes: str) -> Measurement | None:
+        if not self.replicates:
+            return None
+        return summarise(
+            self.replicates,
+            alpha=alpha,
+            min_effect=rules.min_effect,
+            seconds=self.seconds,
+            waited_s=self.waited_s,
+            notes=notes,
+        )
+
+
+async def measure(
+    timer: Timer,
+    name: str,
+    changes: Changes | None,
+    rules: Rules,
+    *,
+    label: str = "",
+    watcher: Watcher | None = None,
+) -> Measurement | Rejection:
+    """Time one candidate against the base until something can be said, or the budget ends.
+
+    label: keeps its inputs apart from those of other measurements of the same candidate
+    """
+    record = _Record()
+    while (goal := next_look(len(record.replicates))) is not None:
+        done = len(record.replicates)
+        left_s = rules.budget_s - record.seconds
+        record.add(await _run(timer, changes, f"{label}/{name}", done, goal - done, left_s))
+        if record.rejection is not None:
+            return record.rejection
+        _tell(watcher, name, record, rules)
+        found = look(
+            statistics_of(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
+        )
+        is_spent = len(record.replicates) < goal or record.seconds >= rules.budget_s
+        if found.is_decided or is_spent:
+            break
+    measured = record.summarise(rules, rules.alpha, *_tell_budget(record, rules))
+    assert measured is not None
+    return measured
+
+
+async def race(
+    timer: Timer,
+    candidates: Mapping[str, Changes],
+    rules: Rules,
+    *,
+    watcher: Watcher | None = None,
+) -> dict[str, Measurement | Rejection]:
+    """Time many candidates until it is clear which is the best; that one is measured again.
+
+    What is said of the winner comes of fresh sessions alone, since it was picked for doing well;
+    what is said of the others, of their part in the race, and holds for all of them at once.
+    """
+    names = list(candidates)
+    records = {name: _Record() for name in names}
+    runners = Race(len(names), alpha=rules.alpha, min_effect=rules.min_effect)
+    while (heat := runners.next_heat()) is not None:
+        name = names[heat.runner]
+        record = records[name]
+        done = len(record.replicates)
+        left_s = max(rules.budget_s - record.seconds, 0.0)
+        found = await _run(timer, candidates[name], f"race/{name}", done, heat.sessions, left_s)
+        record.add(found)
+        if record.rejection is not None:
+            runners.withdraw(heat.runner)
+            continue
+        so_far = _tell(watcher, name, record, rules)
+        if so_far is not None and so_far.vetoes:  # it can't be adopted, so it must not win
+            runners.withdraw(heat.runner)
+            continue
+        runners.tell(heat.runner, statistics_of(found.replicates))
+        if len(found.replicates) < heat.sessions:  # its budget ended
+            runners.stop()
+    results: dict[str, Measurement | Rejection] = {}
+    for name, standing in zip(names, runners.standings, strict=True):
+        results[name] = _settle(records[name], standing, names, rules)
+    if runners.winner is not None:
+        best = names[runners.winner]
+        again = await measure(timer, best, candidates[best], rules, label="final", watcher=watcher)
+        if isinstance(again, Measurement):
+            raced = records[best]
+            again = replace(
+                again,
+                is_confirmed=bool(raced.replicates),
+                seconds=again.seconds + raced.seconds,
+                waited_s=again.waited_s + raced.waited_s,
+            )
+        results[best] = again
+    return results
+
+
+async def _run(
+    timer: Timer, changes: Changes | None, label: str, first: int, count: int, budget_s: float
+) -> Heat:
+    """Sessions; what is our own fault costs this candidate its verdict, and nobody else theirs."""
+    try:
+        return await timer.run(changes, label, first, count, budget_s)
+    except FairtrialError as error:
+        return Heat(rejection=Rejection(Reason.EVALUATOR, f"it could not be timed: {error}"))
+
+
+def _settle(
+    record: _Record, standing: Standing, names: Sequence[str], rules: Rules
+) -> Measurement | Rejection:
+    if record.rejection is not None:
+        return record.rejection
+    alpha = rules.alpha / len(names)
+    rival = "" if standing.rival is None else f" ({names[standing.rival]})"
+    raced = f"out of the race after {len(record.replicates)} sessions: {standing.state}{rival}"
+    notes = () if standing.state in (State.RUNNING, State.WITHDRAWN) else (raced,)
+    measured = record.summarise(rules, alpha, *notes)
+    return measured or Measurement(
+        verdict=Verdict.INCONCLUSIVE, estimate=None, notes=("it had no session",)
+    )
+
+
+def _tell(watcher: Watcher | None, name: str, record: _Record, rules: Rules) -> Measurement | None:
+    """How it stands, for whoever watches."""
+    measured = record.summarise(rules, rules.alpha)
+    if watcher is not None and measured is not None:
+        watcher(name, len(record.replicates), measured.estimate)
+    return measured
+
+
+def _tell_budget(record: _Record, rules: Rules) -> list[str]:
+    if len(record.replicates) >= LOOKS[0]:
+        return []
+    return [
+        f"only {len(record.replicates)} sessions fit into {rules.budget_s:g} s, and of fewer than "
+        f"{LOOKS[0]} nothing can be said: raise budget_s"
+    ]

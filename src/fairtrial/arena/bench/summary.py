@@ -1,0 +1,162 @@
+"""From sessions to what may be said of a candidate: pure, so that it can be said again later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, median, stdev
+
+from fairtrial.model.timings import Estimate, Measurement, Pair, Session, Timing
+from fairtrial.model.verdicts import Verdict
+from fairtrial.stats.rounds import (
+    mean_ratio,
+    seconds_per_call,
+    session_cpu_ratio,
+    session_ratio,
+)
+from fairtrial.stats.sequential import Look, adopt, look
+
+SLOWEST_START = 1.2
+"""How many times the base's start-up a candidate's may be before that speaks against it."""
+MOST_OUTSIDE = 0.1
+"""Which share of a sample may be done before or after it, beyond what the base does there."""
+MOST_GOING_THROUGH = 0.1
+TWO_STORIES = 0.05
+"""From which difference on wall and CPU time tell different stories."""
+
+Replicate = Sequence[Session]
+"""One session of each benchmark."""
+
+
+def statistics_of(replicates: Sequence[Replicate]) -> list[float]:
+    """The statistic of each replicate: over all benchmarks, log(candidate/base)."""
+    return [mean_ratio([_ratio(session) for session in replicate]) for replicate in replicates]
+
+
+def summarise(
+    replicates: Sequence[Replicate],
+    *,
+    alpha: float,
+    min_effect: float,
+    seconds: float = 0.0,
+    waited_s: float = 0.0,
+    notes: Sequence[str] = (),
+) -> Measurement:
+    """What these sessions say of a candidate, over all benchmarks and of each."""
+    found = look(statistics_of(replicates), alpha=alpha, min_effect=min_effect)
+    by_benchmark = [list(sessions) for sessions in zip(*replicates, strict=True)]
+    timings = tuple(_time(sessions, alpha, min_effect) for sessions in by_benchmark)
+    vetoes = tuple(veto for timing in timings for veto in _vetoes(timing, len(timings) > 1))
+    return Measurement(
+        verdict=Verdict(found.claim.value),
+        estimate=_estimate(found, alpha),
+        adopt=adopt(found, min_effect) and not vetoes,
+        vetoes=vetoes,
+        timings=timings,
+        seconds=seconds,
+        waited_s=waited_s,
+        notes=tuple(notes),
+        sessions=tuple(session for replicate in replicates for session in replicate),
+    )
+
+
+def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timing:
+    found = look([_ratio(session) for session in sessions], alpha=alpha, min_effect=min_effect)
+    samples = [sample for sample in sessions[0].samples if sample.is_kept]
+    starts = [session.startup_s for session in sessions if session.startup_s]
+    return Timing(
+        benchmark=sessions[0].benchmark,
+        verdict=Verdict(found.claim.value),
+        estimate=_estimate(found, alpha),
+        cpu_ratio=_cpu_ratio(sessions),
+        base_s=median(seconds_per_call(session.samples, "base") for session in sessions),
+        calls=samples[0].calls,
+        startup=median(start.growth for start in starts) if starts else None,
+        outside=_outside(sessions),
+        peak_rss_mb=_peak(sessions),
+        notes=tuple(_notes(sessions)),
+    )
+
+
+def _estimate(found: Look, alpha: float) -> Estimate | None:
+    if not math.isfinite(found.low):
+        return None
+    return Estimate(found.speedup, found.speedup_low, found.speedup_high, found.sessions, 1 - alpha)
+
+
+def _ratio(session: Session) -> float:
+    ratio = session_ratio(session.samples)
+    if ratio is None:
+        raise ValueError(f"{session.benchmark}: session {session.number} has no whole round")
+    return ratio
+
+
+def _cpu_ratio(sessions: Sequence[Session]) -> float | None:
+    ratios = [session_cpu_ratio(session.samples) for session in sessions]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return math.exp(-fmean(known)) if len(known) == len(sessions) else None
+
+
+def _outside(sessions: Sequence[Session]) -> float | None:
+    """What is done outside of samples beyond the base, as a share of the base's samples.
+
+    Zero unless sessions agree on it: the lower end of where its mean may lie, by three times its
+    own uncertainty.
+    """
+    shares = []
+    for session in sessions:
+        walls = [each.wall_s for each in session.samples if each.is_kept and each.arm == "base"]
+        if session.outside_s is not None and walls:
+            extra_s = session.outside_s.candidate - session.outside_s.base
+            shares.append(extra_s / median(walls))
+    if not shares:
+        return None
+    doubt = 3 * stdev(shares) / math.sqrt(len(shares)) if len(shares) > 1 else math.inf
+    return max(0.0, fmean(shares) - doubt)
+
+
+def _peak(sessions: Sequence[Session]) -> Pair | None:
+    peaks = [session.peak_rss_mb for session in sessions if session.peak_rss_mb]
+    if not peaks:
+        return None
+    return Pair(max(peak.base for peak in peaks), max(peak.candidate for peak in peaks))
+
+
+def _notes(sessions: Sequence[Session]) -> list[str]:
+    notes = []
+    gone = [session.materialising for session in sessions if session.materialising]
+    share = median(each.candidate for each in gone) if gone else 0.0
+    if share > MOST_GOING_THROUGH:
+        notes.append(f"{share:.0%} of the time went into going through what it returns")
+    walls = [_ratio(session) for session in sessions]
+    cpus = [session_cpu_ratio(session.samples) for session in sessions]
+    gaps = [cpu - wall for cpu, wall in zip(cpus, walls, strict=True) if cpu is not None]
+    if len(gaps) == len(sessions) > 1:
+        doubt = 3 * stdev(gaps) / math.sqrt(len(gaps))
+        gap = fmean(gaps)
+        if abs(gap) - doubt > TWO_STORIES:
+            wall, cpu = math.exp(-fmean(walls)), math.exp(-fmean(walls) - gap)
+            more = "more" if gap > 0 else "less"
+            notes.append(
+                f"the clock says {wall:.2f}x, CPU time {cpu:.2f}x: it works {more} than it saves; "
+                "other cores, or waiting, make the difference"
+            )
+    return notes
+
+
+def _vetoes(timing: Timing, has_others: bool) -> list[str]:
+    vetoes = []
+    if timing.verdict == Verdict.SLOWER and has_others:
+        assert timing.estimate is not None
+        vetoes.append(f"{timing.benchmark} got slower: {timing.estimate.ratio:.2f}x")
+    if timing.startup is not None and timing.startup > SLOWEST_START:
+        vetoes.append(
+            f"{timing.benchmark}: it takes {timing.startup:.2f} times as long as the base to start "
+            "and be imported: work may have been moved there"
+        )
+    if timing.outside is not None and timing.outside > MOST_OUTSIDE:
+        vetoes.append(
+            f"{timing.benchmark}: work equal to {timing.outside:.0%} of the base's time is done "
+            "while the clock doesn't run: before calls, after them, or in threads that go on"
+        )
+    return vetoes
