@@ -57,6 +57,7 @@ KEYS = ["problem_id", "base", "sandbox", "candidates", "notes"]
 CANDIDATE_KEYS = [
     "name", "digest", "verdict", "basis", "reason", "failures", "duplicate_of", "ratio",
     "interval", "sessions", "check_s", "bench_s", "peak_rss_mb", "not_exercised", "notes",
+    "confidence", "adopt", "vetoes", "is_confirmed", "timings",
 ]  # fmt: skip
 
 
@@ -93,7 +94,15 @@ def call(top, tmp_path_factory):
 def printed(call):
     """All candidates, judged once: with --json and --keep-slots."""
     names = [f"c/{name}" for name in GIVEN]
-    return call("evaluate", "problem.yaml", *names, "--json", "--keep-slots", "--unsandboxed")
+    return call(
+        "evaluate",
+        "--check-only",
+        "problem.yaml",
+        *names,
+        "--json",
+        "--keep-slots",
+        "--unsandboxed",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +162,7 @@ def test_kept_slots_are_where_it_says_until_clean_removes_them(printed, call):
 
 def test_text_is_a_line_for_each_candidate_with_steps_on_the_other_stream(call):
     given = ["c/wrong.diff", "c/right.diff"]
-    done = call("evaluate", "problem.yaml", *given, "--unsandboxed", "--cold")
+    done = call("evaluate", "--check-only", "problem.yaml", *given, "--unsandboxed", "--cold")
     assert done.returncode == 0
     header, rule, wrong, right = done.stdout.partition("\n\n")[0].splitlines()
     assert header.split() == ["candidate", "verdict", "why", "time"]
@@ -167,7 +176,7 @@ def test_text_is_a_line_for_each_candidate_with_steps_on_the_other_stream(call):
 
 
 def test_without_candidates_the_base_alone_is_checked(call):
-    done = call("evaluate", "problem.yaml", "--unsandboxed", "--cold")
+    done = call("evaluate", "--check-only", "problem.yaml", "--unsandboxed", "--cold")
     assert done.returncode == 0
     assert done.stdout.startswith("the base holds; there were no candidates (base ")
 
@@ -351,7 +360,7 @@ def replay(monkeypatch, top, run):
 
         monkeypatch.setattr(evaluate, "evaluate_candidates", judge)
         given = (top / "problem.yaml", top / "c/right.diff", top / "c/wrong.diff")
-        return run("evaluate", *given, *options)
+        return run("evaluate", "--check-only", *given, *options)
 
     return replay
 
@@ -375,7 +384,7 @@ def test_signals_end_it_in_good_order(monkeypatch, top, run, name):
             ended.append(name)
 
     monkeypatch.setattr(evaluate, "evaluate_candidates", judge)
-    code, _, err = run("evaluate", top / "problem.yaml")
+    code, _, err = run("evaluate", "--check-only", top / "problem.yaml")
     assert (code, ended, err.split()) == (130, [name], ["interrupted"])
 
 
@@ -388,7 +397,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(monkeypatch, top, run):  # nohup
     monkeypatch.setattr(evaluate, "evaluate_candidates", judge)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        assert run("evaluate", top / "problem.yaml")[0] == 0
+        assert run("evaluate", "--check-only", top / "problem.yaml")[0] == 0
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -431,7 +440,7 @@ def test_candidates_that_we_could_not_judge_are_exit_code_4(replay, monkeypatch)
 @pytest.mark.parametrize("as_json", [True, False])
 def test_files_that_can_not_be_used(run, top, monkeypatch, arguments, message, as_json):
     monkeypatch.chdir(top)
-    code, out, err = run("evaluate", *arguments, *["--json"] * as_json)
+    code, out, err = run("evaluate", "--check-only", *arguments, *["--json"] * as_json)
     assert code == 2
     shown = json.loads(out)["error"] if as_json else err
     assert message in shown
@@ -439,7 +448,9 @@ def test_files_that_can_not_be_used(run, top, monkeypatch, arguments, message, a
 
 
 def test_all_candidates_that_can_not_be_read_are_in_one_report(run, top):
-    code, _, err = run("evaluate", top / "problem.yaml", "a.diff", top / "c/right.diff", "b.txt")
+    code, _, err = run(
+        "evaluate", "--check-only", top / "problem.yaml", "a.diff", top / "c/right.diff", "b.txt"
+    )
     assert code == 2
     assert [line.split(":")[1].strip() for line in err.splitlines()[:-1]] == ["a.diff", "b.txt"]
     assert err.splitlines()[-1] == "2 mistakes"
@@ -447,7 +458,9 @@ def test_all_candidates_that_can_not_be_read_are_in_one_report(run, top):
 
 @pytest.mark.parametrize("number", ["0", "-1", "257", "many"])
 def test_numbers_of_candidates_at_once_that_make_no_sense(run, top, number):
-    code, out, _ = run("evaluate", top / "problem.yaml", "--json", "--parallel-candidates", number)
+    code, out, _ = run(
+        "evaluate", "--check-only", top / "problem.yaml", "--json", "--parallel-candidates", number
+    )
     assert code == 2
     assert "--parallel-candidates" in json.loads(out)["error"]
 
@@ -464,7 +477,9 @@ def test_numbers_of_candidates_at_once_that_make_no_sense(run, top, number):
 )
 def test_what_a_problem_names_and_is_not_there(run, top, write, instead, message):
     repo = "" if instead.startswith("repo") else f"repo: {top}\n"
-    code, _, err = run("evaluate", write(f"{PROBLEM}{repo}{instead}\n"), "--unsandboxed")
+    code, _, err = run(
+        "evaluate", "--check-only", write(f"{PROBLEM}{repo}{instead}\n"), "--unsandboxed"
+    )
     assert code == 2
     assert message in err
     assert len(err.splitlines()) == 1
@@ -473,7 +488,9 @@ def test_what_a_problem_names_and_is_not_there(run, top, write, instead, message
 def test_a_base_that_fails_is_named_with_file_and_check(run, top, write, monkeypatch, tmp_path):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
     check = 'problem_id: x\nrepo: {}\ncheck:\n  - command: ["false"]\n'
-    code, out, _ = run("evaluate", write(check.format(top)), "--json", "--unsandboxed", "--cold")
+    code, out, _ = run(
+        "evaluate", "--check-only", write(check.format(top)), "--json", "--unsandboxed", "--cold"
+    )
     assert code == 2
     (mistake,) = json.loads(out)["mistakes"]
     assert (Path(mistake["file"]).name, mistake["field"]) == ("study.yaml", "check[0]")
@@ -482,21 +499,23 @@ def test_a_base_that_fails_is_named_with_file_and_check(run, top, write, monkeyp
 
 
 def test_a_folder_that_is_no_repository(run, write):
-    code, _, err = run("evaluate", write(PROBLEM), "--unsandboxed")
+    code, _, err = run("evaluate", "--check-only", write(PROBLEM), "--unsandboxed")
     assert code == 2
     assert "is not in a git repository: make it one (git init)" in err
 
 
 def test_a_place_for_slots_that_can_not_be_used(run, top, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", "/dev/null")
-    code, _, err = run("evaluate", top / "problem.yaml", "--unsandboxed")
+    code, _, err = run("evaluate", "--check-only", top / "problem.yaml", "--unsandboxed")
     assert code == 4
     assert "/dev/null/arena: Not a directory" in err
     assert "set FAIRTRIAL_HOME to a folder that can be written to" in err
 
 
 def test_what_a_problems_file_may_mean_otherwise_is_a_warning_like_any_other(run, write):
-    _, _, err = run("evaluate", write(f"{PROBLEM}largest_mb: 0100\n"), "--unsandboxed")
+    _, _, err = run(
+        "evaluate", "--check-only", write(f"{PROBLEM}largest_mb: 0100\n"), "--unsandboxed"
+    )
     assert re.match(r"warning: \S+study\.yaml:6: largest_mb: `0100` is read as 64", err)
     assert "StudyWarning" not in err
 
@@ -541,7 +560,7 @@ def test_the_guides_python_runs(top, monkeypatch, capsys):
     code = code.replace("toposort.yaml", "problem.yaml")
     code = code.replace("candidates/deque.diff", "c/wrong.diff")
     judge = fairtrial.judge_candidates
-    settings = fairtrial.ArenaSettings(unsandboxed=True, warm=False)
+    settings = fairtrial.ArenaSettings(timing="none", unsandboxed=True, warm=False)
     monkeypatch.setattr(
         fairtrial, "judge_candidates", lambda *a, **k: judge(*a, **k, settings=settings)
     )

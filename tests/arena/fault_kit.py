@@ -77,7 +77,7 @@ LIBRARY = """
 import sys
 from pathlib import Path
 from fairtrial import ArenaSettings, judge_candidates, load_problem
-settings = ArenaSettings(
+settings = ArenaSettings(timing="none",
     lock_folder=Path(sys.argv[1]), say=lambda text: print(text, file=sys.stderr, flush=True)
 )
 judge_candidates(load_problem(sys.argv[2]), sys.argv[3:], settings=settings)
@@ -133,7 +133,7 @@ class Site:
     def evaluate(self, *candidates, sandbox=None, options=(), prefix=(), **env):
         """Start `fairtrial evaluate`; `prefix` is a command that becomes another."""
         given = [str(self.folder / "candidates" / name) for name in candidates]
-        arguments = ["evaluate", str(self.top / "problem.yaml"), *given, *options]
+        arguments = ["evaluate", "--check-only", str(self.top / "problem.yaml"), *given, *options]
         if sandbox == "plain":
             arguments.append("--unsandboxed")
         sandboxes = sandbox or ",".join(WORKING)

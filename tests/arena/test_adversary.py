@@ -92,7 +92,7 @@ def evaluation(tmp_path_factory):
         Check(command=("{python}", "-m", "pytest", "-q", "examined"), timeout_s=60),
         Check(function="few:smallest", inputs="inputs.py:numbers", cases=8, timeout_s=60),
     )
-    settings = ArenaSettings(lock_folder=tmp_path_factory.mktemp("lock"))
+    settings = ArenaSettings(timing="none", lock_folder=tmp_path_factory.mktemp("lock"))
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # loading them takes longer than all the rest
     problem = CodeProblem("few", folder=top, check=checks, python=sys.executable, env=env)
     return judge_candidates(problem, CANDIDATES, settings=settings)

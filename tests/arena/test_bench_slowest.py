@@ -1,20 +1,25 @@
 """The slowest tests of the base as a benchmark, where a problem has none (bench 6)."""
 
 import json
-import math
 import os
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import dedent
 
 import anyio
 import pytest
-from suite_kit import PYTHON, Slots, prepare
+from suite_kit import PYTHON, Slots
 
 from fairtrial.arena.bench import pairs
 from fairtrial.arena.bench.meter import Duel
 from fairtrial.arena.bench.slowest import MOST_TESTS, choose_slowest, prepare_slowest
-from fairtrial.arena.checks.tests import SuiteTrial, pytest_command, read_in_thread
+from fairtrial.arena.checks.tests import (
+    SuiteTrial,
+    prepare_tests,
+    pytest_command,
+    read_in_thread,
+)
 from fairtrial.arena.checks.tests_judged import Standard
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.stage import Stage
@@ -182,10 +187,11 @@ def test_notes_say_what_it_rests_on(suite):
 
 def test_tests_that_fail_in_a_read_only_slot_give_way_to_others(suite):
     sandbox = suite({"writes": 0.9, "a": 0.5, "b": 0.1}, unfit={"writes"})
-    meter = ready(sandbox, budget_s=40.0)
+    meter = ready(sandbox, budget_s=60.0)
     assert tried(sandbox) == [("writes", "a"), ("a", "b")]
-    assert "don't pass by themselves in a read-only copy: writes (the first: E   OSError" in (
-        meter.notes[-1]
+    assert (
+        "don't pass by themselves in a read-only copy: writes (the first: E   OSError"
+        in (meter.notes[-1])
     )
 
 
@@ -214,19 +220,27 @@ def test_tests_that_prove_longer_than_they_were_are_chosen_again(suite):
     assert 12 * meter.session_s / 2 <= 20.0
 
 
-@pytest.mark.parametrize(("slow_s", "enough_s"), [(3.0, 47), (0.2, 10)])
-def test_a_budget_too_small_for_any_test_is_refused_with_one_that_is_not(suite, slow_s, enough_s):
-    seconds = {"slow": slow_s, "slower by name only": slow_s / 2}
+@pytest.mark.parametrize("slow_s", [3.0, 0.2])
+def test_a_budget_too_small_for_any_test_is_refused_with_one_that_is_not(suite, slow_s):
+    seconds = {"slow": slow_s, "less slow": slow_s / 2}
     with pytest.raises(StudyError) as refused:
-        ready(suite(seconds, around_s=0.5), budget_s=5.0)
+        ready(suite(seconds, around_s=0.4), budget_s=5.0)
     (mistake,) = refused.value.mistakes
     assert mistake.path == ("bench",)
     assert "budget_s (5)" in mistake.message
-    named = int(mistake.hint.rpartition(" ")[2])
-    if slow_s < 1:  # pytest's own start is known by then
-        assert named == math.ceil(1.1 * 12 * (0.5 + slow_s)) == enough_s
-    meter = ready(suite(seconds, around_s=0.5), budget_s=named)
-    assert meter.session_s * 6 <= named
+    # How long pytest takes to start is known only if something was tried.
+    assert ("starting pytest takes 0.4 s" in mistake.message) == (slow_s < 1)
+    named_s = int(mistake.hint.rpartition(" ")[2])
+    sandbox = suite(seconds, around_s=0.4)
+    assert ready(sandbox, budget_s=named_s).session_s * 6 <= named_s
+    assert "slow" in tried(sandbox)[-1]
+
+
+def test_tests_that_never_fit_are_not_said_to_fail(suite):
+    # Each takes ten times as long as it did: one after the other is tried, and is too slow.
+    known = {f"t{number}": 0.5 for number in range(9)}
+    with pytest.raises(StudyError, match=r"don't fit into budget_s"):
+        ready(suite(dict.fromkeys(known, 5.0)), known, budget_s=20.0)
 
 
 def test_a_candidate_must_pass_all_chosen_tests_while_it_is_timed(suite):
@@ -268,13 +282,20 @@ ODD = """
     def test_not_chosen():
         raise AssertionError("nobody asked for it")
 """
-BROKEN = "raise RuntimeError('must not be collected')"
 OTHER = "def test_other():\n    import os\n    assert not [n for n in os.environ if 'FAIRT' in n]\n"
 
 
-def run_only(slots, names, *, words=(), cwd="."):
-    """What a run of these tests reports."""
-    stage = slots.stage(slots.files, sandbox=slots.sandbox)
+FILES = {
+    "pytest.ini": "[pytest]\n",
+    "tests/deep/test_odd.py": ODD,
+    "tests/deep/test_other.py": OTHER,
+    "tests/deep/test_unasked.py": "def test_unasked():\n    pass\n",
+}
+
+
+def run_only(slots, names, *, words=(), cwd=".", changes=None):
+    """What a run of these tests reports; of all if there are none."""
+    stage = slots.stage({**slots.files, **(changes or {})}, sandbox=slots.sandbox)
     stage = replace(stage, problem=replace(stage.problem, cwd=cwd))
     check = Check(command=("{python}", "-m", "pytest", "-q", *words))
 
@@ -284,25 +305,112 @@ def run_only(slots, names, *, words=(), cwd="."):
     return anyio.run(work)
 
 
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """The names of tests that pass, as a check of all of them gives them."""
+    run = run_only(Slots(tmp_path_factory.mktemp("all"), FILES), ())
+    return [name for name, told in run.tests.items() if told.outcome == "passed"]
+
+
 @pytest.mark.parametrize(
     ("words", "cwd"),
-    [(("tests/",), "."), ((), "tests/deep"), (("-p", "xdist", "-n", "2", "tests"), ".")],
+    [
+        (("tests/",), "."),
+        ((), "tests/deep"),
+        (("-p", "xdist", "-n", "2", "tests"), "."),
+    ],
 )
-def test_only_the_named_tests_are_run_whatever_they_are_called(tmp_path, words, cwd):
+def test_only_the_named_tests_are_run_whatever_they_are_called(tmp_path, known, words, cwd):
     if "xdist" in words:
         pytest.importorskip("xdist")
-    files = {
-        "pytest.ini": "[pytest]\n",
-        "tests/deep/test_odd.py": ODD,
-        "tests/deep/test_other.py": OTHER,
-        "tests/deep/test_broken.py": BROKEN,
-    }
-    slots = Slots(tmp_path, files)
-    listed = run_only(slots, ["tests/deep/test_odd.py::no such test"], words=words, cwd=cwd)
-    assert not listed.tests
-    assert not listed.uncollected
+    # One test of each kind stays out.
+    left_out = ("test_text[a b]", "TestTwo::test_text", "test_unasked")
+    names = [name for name in known if not name.endswith(left_out)]
+    assert len(names) == 10
+    # A file that none of them is in isn't even imported.
+    changes = {"tests/deep/test_unasked.py": "raise RuntimeError('imported')"}
+    run = run_only(Slots(tmp_path, FILES), names, words=words, cwd=cwd, changes=changes)
+    assert set(run.tests) == set(names) == set(run.collected)
+    assert {told.outcome for told in run.tests.values()} == {"passed"}
+    assert run.uncollected == ()
+    assert run.exit_status == run.completed.exit_code == 0
 
-    everything = run_only(slots, ODD_NAMES, words=words, cwd=cwd)
-    assert set(everything.tests) == set(ODD_NAMES)
-    assert {told.outcome for told in everything.tests.values()} == {"passed"}
-    assert everything.exit_status == everything.completed.exit_code == 0
+
+def test_where_files_cannot_be_named_the_same_tests_are_found_among_all(tmp_path):
+    files = {"tests/a[b]/test_a.py": "def test_a():\n    pass\ndef test_b():\n    pass\n"}
+    name = "tests/a[b]/test_a.py::test_b"
+    assert set(run_only(Slots(tmp_path, files), [name]).tests) == {name}
+
+
+def test_a_list_longer_than_a_variable_can_be_is_no_trouble(tmp_path):
+    name = "test_a.py::test_a"
+    slots = Slots(tmp_path, {"test_a.py": "def test_a():\n    pass\n"})
+    others = [f"test_a.py::test_{'x' * 700}{number}" for number in range(2_000)]
+    assert set(run_only(slots, [*others, name]).tests) == {name}
+
+
+# -- all of it, in the best sandbox that works here --
+
+WORK = """
+    def work(n):
+        return sum(i * i for i in range(n))
+"""
+TESTS = """
+    from pathlib import Path
+
+    from work import work
+
+    def test_quick():
+        assert work(3) == 5
+
+    def test_writes():
+        Path("result.txt").write_text(str(work(300_000)))
+
+    def test_slow():
+        assert work(200_000) == 2666646666700000
+"""
+
+
+@pytest.fixture
+def real_stage(tmp_path):
+    sandbox = find_sandbox("auto", unsandboxed=True)
+    python = anyio.run(probe_interpreter, PROBLEM, tmp_path)
+    given = iter(range(100))
+
+    def stage(work, *, is_writable=False):
+        slot = tmp_path / f"slot{next(given)}"
+        (slot / "tests").mkdir(parents=True)
+        (slot / "work.py").write_text(dedent(work), "utf-8")
+        (slot / "tests" / "test_work.py").write_text(dedent(TESTS), "utf-8")
+        seen = tmp_path / "project" if sandbox.relocates else slot
+        return Stage(PROBLEM, python, sandbox, slot, seen, (".",), is_writable=is_writable)
+
+    return stage
+
+
+def test_real_tests_are_found_timed_and_held_to(real_stage):
+    @asynccontextmanager
+    async def stages(**_):
+        yield real_stage(WORK, is_writable=True)
+
+    async def work():
+        trial = await prepare_tests("check[0]", CHECK, stages)
+        base, broken = real_stage(WORK), real_stage(WORK.replace("i * i", "i"))
+        cores = (min(os.sched_getaffinity(0)),)
+        meter = await prepare_slowest(trial, Duel(base, base, cores, "s"), budget_s=600.0)
+        equal = await meter.run(Duel(base, base, cores, "s"), 0)
+        return trial, meter, equal, await meter.run(Duel(base, broken, cores, "s"), 1)
+
+    trial, meter, equal, broken = anyio.run(work)
+    slow, writes, quick = (
+        f"tests/test_work.py::test_{name}" for name in ("slow", "writes", "quick")
+    )
+    assert set(trial.durations) == {slow, writes, quick}
+    assert min(trial.durations[slow], trial.durations[writes]) > trial.durations[quick]
+    assert equal.rejection is None
+    assert all(0 < sample.wall_s <= equal.seconds for sample in equal.samples)
+    assert broken.rejection.reason == Reason.TESTS
+    assert slow in broken.rejection.message
+    if find_sandbox("auto", unsandboxed=True).relocates:
+        assert writes not in meter.subject.tests
+        assert writes in meter.notes[-1]

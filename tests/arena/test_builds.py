@@ -56,7 +56,7 @@ def make(tmp_path, files, **fields):
 def judge(problem, **files):
     """What one candidate comes to: these files of src, without their endings."""
     states = {f"src/{name}.py": FileState(text.encode()) for name, text in files.items()}
-    settings = ArenaSettings(unsandboxed=True, warm=False)
+    settings = ArenaSettings(timing="none", unsandboxed=True, warm=False)
     candidate = Candidate("one", files=states)
     return judge_candidates(problem, [candidate], settings=settings).judgements[0]
 

@@ -121,7 +121,7 @@ def evaluations(top, tmp_path_factory, forks):
     for is_warm in (True, False):
         if not is_warm:
             count = len(forks)
-        arena = ArenaSettings(warm=is_warm, **settings)
+        arena = ArenaSettings(timing="none", warm=is_warm, **settings)
         given = list(CANDIDATES.values())
         found.append(judge_candidates(make_problem(top), given, slots=3, settings=arena))
     assert len(forks) == count
@@ -222,7 +222,9 @@ def test_nothing_is_left_on_disk(evaluations, top):  # 7, 8
 
 
 def evaluate_base(top, tmp_path, **changes):
-    settings = ArenaSettings(unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path, warm=False)
+    settings = ArenaSettings(
+        timing="none", unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path, warm=False
+    )
     return judge_candidates(make_problem(top, **changes), [], settings=settings)
 
 
@@ -282,7 +284,7 @@ def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_pa
         whole("large", "40\n", "src/n.txt"),
         whole("text", "four\n", "src/n.txt"),
     ]
-    settings = ArenaSettings(unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
+    settings = ArenaSettings(timing="none", unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
     done = judge_candidates(problem, given, settings=settings)
     assert not any("cold" in note for note in done.notes)
     small, large, text = done.judgements
@@ -298,8 +300,8 @@ def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_pa
 def test_plain_has_to_be_asked_for_and_says_what_it_can_not_enforce(top, tmp_path):  # 11
     problem = make_problem(top, sandbox="plain", check=CHECKS[:1])
     with pytest.raises(LabError, match="--unsandboxed"):
-        judge_candidates(problem, [], settings=ArenaSettings(lock_folder=tmp_path))
-    settings = ArenaSettings(lock_folder=tmp_path, unsandboxed=True)
+        judge_candidates(problem, [], settings=ArenaSettings(timing="none", lock_folder=tmp_path))
+    settings = ArenaSettings(timing="none", lock_folder=tmp_path, unsandboxed=True)
     done = judge_candidates(problem, [CANDIDATES["right"], CANDIDATES["wrong"]], settings=settings)
     assert [each.verdict for each in done.judgements] == [Verdict.PASSED, Verdict.REJECTED]
     assert done.sandbox == "plain"
@@ -314,7 +316,7 @@ def test_candidates_may_be_given_by_path(top, tmp_path):
     write_files(
         folder, {"src/few/core.py": MODULE.replace("sorted(numbers)", "sorted(tuple(numbers))")}
     )
-    settings = ArenaSettings(unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
+    settings = ArenaSettings(timing="none", unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
     problem = make_problem(top, check=CHECKS[1:])
     done = judge_candidates(
         problem, [str(folder), folder, read_candidate(folder)], settings=settings

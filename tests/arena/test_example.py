@@ -43,7 +43,9 @@ def test_each_candidate_of_the_example_gets_the_verdict_it_deserves(
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # loading them takes longer than all the rest
     problem = replace(problem, check=tuple(checks), env=env)
     paths = [example / "candidates" / name for name in names]
-    found = judge_candidates(problem, paths, settings=ArenaSettings(unsandboxed=True))
+    found = judge_candidates(
+        problem, paths, settings=ArenaSettings(timing="none", unsandboxed=True)
+    )
     assert [judgement.name for judgement in found.judgements] == names
     faster, reformatted, *rejected = found.judgements
     assert faster.verdict == reformatted.verdict == Verdict.PASSED
@@ -87,7 +89,7 @@ def test_files_may_be_named_from_the_top_or_from_the_project(tmp_path: Path) -> 
     found = judge_candidates(
         problem,
         [from_project, from_top, Candidate("none")],
-        settings=ArenaSettings(unsandboxed=True),
+        settings=ArenaSettings(timing="none", unsandboxed=True),
     )
     first, second, third = found.judgements
     assert first.rejection is not None

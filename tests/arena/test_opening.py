@@ -44,7 +44,9 @@ def top(tmp_path):
 def settings(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
     (tmp_path / "locks").mkdir()
-    return ArenaSettings(unsandboxed=True, lock_folder=tmp_path / "locks", warm=False)
+    return ArenaSettings(
+        timing="none", unsandboxed=True, lock_folder=tmp_path / "locks", warm=False
+    )
 
 
 def make_problem(top, look="", **changes):

@@ -158,7 +158,9 @@ def own_children():
 
 def judge(problem, candidates, *, warm=True):
     """The judgements by name."""
-    evaluation = judge_candidates(problem, candidates, settings=ArenaSettings(warm=warm))
+    evaluation = judge_candidates(
+        problem, candidates, settings=ArenaSettings(timing="none", warm=warm)
+    )
     assert [each.name for each in evaluation.judgements] == [each.name for each in candidates]
     return {each.name: each for each in evaluation.judgements}
 

@@ -87,7 +87,17 @@ def write_candidate(candidate, folder):
 
 def evaluate(problem, paths, *options):
     """What `fairtrial evaluate --json` prints."""
-    words = [sys.executable, "-m", "fairtrial", "evaluate", problem, *paths, "--json", *options]
+    words = [
+        sys.executable,
+        "-m",
+        "fairtrial",
+        "evaluate",
+        "--check-only",
+        problem,
+        *paths,
+        "--json",
+        *options,
+    ]
     done = subprocess.run(words, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)

@@ -50,6 +50,15 @@ class Evaluation:
         broken = (each.rejection for each in self.judgements if each.rejection)
         return all(rejection.reason != Reason.EVALUATOR for rejection in broken)
 
+    @property
+    def measurements(self) -> dict[str, Measurement]:
+        """What the clock said of each candidate that was timed itself, by name."""
+        return {
+            each.name: each.measurement
+            for each in self.judgements
+            if each.measurement is not None and each.duplicate_of is None
+        }
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, as ``fairtrial evaluate --json`` prints it."""
         return {
@@ -84,23 +93,25 @@ def _plain(judgement: Judgement) -> dict[str, Any]:
             for failure in failures
         ],
         "duplicate_of": judgement.duplicate_of,
-        **measured_as_dict(measured),
+        "ratio": estimate.ratio if estimate else None,
+        "interval": [estimate.low, estimate.high] if estimate else None,
         "sessions": estimate.sessions if estimate else None,
         "check_s": round(judgement.check_s, 3),
         "bench_s": round(measured.seconds, 3) if measured else None,
         "peak_rss_mb": round(judgement.peak_rss_mb, 1),
         "not_exercised": list(judgement.not_exercised),
         "notes": [*judgement.notes, *(measured.notes if measured else ())],
+        **measured_as_dict(measured),
     }
 
 
 def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
-    """Plain data: what the clock said; nothing where it wasn't asked."""
+    """Plain data: what else the clock said; nothing where it wasn't asked."""
     if measured is None:
-        nothing: dict[str, Any] = dict.fromkeys(("ratio", "interval", "confidence", "adopt"))
+        nothing: dict[str, Any] = dict.fromkeys(("confidence", "adopt"))
         return {**nothing, "vetoes": [], "is_confirmed": False, "timings": []}
     return {
-        **_plain_estimate(measured.estimate),
+        "confidence": measured.estimate.confidence if measured.estimate else None,
         "adopt": measured.adopt,
         "vetoes": list(measured.vetoes),
         "is_confirmed": measured.is_confirmed,

@@ -20,7 +20,7 @@ REMEDY = " " * 10
 @click.command(
     name="doctor",
     epilog="Example: fairtrial doctor",
-    short_help="Say what this machine can enforce, and how well it can time.",
+    short_help="Say what this machine can enforce, and how to get the rest.",
 )
 @json_option
 def command(as_json: bool) -> int:

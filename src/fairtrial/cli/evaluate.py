@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates
 from fairtrial.arena.proposals.folders import read_candidate
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.tasks import single_cause
 from fairtrial.cli.judging import Watch, watch
 from fairtrial.cli.output import json_option, note, print_json, shown_path, warn
+from fairtrial.cli.stopping import run_until_told
+from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
 from fairtrial.cli.verdicts import print_evaluation, print_verdicts
 from fairtrial.errors import FairtrialError, LabError, Mistake, StudyError
 from fairtrial.loading.problems import read_problem
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import CodeProblem
-
-if TYPE_CHECKING:
-    import anyio
 
 
 @click.command(
@@ -56,18 +53,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Time every candidate until something can be said of it; else the best is looked for.",
 )
-@click.option(
-    "--samples",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write all that was timed into a table: .csv or .parquet.",
-)
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Draw the intervals: .png or .svg.",
-)
+@timing_options
 @click.option("--cold", is_flag=True, help="Start every check from nothing: slower, same verdicts.")
 def command(
     problem: Path,
@@ -94,6 +80,7 @@ def command(
     """
     loaded, doubts = read_problem(problem)
     read = _read_all(candidates)
+    check_timing_files(samples, plot)
     warn(doubts)
     watching = watch([each.name for each in read], is_silent=as_json)
     settings = ArenaSettings(
@@ -113,6 +100,7 @@ def command(
         if isinstance(error, StudyError) and not error.source:
             raise StudyError(error.mistakes, source=str(problem)) from None
         raise
+    write_timing_files(evaluation.measurements, samples, plot, loaded.min_effect)
     if as_json:
         print_json(evaluation.as_dict())
     else:
@@ -154,41 +142,15 @@ def _evaluate(
     settings: ArenaSettings,
     watching: Watch,
 ) -> Evaluation:
-    """Run it to its end; Ctrl-C, SIGTERM and a closed terminal end it with nothing left behind.
-
-    Further ones change nothing: clearing up takes a moment, and `timeout` sends its own twice.
-    """
-    import anyio
-
-    async def run() -> Evaluation | None:
-        found: Evaluation | None = None
-        stops = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
-            stops.append(signal.SIGHUP)
-        with anyio.open_signal_receiver(*stops) as told:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_end_when_told, told, tasks.cancel_scope)
-                found = await evaluate_candidates(
-                    problem,
-                    candidates,
-                    slots=slots,
-                    settings=settings,
-                    begun=watching.begin,
-                    judged=watching.judge,
-                    timed=watching.time,
-                )
-                tasks.cancel_scope.cancel()
-        return found
-
-    try:
-        evaluation = anyio.run(run)
-    except BaseExceptionGroup as group:
-        raise single_cause(group) from None
-    if evaluation is None:
-        raise KeyboardInterrupt
-    return evaluation
-
-
-async def _end_when_told(told: AsyncIterator[signal.Signals], scope: anyio.CancelScope) -> None:
-    async for _ in told:
-        scope.cancel()
+    return run_until_told(
+        partial(
+            evaluate_candidates,
+            problem,
+            candidates,
+            slots=slots,
+            settings=settings,
+            begun=watching.begin,
+            judged=watching.judge,
+            timed=watching.time,
+        )
+    )

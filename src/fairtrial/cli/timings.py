@@ -23,6 +23,8 @@ OTHER_STORY = 0.05
 """By how much CPU time has to differ from the clock on the wall to be mentioned, as a share."""
 SLOW_START, MUCH_OUTSIDE, MORE_MEMORY = 1.1, 0.1, 1.1
 """From where on start-up, work outside of samples and memory are mentioned."""
+OUT_OF_RACE = "out of the race"
+"""How the note on a candidate begins that can't win any more."""
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 COLOURS = {
     Verdict.PASSED: "green",
@@ -64,28 +66,22 @@ def verdict_text(verdict: Verdict, estimate: Estimate | None) -> str:
 
 def outlook_text(measurement: Measurement) -> str:
     """What more sessions would show; for measurements without a verdict."""
-    estimate = measurement.estimate
+    estimate, had = measurement.estimate, replicates(measurement)
     if estimate is None:
-        had = replicates(measurement)
-        text = f"{count(had, 'session')} within the budget, and an interval takes {FEWEST}"
-        if had:
-            needed_s = FEWEST * measurement.seconds / had
-            return f"{text}, or about {_rough(needed_s)}: set budget_s higher"
-        return f"{text}: set budget_s higher"
+        text = f"{count(had, 'session')}, and an interval takes {FEWEST}"
+        if not (had and measurement.seconds):
+            return text
+        return f"{text}: about {rough_seconds(FEWEST * measurement.seconds / had)} (budget_s)"
     seen = _visible(estimate)
-    if estimate.sessions >= MOST:
-        return (
-            f"after {MOST} sessions, the most that are run, a change below about "
-            f"{percent_text(seen)} can't be told from noise here; `fairtrial aa` says how noisy "
-            "this machine is"
-        )
-    more = MOST / estimate.sessions
-    text = (
-        f"after {estimate.sessions} sessions a change below about {percent_text(seen)} can't be "
-        f"told from noise; with {MOST} sessions, {more:.2g} times the budget"
+    told = (
+        f"after {had} sessions a change below about {percent_text(seen)} can't be told from noise"
     )
+    if had >= MOST:
+        return f"{told}, and more are not run; `fairtrial aa` says how noisy this machine is"
+    more = MOST / had
+    text = f"{told}; with {MOST} sessions"
     if measurement.seconds:
-        text += f" or about {_rough(more * measurement.seconds)}"
+        text += f", about {rough_seconds(more * measurement.seconds)} (budget_s)"
     return f"{text}, one of about {percent_text(seen / math.sqrt(more))} could be seen"
 
 
@@ -96,7 +92,7 @@ def _visible(estimate: Estimate) -> float:
     return math.expm1(math.log(estimate.high / estimate.low) / 2)
 
 
-def _rough(seconds: float) -> str:
+def rough_seconds(seconds: float) -> str:
     """`8 s`, `3 min`, `2 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 2 else f"{seconds:.1f} s"
@@ -129,9 +125,14 @@ def advice(measurement: Measurement) -> tuple[str, str]:
         return "don't adopt", f"{told}, but: {'; '.join(measurement.vetoes)}"
     if measurement.verdict == Verdict.FASTER:
         told += ": less than the smallest effect of interest"
-    if measurement.verdict == Verdict.INCONCLUSIVE:
+    if measurement.verdict == Verdict.INCONCLUSIVE and not has_lost(measurement):
         return "not decided", f"{told}: {outlook_text(measurement)}"
     return "don't adopt", told
+
+
+def has_lost(measurement: Measurement) -> bool:
+    """Whether it has few sessions because others were better, not for want of time."""
+    return any(note.startswith(OUT_OF_RACE) for note in measurement.notes)
 
 
 def measurement_lines(measurement: Measurement) -> Iterator[str]:
@@ -165,22 +166,23 @@ def _remarks(measurement: Measurement) -> Iterator[str]:
     """What else speaks for or against believing it, or taking it."""
     if measurement.is_confirmed and not measurement.adopt:
         yield "it led the race and was measured again: only the fresh sessions count here"
-    told = " ".join(measurement.vetoes)
     for timing in measurement.timings:
         of = f"{timing.benchmark}: " if len(measurement.timings) > 1 else ""
-        for remark in _timing_remarks(timing, told):
+        told = [each for each in measurement.vetoes if each.startswith(timing.benchmark)]
+        for remark in _timing_remarks(timing, " ".join(told)):
             yield of + remark
         yield from (f"note: {of}{each}" for each in timing.notes)
     yield from (f"note: {each}" for each in measurement.notes)
 
 
 def _timing_remarks(timing: Timing, vetoes: str) -> Iterator[str]:
+    """What a benchmark's figures say, unless its vetoes and notes have said it."""
     other = other_story(timing)
-    if other:
+    if other and not any("CPU" in each for each in timing.notes):
         yield other
-    if timing.startup is not None and timing.startup >= SLOW_START and "start-up" not in vetoes:
+    if timing.startup is not None and timing.startup >= SLOW_START and "start" not in vetoes:
         yield f"start-up takes {timing.startup:.2f} times as long as the base's"
-    if timing.outside is not None and timing.outside >= MUCH_OUTSIDE:
+    if timing.outside is not None and timing.outside >= MUCH_OUTSIDE and "clock" not in vetoes:
         yield f"it works longer than the base while not being timed: {percent_text(timing.outside)}"
     pair = timing.peak_rss_mb
     if pair is not None and not 1 / MORE_MEMORY < pair.growth < MORE_MEMORY:

@@ -176,16 +176,21 @@ def _sum_up_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
     if not timed:
         return
     chosen = [
-        (estimate.ratio, f"{shown_name(each.name)} ({ratio_text(estimate.ratio)})")
+        (measured.is_confirmed, estimate.ratio, f"{shown_name(each.name)} ({ratio_text(estimate.ratio)})")
         for each in timed
         if (measured := each.measurement) and measured.adopt and (estimate := measured.estimate)
     ]
     if chosen:
-        names = [name for _, name in sorted(chosen, reverse=True)]
+        names = [name for *_, name in sorted(chosen, reverse=True)]  # the race's winner first
         more = f" and {len(names) - MOST_CHOSEN} more" if len(names) > MOST_CHOSEN else ""
         yield f"To be adopted: {', '.join(names[:MOST_CHOSEN])}{more}."
     else:
         yield f"{count(len(timed), 'candidate')} timed, none to be adopted."
+    estimates = [each.measurement.estimate for each in timed if each.measurement]
+    shares = sorted({f"{100 * each.confidence:.3g} %" for each in estimates if each})
+    if shares:
+        raced = "; the surer ones are of a race and hold all at once" if len(shares) > 1 else ""
+        yield f"Intervals are of {' and '.join(shares)}{raced}."
     idle_s = sum(each.measurement.waited_s for each in timed if each.measurement)
     if idle_s >= LEAST_IDLE_S:
         yield f"The host stood idle for {idle_s:.1f} s so that timing had it to itself."

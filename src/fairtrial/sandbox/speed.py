@@ -141,8 +141,8 @@ def look_at_steal(stat: Path = STAT) -> Fact:
     detail = f"{100 * share:.1f} % of the busy time since the start of this machine"
     if share < SOME_STOLEN:
         return Fact(name, "yes", detail)
-    status = Fact(name, "partly" if share < MUCH_STOLEN else "no", detail).status
-    return Fact(name, status, f"{detail} went to other guests of its host; {STEADY}")
+    detail += f" went to other guests of its host; {STEADY}"
+    return Fact(name, "partly" if share < MUCH_STOLEN else "no", detail)
 
 
 def _values(paths: Iterable[Path]) -> set[str]:

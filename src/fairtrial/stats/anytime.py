@@ -4,7 +4,7 @@ For open-ended runs, and for looking whenever one likes. The price is an interva
 wider than that of the group-sequential test at the same session.
 
 Every possible mean m is bet against. M_n(m) is the Bayes factor of "the mean is m + delta * sigma,
-delta normal around 0 with standard deviation `mixture`" against "the mean is m", with the right Haar
+delta normal around 0 with standard deviation `mixture`" against "the mean is m", with a right Haar
 prior on sigma. It depends on nothing but the ratios of the sessions' distances from m, and is a
 martingale that starts at 1 if the mean is m, whatever sigma is. So the chance that it ever exceeds
 1/alpha is alpha at most (Ville). The interval is of all m with M_n(m) below that::

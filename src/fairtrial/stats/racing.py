@@ -36,8 +36,7 @@ References::
 
     Paulson (1964), Ann. Math. Stat. 35, 174-180: dropping candidates as one goes on
     Maron and Moore (1994), Adv. Neural Inf. Process. Syst. 6, 59-66: racing
-    Kim and Nelson (2001), ACM Trans. Model. Comput. Simul. 11, 251-273: differences that don't
-        matter
+    Kim and Nelson (2001), ACM Trans. Model. Comput. Simul. 11, 251-273: gaps that don't matter
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fairtrial.stats.field import Field, Standing, State
-from fairtrial.stats.sequential import LOOKS, Claim, Look
+from fairtrial.stats.sequential import LOOKS, Claim
 from fairtrial.stats.spending import share, spend
 
 
@@ -296,7 +295,5 @@ def _check(count: int, alpha: float, min_effect: float, most_sessions: int) -> N
     if not 0 <= min_effect < math.inf:
         raise ValueError(f"min_effect must be 0 or more, e.g. 0.02 for 2 %; got {min_effect}")
     if not LOOKS[0] <= most_sessions <= LOOKS[-1]:
-        raise ValueError(
-            f"most_sessions must be from {LOOKS[0]} (the first look) to {LOOKS[-1]}; "
-            f"got {most_sessions}"
-        )
+        bounds = f"from {LOOKS[0]} (the first look) to {LOOKS[-1]}"
+        raise ValueError(f"most_sessions must be {bounds}; got {most_sessions}")

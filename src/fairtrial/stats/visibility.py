@@ -8,8 +8,8 @@ How likely that is comes from a simulation with a fixed seed: sessions are indep
 In each simulated run there is a smallest effect, in units of the session spread, at which one of
 the looks sees it: the least of t * sd / sqrt(n) - mean over the looks at n sessions. The effect
 visible with a power of 80 % is the 80th percentile of these, so one simulation answers for every
-effect, with a standard error of about 0.5 %. Noncentral t at the last look alone would be exact, and
-too pessimistic: it leaves out the looks before.
+effect, with a standard error of about 0.5 % of it. Noncentral t at the last look alone would be
+exact, and too pessimistic: it leaves out the looks before.
 
 References::
 

@@ -8,13 +8,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.files import replacing
 from fairtrial.model.timings import Measurement, Sample
+from fairtrial.stats.rounds import mean_ratio, session_cpu_ratio, session_ratio
 from fairtrial.stats.sequential import Look, look
-from fairtrial.stats.sessions import Clock, kept_rounds, mean_statistics, session_statistic
 from fairtrial.tables.csv_set import any_field_size
 from fairtrial.tables.files import cell, spell_rows
 from fairtrial.tables.parquet import require_pyarrow
@@ -170,8 +170,8 @@ def _sample_row(cells: Sequence[str]) -> SampleRow:
         raise ValueError(f"arm must be base or candidate, got {arm!r}")
     if is_kept not in FLAGS:
         raise ValueError(f"is_kept must be True or False, got {is_kept!r}")
-    if int(calls) < 1:
-        raise ValueError(f"calls must be 1 or more, got {calls}")
+    if int(calls) < 0:
+        raise ValueError(f"calls must be 0 or more, got {calls}")
     for seconds in (wall_s, cpu_s or "0"):
         if not 0 <= float(seconds) < math.inf:
             raise ValueError(f"seconds must be 0 or more, got {seconds}")
@@ -191,36 +191,42 @@ Statistics = dict[str, dict[str, dict[int, float]]]
 """By candidate, benchmark and number of the session."""
 
 
-def session_statistics(rows: Iterable[SampleRow], clock: Clock = "wall") -> Statistics:
+def session_statistics(
+    rows: Iterable[SampleRow], clock: Literal["wall", "cpu"] = "wall"
+) -> Statistics:
     """The statistic of every session; without those that were broken off before their first round.
 
-    clock: by the clock on the wall, which decides, or by CPU time
+    clock: the clock on the wall, which decides, or CPU time, where it is known
     """
     samples: dict[tuple[str, str, int], list[Sample]] = {}
     for row in rows:
         samples.setdefault((row.candidate, row.benchmark, row.session), []).append(row.sample)
     found: Statistics = {}
-    for (candidate, benchmark, number), taken in sorted(samples.items()):
+    for (candidate, benchmark, number), taken in samples.items():
         told = found.setdefault(candidate, {}).setdefault(benchmark, {})
-        base_s, candidate_s = kept_rounds(taken, clock)
-        if base_s:
-            told[number] = session_statistic(base_s, candidate_s)
+        statistic = session_ratio(taken) if clock == "wall" else session_cpu_ratio(taken)
+        if statistic is not None:
+            told[number] = statistic
     return found
 
 
-def recompute(path: Path, *, alpha: float, min_effect: float) -> dict[str, Recomputed]:
+def recompute(
+    path: Path, *, alpha: float | Mapping[str, float], min_effect: float
+) -> dict[str, Recomputed]:
     """What may be said of every candidate, from the table alone.
 
-    alpha, min_effect: those of the problem
+    alpha: the problem's; or each candidate's by name, since those that raced share it
+    min_effect: the problem's
     """
     found = {}
     for candidate, benchmarks in session_statistics(read_samples(path)).items():
+        level = alpha[candidate] if isinstance(alpha, Mapping) else alpha
         numbers = sorted(set.intersection(*map(set, benchmarks.values())))
-        whole = [[each[number] for number in numbers] for each in benchmarks.values()]
+        means = [mean_ratio([each[number] for each in benchmarks.values()]) for number in numbers]
         found[candidate] = Recomputed(
-            overall=look(mean_statistics(whole), alpha=alpha, min_effect=min_effect),
+            overall=look(means, alpha=level, min_effect=min_effect),
             benchmarks={
-                name: look(list(each.values()), alpha=alpha, min_effect=min_effect)
+                name: look([each[n] for n in sorted(each)], alpha=level, min_effect=min_effect)
                 for name, each in benchmarks.items()
             },
         )

@@ -84,14 +84,33 @@ class Bench:
         changes: the candidate; None for the base itself
         label: what keeps the inputs of these sessions apart from those of others
         """
-        heat = Heat()
         async with self.ground.pool.acquire() as slot:
-            heat.rejection = await self._put_in(slot, changes)
-            if heat.rejection is None:
-                before = await self._fingerprints(slot)
-                await self._take_sessions(heat, slot, label, range(first, first + count), budget_s)
-                after = await self._fingerprints(slot)
-                heat.rejection = heat.rejection or _find_tampering(before, after)
+            rejection = await self._put_in(slot, changes)
+            if rejection is not None:
+                return Heat(rejection=rejection)
+            numbers = range(first, first + count)
+            return await self._run_between((self.base, slot), label, numbers, budget_s)
+
+    async def against(self, changes: Changes) -> Versus:
+        """The same with another candidate in the base's place."""
+        await self.ground.pool.grow(1)
+        return Versus(self, changes)
+
+    async def _run_between(
+        self,
+        slots: tuple[WorktreeSlot, WorktreeSlot],
+        label: str,
+        numbers: Sequence[int],
+        budget_s: float,
+    ) -> Heat:
+        before = [await slot.fingerprint() for slot in slots]
+        heat = await self._take_sessions(slots, label, numbers, budget_s)
+        after = [await slot.fingerprint() for slot in slots]
+        if before[0] != after[0]:
+            raise LabError("the base's slot was changed while it was timed: nothing of it counts")
+        if before[1] != after[1] and heat.rejection is None:
+            message = "its own slot was changed while it was timed"
+            heat.rejection = Rejection(Reason.TAMPERING, message)
         return heat
 
     async def _put_in(self, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
@@ -104,21 +123,21 @@ class Bench:
             return rejection
 
     async def _take_sessions(
-        self, heat: Heat, slot: WorktreeSlot, label: str, numbers: Sequence[int], budget_s: float
-    ) -> None:
-        base, candidate = (frozen_stage(self.ground, each) for each in (self.base, slot))
+        self,
+        slots: tuple[WorktreeSlot, WorktreeSlot],
+        label: str,
+        numbers: Sequence[int],
+        budget_s: float,
+    ) -> Heat:
+        heat = Heat()
+        base, candidate = (frozen_stage(self.ground, slot) for slot in slots)
         duel = Duel(base, candidate, self.cores, f"{self.secret}/{label}")
         async with self.ground.lock.exclusive() as lease:
             heat.waited_s = lease.waited_s
             began = time.monotonic()
             with keeping_away(self.cores):
                 for number in numbers:
-                    sessions = tuple(
-                        [
-                            await placed.meter.run(replace(duel, cores=placed.cores), number)
-                            for placed in self.meters
-                        ]
-                    )
+                    sessions = await self._take_replicate(duel, number)
                     heat.rejection = next((s.rejection for s in sessions if s.rejection), None)
                     if heat.rejection is not None:
                         break
@@ -126,22 +145,42 @@ class Bench:
                     if time.monotonic() - began + self.replicate_s / 2 > budget_s:
                         break
             heat.seconds = time.monotonic() - began
+        return heat
 
-    async def _fingerprints(self, slot: WorktreeSlot) -> tuple[str, str]:
-        return await self.base.fingerprint(), await slot.fingerprint()
+    async def _take_replicate(self, duel: Duel, number: int) -> tuple[Session, ...]:
+        """One session of each benchmark."""
+        sessions = []
+        for placed in self.meters:
+            sessions.append(await placed.meter.run(replace(duel, cores=placed.cores), number))
+            if sessions[-1].rejection is not None:
+                break
+        return tuple(sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """Two candidates against each other: a bench with one of them in the base's place."""
+
+    bench: Bench
+    rival: Changes
+
+    async def run(
+        self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
+    ) -> Heat:
+        """Like `Bench.run`."""
+        pool = self.bench.ground.pool
+        async with pool.acquire() as base, pool.acquire() as slot:
+            for each, content in ((base, self.rival), (slot, changes)):
+                rejection = await self.bench._put_in(each, content)
+                if rejection is not None:
+                    return Heat(rejection=rejection)
+            numbers = range(first, first + count)
+            return await self.bench._run_between((base, slot), label, numbers, budget_s)
 
 
 def frozen_stage(ground: Ground, slot: WorktreeSlot) -> Stage:
     """A slot as it is while it is timed: cold, and nothing in it can be changed."""
     return replace(ground.stage(slot, may_be_warm=False), is_writable=False)
-
-
-def _find_tampering(before: tuple[str, str], after: tuple[str, str]) -> Rejection | None:
-    if before[0] != after[0]:
-        raise LabError("the base's slot was changed while it was timed; nothing it shows counts")
-    if before[1] != after[1]:
-        return Rejection(Reason.TAMPERING, "its own slot was changed while it was timed")
-    return None
 
 
 def choose_cores(count: int) -> tuple[int, ...]:
@@ -159,7 +198,7 @@ async def open_bench(ground: Ground, trials: Sequence[Trial]) -> AsyncIterator[B
     """
     problem = ground.problem
     makers = [each for each in problem.bench if each.call]
-    await ground.pool.grow(2 + bool(makers))
+    await ground.pool.grow(2 + bool(makers))  # the base, a candidate, the input makers
     cores = choose_cores(max((each.cores for each in problem.bench), default=1))
     async with AsyncExitStack() as opened:
         base = await opened.enter_async_context(ground.pool.acquire())

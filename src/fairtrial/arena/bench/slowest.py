@@ -33,6 +33,8 @@ MOST_OF_IT = 0.9
 """The share of the suite's time that is enough."""
 WISHED_PAIRS = 16
 """How many pairs the budget should hold, if fewer tests allow it."""
+START_S = 0.5
+"""How long pytest takes to start, as long as we don't know."""
 REHEARSALS = 2
 TRIES = 4
 """How many sets of tests are tried before the suite is given up."""
@@ -234,22 +236,22 @@ class _Search:
 
     def refuse(self, budget_s: float) -> StudyError:
         """Why there is nothing to time."""
-        label = self.trial.label
-        message = f"there is none, and the tests of {label} can't stand in for it: "
         hint = "name what is to be timed in bench:"
         slowest = max(self.left, key=lambda name: self.left[name], default="")
         if self.unfit and (not slowest or self.choose(budget_s)):
-            message += (
+            why = (
                 "those that were tried don't pass by themselves in a read-only copy of your tree: "
                 f"{name_some(self.unfit)} (the first: {self.why})"
             )
         else:
-            sample_s = self.around_s + self.left[slowest]
-            enough_s = math.ceil(HEADROOM * 2 * FEWEST_PAIRS * sample_s)
-            message += (
+            test_s, around_s = self.left[slowest], self.around_s or START_S
+            enough_s = math.ceil(HEADROOM * 2 * FEWEST_PAIRS * (around_s + test_s))
+            start = f"starting pytest takes {around_s:.2g} s, and " if self.around_s else ""
+            why = (
                 f"{FEWEST_PAIRS} pairs of runs, the fewest that can decide anything, don't fit "
-                f"into budget_s ({budget_s:g}): starting pytest takes {self.around_s:.2g} s, and "
-                f"the slowest test, {slowest}, {self.left[slowest]:.2g} s"
+                f"into budget_s ({budget_s:g}): {start}the slowest test, {slowest}, takes "
+                f"{test_s:.2g} s"
             )
             hint += f", or raise budget_s to {enough_s}"
+        message = f"there is none, and the tests of {self.trial.label} can't stand in for it: {why}"
         return StudyError(Mistake(("bench",), message, hint))

@@ -1,0 +1,311 @@
+"""How often the timing test is wrong, what it finds and when: on simulated clocks, in full.
+
+Each noise model is a machine (`fairtrial.stats.simulation`), sample by sample; each row of the
+first tables is 20,000 comparisons on it. Beside them, on the same clocks, methods that don't work.
+Exit code 1 if a figure misses its goal.
+
+    python benchmarks/statistics.py             # 15 s; Markdown
+    python benchmarks/statistics.py --runs 500  # a quick look; so few miss goals by chance
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from scipy import special
+
+from fairtrial.stats.anytime import running_intervals
+from fairtrial.stats.sequential import LOOKS
+from fairtrial.stats.simulation import (
+    CLAIMS,
+    NOISES,
+    Noise,
+    draw_blocks,
+    draw_sessions,
+    draw_statistics,
+    judge,
+    stop,
+)
+
+SEED = 7
+RATIOS = (1.02, 1.03, 1.05, 1.10)
+MIN_EFFECT = 0.02
+BLOCK = 300
+"""Samples of each arm where all of the base's come first."""
+POOLED_SESSIONS = 24
+FOR_COMPARISON = 4_000
+"""Runs of the methods that don't work: what is wrong with them shows in fewer."""
+SPREADS = (0.005, 0.012, 0.017, 0.025, 0.04)
+
+
+GOALS: dict[tuple[str, float], float] = {
+    ("false positives", 0.05): 0.055,
+    ("false positives", 0.01): 0.012,
+    ("power", 1.03): 0.95,
+    ("power", 1.05): 0.99,
+    ("sessions", 1.03): 8.0,
+    ("sessions", 1.05): 6.5,
+    ("sessions", 1.0): 15.0,
+}
+"""What is to be reached. Numbers of sessions are for alpha 0.05."""
+
+Rule = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
+Drawn = dict[str, np.ndarray]
+
+
+class Study:
+    """Prints tables, and keeps what misses its goal."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+
+    def check(self, what: str, value: float, least: float = -np.inf, most: float = np.inf) -> None:
+        if not least <= value <= most:
+            self.missed.append(f"{what}: {value:.4f}, goal {least:g} to {most:g}")
+
+    def tell_equal(self, drawn: Drawn, alpha: float) -> None:
+        """Equal code: false positives, equivalence."""
+        most = GOALS["false positives", alpha]
+        rows = []
+        for name, statistics in drawn.items():
+            found = judge(statistics, 1.0, alpha=alpha, min_effect=MIN_EFFECT)
+            alone = judge(statistics, 1.0, alpha=alpha, min_effect=0.0)
+            for each in (found, alone):
+                self.check(f"false positives, {name}, {alpha}", each.false, most=most)
+            self.check(f"coverage, {name}, {alpha}", found.coverage, least=1 - alpha)
+            if alpha == 0.05:
+                sessions = found.mean_sessions
+                self.check(f"sessions, equal, {name}", sessions, most=GOALS["sessions", 1.0])
+            shares = (found.spread, found.false, alone.false, found.equivalent)
+            row = [name, *(percent(share, 2) for share in shares), f"{found.mean_sessions:.1f}"]
+            rows.append([*row, percent(found.coverage, 2), percent(alone.coverage, 2)])
+        goal = f"≤ {100 * most:.1f} %"
+        sessions_goal = "≤ 15" if alpha == 0.05 else ""
+        goals = ["**goal**", "1.2-1.7 %", goal, goal, "", sessions_goal, f"≥ {1 - alpha:.0%}", ""]
+        print(f"### Equal code, alpha {alpha}\n")
+        print(
+            "Differences alone: the same with a minimum effect of 0, so that no comparison ends as "
+            "equivalent, and all of alpha is used.\n"
+        )
+        heads = "noise|session spread|false positives|differences alone|equivalent|mean sessions"
+        heads += "|coverage at stopping|differences alone"
+        print_table(heads.split("|"), [*rows, goals])
+
+    def tell_faster(self, drawn: Drawn, alpha: float) -> None:
+        """Faster code: what is found, what is adopted, and when."""
+        rows = []
+        for name, statistics in drawn.items():
+            row, coverage, wrong = [name], 1.0, 0.0
+            for ratio in RATIOS:
+                found = judge(statistics, ratio, alpha=alpha, min_effect=MIN_EFFECT)
+                coverage, wrong = min(coverage, found.coverage), max(wrong, found.false)
+                sessions = found.mean_sessions
+                row.append(f"{cut(found.faster)} / {cut(found.adopt)} / {sessions:.2f}")
+                self.check(f"coverage, {ratio}, {name}", found.coverage, least=1 - alpha)
+                if alpha == 0.05 and ("power", ratio) in GOALS:
+                    least, most = GOALS["power", ratio], GOALS["sessions", ratio]
+                    self.check(f"power, {ratio}, {name}", found.faster, least=least)
+                    self.check(f"sessions, {ratio}, {name}", sessions, most=most)
+            rows.append([*row, percent(wrong, 2), percent(coverage, 2)])
+        goals = ["**goal**", "reported", "≥ 95 / reported / ≤ 8", "≥ 99 / reported / ≤ 6.5", ""]
+        if alpha != 0.05:
+            goals = ["**goal**", *["reported"] * 4]
+        print(f'### Faster code, alpha {alpha}: % "faster" / % "adopt" / mean sessions\n')
+        heads = ["noise", *(f"{ratio - 1:.0%}" for ratio in RATIOS)]
+        heads += ['most "slower"', "least coverage at stopping"]
+        print_table(heads, [*rows, [*goals, "", f"≥ {1 - alpha:.0%}"]])
+
+    def tell_slower(self, drawn: Drawn) -> None:
+        """Slower code is found as faster code is."""
+        rows = []
+        for name, statistics in drawn.items():
+            row, coverage, wrong = [name], 1.0, 0.0
+            for ratio in RATIOS:
+                found = judge(statistics, 1 / ratio, alpha=0.05, min_effect=MIN_EFFECT)
+                coverage, wrong = min(coverage, found.coverage), max(wrong, found.false)
+                row.append(f"{cut(found.slower)} / {found.mean_sessions:.2f}")
+                self.check(f"coverage, 1/{ratio}, {name}", found.coverage, least=0.95)
+            rows.append([*row, percent(wrong, 2), percent(coverage, 2)])
+        print('### Slower code, alpha 0.05: % "slower" / mean sessions\n')
+        heads = ["noise", *(f"{ratio - 1:.0%}" for ratio in RATIOS)]
+        heads += ['most "faster"', "least coverage at stopping"]
+        print_table(heads, rows)
+
+    def tell_anytime(self, drawn: Drawn) -> None:
+        """The confidence sequence, looked at after every session."""
+        rows = []
+        for name, statistics in drawn.items():
+            row = [name]
+            for alpha in (0.05, 0.01):
+                low, high = running_intervals(statistics, alpha)
+                missed = float(np.mean(np.any((low > 0) | (high < 0), axis=1)))
+                self.check(f"confidence sequence, {name}, {alpha}", missed, most=alpha)
+                row.append(percent(missed, 2))
+            rows.append(row)
+        print("### Confidence sequence: misses at any of sessions 2 to 46\n")
+        print_table(["noise", "alpha 0.05", "alpha 0.01"], [*rows, ["**goal**", "≤ 5 %", "≤ 1 %"]])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=20_000, help="for each noise model")
+    runs = parser.parse_args().runs
+    started = time.process_time()
+    drawn = {
+        name: draw_statistics(noise, runs, SEED + index)
+        for index, (name, noise) in enumerate(NOISES.items())
+    }
+    print(f"{runs} comparisons for each noise model; looks at {LOOKS} sessions; seed {SEED}.\n")
+    study = Study()
+    for alpha in (0.05, 0.01):
+        study.tell_equal(drawn, alpha)
+        study.tell_faster(drawn, alpha)
+    study.tell_slower(drawn)
+    study.tell_anytime(drawn)
+    tell_spreads(min(runs, FOR_COMPARISON))
+    tell_others(min(runs, FOR_COMPARISON))
+    print("\n".join(study.missed) or "All goals are met.")
+    print(f"CPU time: {time.process_time() - started:.0f} s")
+    return 1 if study.missed else 0
+
+
+def tell_spreads(runs: int) -> None:
+    """Machines quieter and noisier than those of the spec."""
+    rows = []
+    for spread in SPREADS:
+        noise = Noise("process", jitter=spread / 3, process=spread / 1.5)
+        statistics = draw_statistics(noise, runs, SEED)
+        equal = judge(statistics, 1.0, alpha=0.05, min_effect=MIN_EFFECT)
+        row = [percent(equal.spread, 2), percent(equal.false, 2)]
+        row.append(f"{cut(equal.equivalent)} / {equal.mean_sessions:.1f}")
+        for ratio in RATIOS:
+            found = judge(statistics, ratio, alpha=0.05, min_effect=MIN_EFFECT)
+            row.append(f"{cut(found.faster)} / {cut(found.adopt)} / {found.mean_sessions:.1f}")
+        rows.append(row)
+    print(f"### Quieter and noisier machines, alpha 0.05 (process effect, {runs} runs)\n")
+    heads = ["session spread", "false positives", "equal code: % equivalent / sessions"]
+    heads += [f"{ratio - 1:.0%}: faster / adopt / sessions" for ratio in RATIOS]
+    print_table(heads, rows)
+
+
+# -- what doesn't work --
+
+
+def tell_others(runs: int) -> None:
+    """Methods that don't work, on the same clocks: how often they see a difference."""
+    rows: dict[str, list[str]] = {}
+    for index, noise in enumerate(NOISES.values()):
+        rng = np.random.default_rng(SEED + index)
+        blocks = in_parts(draw_blocks, noise, rng, runs, BLOCK)
+        sessions = in_parts(draw_sessions, noise, rng, runs, LOOKS[-1])
+        for method, rule, (base, candidate) in (
+            ("blocks, Welch t", welch, blocks),
+            ("blocks, medians 5 % apart", medians_apart, blocks),
+            ("blocks, minimum 5 % apart", minima_apart, blocks),
+            ("pooled rounds, t", pooled, sessions),
+            ("peeking, t at each look", peeking, sessions),
+            ("**sessions, group-sequential t**", sequential, sessions),
+        ):
+            cell = f"{100 * np.mean(rule(base, candidate, 1.0) != 0):.1f}"
+            for ratio in (1.02, 1.05, 1.10):
+                cell += f" / {100 * np.mean(rule(base, candidate, ratio) < 0):.0f}"
+            rows.setdefault(method, [method]).append(cell)
+    print(f"### What doesn't work, on the same clocks (alpha 0.05, {runs} runs)\n")
+    print(
+        "% false positives with equal code / % that find a true 2 / 5 / 10 %. "
+        f"Blocks: {BLOCK} samples of the base in one process, then {BLOCK} of the candidate in "
+        f"another. Pooled: the rounds of {POOLED_SESSIONS} sessions as if independent.\n"
+    )
+    print_table(["method", *NOISES], rows.values())
+
+
+def in_parts(
+    draw: Callable[[Noise, np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]],
+    noise: Noise,
+    rng: np.random.Generator,
+    runs: int,
+    size: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    parts = [draw(noise, rng, min(250, runs - at), size) for at in range(0, runs, 250)]
+    return np.concatenate([one for one, _ in parts]), np.concatenate([other for _, other in parts])
+
+
+def welch(base: np.ndarray, candidate: np.ndarray, ratio: float) -> np.ndarray:
+    """-1 where Welch's t test says faster, 1 where slower, 0 where it sees nothing."""
+    old, new = np.exp(base), np.exp(candidate) / ratio
+    error_old, error_new = (np.var(each, axis=1, ddof=1) / BLOCK for each in (old, new))
+    error = error_old + error_new
+    df = error**2 * (BLOCK - 1) / (error_old**2 + error_new**2)
+    t = (new.mean(axis=1) - old.mean(axis=1)) / np.sqrt(error)
+    return significant(t, df)
+
+
+def medians_apart(base: np.ndarray, candidate: np.ndarray, ratio: float) -> np.ndarray:
+    return apart(np.median(candidate, axis=1) - np.median(base, axis=1) - np.log(ratio))
+
+
+def minima_apart(base: np.ndarray, candidate: np.ndarray, ratio: float) -> np.ndarray:
+    return apart(np.min(candidate, axis=1) - np.min(base, axis=1) - np.log(ratio))
+
+
+def pooled(base: np.ndarray, candidate: np.ndarray, ratio: float) -> np.ndarray:
+    rounds = (candidate - base)[:, :POOLED_SESSIONS, 1:].reshape(len(base), -1) - np.log(ratio)
+    return significant(*one_sample(rounds))
+
+
+def peeking(base: np.ndarray, candidate: np.ndarray, ratio: float) -> np.ndarray:
+    """An ordinary t test after 6, 10, 16, ... sessions, until it is significant."""
+    statistics = np.median((candidate - base)[:, :, 1:], axis=2) - np.log(ratio)
+    said = np.zeros(len(base))
+    for sessions in LOOKS:
+        now = significant(*one_sample(statistics[:, :sessions]))
+        said = np.where(said == 0, now, said)
+    return said
+
+
+def sequential(base: np.ndarray, candidate: np.ndarray, ratio: float) -> np.ndarray:
+    statistics = np.median((candidate - base)[:, :, 1:], axis=2) - np.log(ratio)
+    claims = stop(statistics, alpha=0.05, min_effect=MIN_EFFECT).claims
+    sign = np.array([{"faster": -1, "slower": 1}.get(claim, 0) for claim in CLAIMS])
+    return sign[claims]
+
+
+def one_sample(values: np.ndarray) -> tuple[np.ndarray, float]:
+    count = values.shape[1]
+    t = values.mean(axis=1) / (values.std(axis=1, ddof=1) / np.sqrt(count))
+    return t, count - 1
+
+
+def significant(t: np.ndarray, df: np.ndarray | float) -> np.ndarray:
+    return np.where(2 * special.stdtr(df, -np.abs(t)) < 0.05, np.sign(t), 0)
+
+
+def apart(logs: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(logs) > np.log(1.05), np.sign(logs), 0)
+
+
+# -- tables --
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def cut(share: float) -> str:
+    """In per cent, without the sign; rounded down, so that 100 is all of them."""
+    return f"{np.floor(1000 * share + 1e-9) / 10:.1f}"
+
+
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+    print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
