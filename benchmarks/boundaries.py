@@ -35,7 +35,10 @@ PATHS = 60_000
 ROUNDS_OF_SOLVING = 6
 SAFETY = 4.0
 """How many standard errors the levels are on the safe side."""
-ALPHAS = tuple(float(f"{digit}e-{power}") for power in range(1, 9) for digit in (5, 2, 1))
+ALPHAS = (
+    *(0.5, 0.4, 0.3, 0.2, 0.1),
+    *(float(f"{digit}e-{power}") for power in range(2, 9) for digit in (5, 2, 1)),
+)
 CLOSE = 2e-3
 """What `--check` takes as the same: other versions of numpy and scipy may round otherwise."""
 

@@ -33,6 +33,7 @@ from fairtrial.stats.simulation import (
 
 SEED = 7
 RATIOS = (1.02, 1.03, 1.05, 1.10)
+PERCENTS = [f"{ratio - 1:.0%}" for ratio in RATIOS]
 MIN_EFFECT = 0.02
 BLOCK = 300
 """Samples of each arm where all of the base's come first."""
@@ -42,6 +43,7 @@ FOR_COMPARISON = 4_000
 SPREADS = (0.005, 0.012, 0.017, 0.025, 0.04)
 
 
+# What is to be reached; powers and numbers of sessions are for alpha 0.05.
 GOALS: dict[tuple[str, float], float] = {
     ("false positives", 0.05): 0.055,
     ("false positives", 0.01): 0.012,
@@ -51,9 +53,7 @@ GOALS: dict[tuple[str, float], float] = {
     ("sessions", 1.05): 6.5,
     ("sessions", 1.0): 15.0,
 }
-"""What is to be reached. Numbers of sessions are for alpha 0.05."""
 
-Rule = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 Drawn = dict[str, np.ndarray]
 
 
@@ -78,16 +78,14 @@ class Study:
                 self.check(f"false positives, {name}, {alpha}", each.false, most=most)
             self.check(f"coverage, {name}, {alpha}", found.coverage, least=1 - alpha)
             if alpha == 0.05:
-                sessions = found.mean_sessions
-                self.check(f"sessions, equal, {name}", sessions, most=GOALS["sessions", 1.0])
+                self.check(f"sessions, {name}", found.mean_sessions, most=GOALS["sessions", 1.0])
             shares = (found.spread, found.false, alone.false, found.equivalent)
             row = [name, *(percent(share, 2) for share in shares), f"{found.mean_sessions:.1f}"]
             rows.append([*row, percent(found.coverage, 2), percent(alone.coverage, 2)])
-        goal = f"≤ {100 * most:.1f} %"
-        sessions_goal = "≤ 15" if alpha == 0.05 else ""
-        goals = ["**goal**", "1.2-1.7 %", goal, goal, "", sessions_goal, f"≥ {1 - alpha:.0%}", ""]
-        print(f"### Equal code, alpha {alpha}\n")
+        goals = ["**goal**", "1.2-1.7 %", *[f"≤ {100 * most:.1f} %"] * 2, ""]
+        goals += ["≤ 15" if alpha == 0.05 else "", f"≥ {1 - alpha:.0%}", ""]
         print(
+            f"### Equal code, alpha {alpha}\n\n"
             "Differences alone: the same with a minimum effect of 0, so that no comparison ends as "
             "equivalent, and all of alpha is used.\n"
         )
@@ -111,12 +109,10 @@ class Study:
                     self.check(f"power, {ratio}, {name}", found.faster, least=least)
                     self.check(f"sessions, {ratio}, {name}", sessions, most=most)
             rows.append([*row, percent(wrong, 2), percent(coverage, 2)])
-        goals = ["**goal**", "reported", "≥ 95 / reported / ≤ 8", "≥ 99 / reported / ≤ 6.5", ""]
-        if alpha != 0.05:
-            goals = ["**goal**", *["reported"] * 4]
+        middle = ["≥ 95 / reported / ≤ 8", "≥ 99 / reported / ≤ 6.5"]
+        goals = ["**goal**", "reported", *(middle if alpha == 0.05 else ["", ""]), ""]
         print(f'### Faster code, alpha {alpha}: % "faster" / % "adopt" / mean sessions\n')
-        heads = ["noise", *(f"{ratio - 1:.0%}" for ratio in RATIOS)]
-        heads += ['most "slower"', "least coverage at stopping"]
+        heads = ["noise", *PERCENTS, 'most "slower"', "least coverage at stopping"]
         print_table(heads, [*rows, [*goals, "", f"≥ {1 - alpha:.0%}"]])
 
     def tell_slower(self, drawn: Drawn) -> None:
@@ -131,8 +127,7 @@ class Study:
                 self.check(f"coverage, 1/{ratio}, {name}", found.coverage, least=0.95)
             rows.append([*row, percent(wrong, 2), percent(coverage, 2)])
         print('### Slower code, alpha 0.05: % "slower" / mean sessions\n')
-        heads = ["noise", *(f"{ratio - 1:.0%}" for ratio in RATIOS)]
-        heads += ['most "faster"', "least coverage at stopping"]
+        heads = ["noise", *PERCENTS, 'most "faster"', "least coverage at stopping"]
         print_table(heads, rows)
 
     def tell_anytime(self, drawn: Drawn) -> None:
@@ -155,10 +150,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20_000, help="for each noise model")
     runs = parser.parse_args().runs
     started = time.process_time()
-    drawn = {
-        name: draw_statistics(noise, runs, SEED + index)
-        for index, (name, noise) in enumerate(NOISES.items())
-    }
+    noises = enumerate(NOISES.values())
+    drawn = {each.name: draw_statistics(each, runs, SEED + index) for index, each in noises}
     print(f"{runs} comparisons for each noise model; looks at {LOOKS} sessions; seed {SEED}.\n")
     study = Study()
     for alpha in (0.05, 0.01):
@@ -188,11 +181,8 @@ def tell_spreads(runs: int) -> None:
         rows.append(row)
     print(f"### Quieter and noisier machines, alpha 0.05 (process effect, {runs} runs)\n")
     heads = ["session spread", "false positives", "equal code: % equivalent / sessions"]
-    heads += [f"{ratio - 1:.0%}: faster / adopt / sessions" for ratio in RATIOS]
+    heads += [f"{effect}: faster / adopt / sessions" for effect in PERCENTS]
     print_table(heads, rows)
-
-
-# -- what doesn't work --
 
 
 def tell_others(runs: int) -> None:
@@ -214,8 +204,8 @@ def tell_others(runs: int) -> None:
             for ratio in (1.02, 1.05, 1.10):
                 cell += f" / {100 * np.mean(rule(base, candidate, ratio) < 0):.0f}"
             rows.setdefault(method, [method]).append(cell)
-    print(f"### What doesn't work, on the same clocks (alpha 0.05, {runs} runs)\n")
     print(
+        f"### What doesn't work, on the same clocks (alpha 0.05, {runs} runs)\n\n"
         "% false positives with equal code / % that find a true 2 / 5 / 10 %. "
         f"Blocks: {BLOCK} samples of the base in one process, then {BLOCK} of the candidate in "
         f"another. Pooled: the rounds of {POOLED_SESSIONS} sessions as if independent.\n"
@@ -276,8 +266,7 @@ def sequential(base: np.ndarray, candidate: np.ndarray, ratio: float) -> np.ndar
 
 def one_sample(values: np.ndarray) -> tuple[np.ndarray, float]:
     count = values.shape[1]
-    t = values.mean(axis=1) / (values.std(axis=1, ddof=1) / np.sqrt(count))
-    return t, count - 1
+    return values.mean(axis=1) / (values.std(axis=1, ddof=1) / np.sqrt(count)), count - 1
 
 
 def significant(t: np.ndarray, df: np.ndarray | float) -> np.ndarray:
@@ -286,9 +275,6 @@ def significant(t: np.ndarray, df: np.ndarray | float) -> np.ndarray:
 
 def apart(logs: np.ndarray) -> np.ndarray:
     return np.where(np.abs(logs) > np.log(1.05), np.sign(logs), 0)
-
-
-# -- tables --
 
 
 def percent(share: float, digits: int = 1) -> str:

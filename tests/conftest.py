@@ -1,5 +1,6 @@
 """Settings for all tests, and fixtures for those of the command."""
 
+import gc
 import os
 import sys
 
@@ -13,6 +14,8 @@ from fairtrial.cli.main import main
 # keep what it has compiled, each of them would compile the package, and pytest all of its tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Tests run beside each other: a library that takes all cores for small matrices only wastes them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time.
 settings.register_profile(
@@ -22,6 +25,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fairtrial")
+
+
+def pytest_collection_finish():
+    """Thousands of tests stay until the end: there is nothing in them for the collector."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

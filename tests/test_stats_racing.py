@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.stats.field import State
+from fairtrial.stats.field import Field, State
 from fairtrial.stats.racing import Ending, Heat, Race
 from fairtrial.stats.sequential import LOOKS, Claim, look
 
@@ -63,7 +63,7 @@ def states(race: Race) -> list[State]:
 
 
 def count_sessions(race: Race) -> list[int]:
-    return [standing.look.sessions for standing in race.standings]
+    return [standing.sessions for standing in race.standings]
 
 
 def flat(*means: float) -> list[list[float]]:
@@ -108,8 +108,8 @@ def decide_alone(tape: Sequence[float]) -> int:
 
 @pytest.mark.parametrize("noise", [normal, heavy, uneven])
 def test_the_best_is_hardly_ever_lost(noise: Noise) -> None:
-    # The worst case: all others are just too slow to be as good as the best. Many runners share
-    # alpha by Bonferroni's inequality, so that it is far from used up; a large one leaves less slack.
+    # The worst case: all others are just too slow to be as good as the best. Many share alpha by
+    # Bonferroni's inequality and don't use it up; a large one leaves less slack.
     alpha, races, rng = 0.4, 150, np.random.default_rng(7)
     means = [-0.05, *[-0.05 + MARGIN + 0.0005] * 7]
     lost, dropped = 0, 0
@@ -337,6 +337,33 @@ def test_a_heat_cut_short_is_asked_for_again() -> None:
     assert not race.is_over
 
 
+def test_nobody_peeks_between_looks() -> None:
+    # Told session by session, a runner's interval stays that of its latest look.
+    tapes = make_tapes([-0.1, -0.1], np.random.default_rng(0), spread=0.1)
+    race = Race(2, alpha=ALPHA, min_effect=MIN_EFFECT)
+    for _ in range(2):
+        give(race, race.heats[0], tapes)
+    give(race, Heat(0, 3), tapes)
+    at_look = race.standings[0]
+    assert (at_look.sessions, at_look.look.sessions) == (9, 6)
+    assert at_look.look == look(tapes[0][:6], alpha=ALPHA / 2, min_effect=MIN_EFFECT)
+    race.stop()  # Now nothing more will come, and all there is counts.
+    assert race.standings[0].look == look(tapes[0][:9], alpha=ALPHA / 2, min_effect=MIN_EFFECT)
+
+
+def test_a_withdrawal_in_the_middle_of_a_heat_is_no_occasion_to_peek() -> None:
+    # Runner 0 is alone against the base, and its sessions since the look would rule it out.
+    wide = [0.05 * (-1) ** session + 0.005 for session in range(6)] + [0.05] * 40
+    tapes = [wide, *flat(0.1)]
+    race = Race(2, alpha=ALPHA, min_effect=MIN_EFFECT)
+    for _ in range(2):
+        give(race, race.heats[0], tapes)
+    assert race.heats == (Heat(0, 4),)
+    give(race, Heat(0, 3), tapes)
+    race.withdraw(1)
+    assert race.heats == (Heat(0, 1),)
+
+
 def test_who_enters_gets_a_first_look_next_and_can_win() -> None:
     tapes = make_tapes([-0.05, -0.05], np.random.default_rng(0), spread=0.1) + flat(-0.4)
     race = Race(2, alpha=ALPHA, min_effect=MIN_EFFECT, is_open=True)
@@ -375,6 +402,15 @@ def test_intervals_of_a_stream_get_wider_by_arrival_and_never_change() -> None:
     assert race.standings[0].look == before
     assert widths[0] == widths[1]
     assert widths[1] < widths[2] < widths[3] < widths[4] < widths[5]
+
+
+def test_losing_to_a_late_arrival_takes_more_than_losing_to_an_early_one() -> None:
+    # The rival's share counts, so that the errors against all who may ever come add up to alpha.
+    field = Field(LOOKS, MIN_EFFECT)
+    early, late = field.add(0.02), field.add(0.0001)
+    for runner in (early, late):
+        field.tell(runner, flat(-0.1)[0][:6])
+    assert field.least_lag(early, late) < field.least_lag(late, early) < 0
 
 
 def test_a_stream_hardly_ever_loses_its_best() -> None:
@@ -475,7 +511,7 @@ def test_a_race_asks_only_for_runners_that_are_in_it_and_ends(
         assert race.winner is None
         assert states(race)[heat.runner] == State.RUNNING
         assert heat.sessions > 0
-        assert race.standings[heat.runner].look.sessions + heat.sessions <= most_sessions
+        assert race.standings[heat.runner].sessions + heat.sessions <= most_sessions
         deed = data.draw(st.sampled_from(["give"] * 12 + ["part", "withdraw", "enter", "stop"]))
         if deed == "withdraw":
             race.withdraw(data.draw(st.integers(0, len(states(race)) - 1)))
@@ -497,8 +533,8 @@ def check_the_end(race: Race, most_sessions: int) -> None:
     assert max(count_sessions(race), default=0) <= most_sessions
     if race.winner is not None:
         assert states(race)[race.winner] == State.RUNNING
-        winning = race.standings[race.winner].look
-        assert winning.sessions < LOOKS[0] or winning.mean < 0
+        winning = race.standings[race.winner]
+        assert winning.sessions < LOOKS[0] or race._field.mean(race.winner) < 0
     for standing in race.standings:
         if standing.state == State.SLOWER:
             assert standing.rival is not None

@@ -106,12 +106,11 @@ async def compare_candidates(
             settings.say("checking both")
             resolved = await arena.resolve_all(given)
             one, other = await judge_all(arena, given, resolved=resolved)
-            notes = (*arena.notes, *bench.notes)
             have_passed = one.verdict == other.verdict == Verdict.PASSED
             is_same = one.digest == other.digest
             if not have_passed or is_same:
                 note = ("after normalisation both are the same",) if is_same else ()
-                return Comparison(problem.problem_id, one, other, None, (*notes, *note))
+                return Comparison(problem.problem_id, one, other, None, (*arena.notes, *note))
             settings.say("timing one against the other")
             rival, changes = resolved
             assert isinstance(rival, Changes)
@@ -125,6 +124,7 @@ async def compare_candidates(
                 label="duel",
                 watcher=None if timed is None else lambda _, *told: timed(*told),
             )
+            notes = (*arena.notes, *bench.notes)
     if isinstance(found, Measurement):
         return Comparison(problem.problem_id, one, other, found, notes)
     return Comparison(problem.problem_id, one, with_timing(other, found), None, notes)

@@ -65,12 +65,13 @@ class Evaluation:
             "problem_id": self.problem_id,
             "base": self.base,
             "sandbox": self.sandbox,
-            "candidates": [_plain(judgement) for judgement in self.judgements],
+            "candidates": [judgement_as_dict(judgement) for judgement in self.judgements],
             "notes": list(self.notes),
         }
 
 
-def _plain(judgement: Judgement) -> dict[str, Any]:
+def judgement_as_dict(judgement: Judgement) -> dict[str, Any]:
+    """Plain data: one candidate."""
     rejection, measured = judgement.rejection, judgement.measurement
     failures = rejection.failures if rejection else ()
     estimate = measured.estimate if measured else None
@@ -172,9 +173,9 @@ async def evaluate_candidates(
         judgements = await judge_all(arena, read, begun, judged, resolved)
         notes = arena.notes
         if bench is not None:
-            notes += bench.notes
             contest = Contest(arena.problem, bench, settings.timing)
             judgements = await contest.settle(judgements, resolved, judged, timed)
+            notes += bench.notes
         return Evaluation(
             problem.problem_id, arena.base, arena.sandbox_name, judgements, notes, arena.kept
         )

@@ -35,6 +35,8 @@ COMMANDS = {
     "rescore": ("fairtrial.cli.rescore:command", "Judge stored outputs by another evaluator."),
     "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify such a pack."),
     "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
+    "compare": ("fairtrial.cli.compare:command", "Time one candidate against another."),
+    "aa": ("fairtrial.cli.aa:command", "Time the base against itself: what can this machine see?"),
     "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
     "doctor": (
         "fairtrial.cli.doctor:command",

@@ -175,13 +175,16 @@ def _sum_up_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
     timed = [each for each in judgements if each.measurement and each.duplicate_of is None]
     if not timed:
         return
-    chosen = [
-        (measured.is_confirmed, estimate.ratio, f"{shown_name(each.name)} ({ratio_text(estimate.ratio)})")
-        for each in timed
-        if (measured := each.measurement) and measured.adopt and (estimate := measured.estimate)
-    ]
+    chosen = sorted(
+        (
+            (measured.is_confirmed, found.ratio, shown_name(each.name))
+            for each in timed
+            if (measured := each.measurement) and measured.adopt and (found := measured.estimate)
+        ),
+        reverse=True,
+    )
     if chosen:
-        names = [name for *_, name in sorted(chosen, reverse=True)]  # the race's winner first
+        names = [f"{name} ({ratio_text(ratio)})" for _, ratio, name in chosen]
         more = f" and {len(names) - MOST_CHOSEN} more" if len(names) > MOST_CHOSEN else ""
         yield f"To be adopted: {', '.join(names[:MOST_CHOSEN])}{more}."
     else:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 LEVELS: tuple[tuple[float, float], ...] = (
     (0.5, 1.844e-01),
+    (0.4, 1.378e-01),
+    (0.3, 9.618e-02),
     (0.2, 5.899e-02),
     (0.1, 2.642e-02),
     (0.05, 1.215e-02),

@@ -39,12 +39,14 @@ class Standing:
 
     runner: which one
     state: whether it is in the race, or why not
-    look: its sessions so far, with an interval that holds for all runners at once
+    sessions: how many it has had
+    look: what its latest look said, with an interval that holds for all runners at once
     rival: whom it is slower than, or too close to
     """
 
     runner: int
     state: State
+    sessions: int
     look: Look
     rival: int | None = None
 
@@ -85,11 +87,15 @@ class Field:
         """The estimate of a runner that has had a session."""
         return fmean(self._statistics[runner])
 
-    def look(self, runner: int) -> Look:
-        """All sessions of a runner, against the base."""
-        return look(
-            self._statistics[runner], alpha=self._alphas[runner], min_effect=self._min_effect
-        )
+    def look(self, runner: int, *, is_last: bool = False) -> Look:
+        """A runner against the base, as of its latest look.
+
+        Sessions since then count only if no more will come: anything else would be peeking.
+        """
+        taken = self._statistics[runner]
+        if not is_last and (done := self.looked(runner)):
+            taken = taken[: self.looks[done - 1]]
+        return look(taken, alpha=self._alphas[runner], min_effect=self._min_effect)
 
     def least_lag(self, runner: int, rival: int) -> float:
         """The firmest lower bound of how much slower a runner is than a rival.

@@ -15,8 +15,8 @@ base by more than `min_effect`. With a chance of 1 - alpha or more, whatever the
   `min_effect` at most. A race that was stopped or ran out of sessions gives its best estimate, and
   promises nothing of it.
 
-If nobody is faster than the base by more than `min_effect`, there is nothing worth finding: the
-race mostly ends without a winner, and if not, the winner fails when it is measured again.
+If nobody is that fast there is nothing to find. A race may still have a winner then (among equals
+of the base mostly, since one of them looks best); it is turned down when it is measured again.
 
 Why. Each of these goes wrong only if, at some look, a lower bound of how far b is behind some rival
 j, or behind the base, lies above the truth. Against j that has a chance of alpha * share(j)
@@ -107,11 +107,8 @@ class Race:
 
     @property
     def heats(self) -> tuple[Heat, ...]:
-        """All heats of this round, in the order in which they are best run.
-
-        They may be run in any other order, or session by session in turn: nothing is decided until
-        a round is complete.
-        """
+        """All heats of this round: nothing is decided until it is complete, so that they may be run
+        in any order, or session by session in turn."""
         field, goals = self._field, self._goals
         due = sorted(goals, key=lambda runner: (field.looked(runner), runner))
         return tuple(Heat(runner, goals[runner] - field.count(runner)) for runner in due)
@@ -193,10 +190,12 @@ class Race:
     @property
     def standings(self) -> tuple[Standing, ...]:
         """How all runners are doing, in their order."""
-        return tuple(
-            Standing(runner, state, self._field.look(runner), self._rivals[runner])
-            for runner, state in enumerate(self._states)
-        )
+        return tuple(map(self._stand, range(len(self._states))))
+
+    def _stand(self, runner: int) -> Standing:
+        seen = self._field.look(runner, is_last=self._is_stopped)
+        count = self._field.count(runner)
+        return Standing(runner, self._states[runner], count, seen, self._rivals[runner])
 
     def _add(self) -> int:
         arrival = len(self._states) - self._initial + 1
@@ -276,7 +275,7 @@ class Race:
 
     def _drop_by_base(self) -> None:
         for runner in self._left():
-            seen = self._field.look(runner)
+            seen = self._field.look(runner, is_last=self._is_stopped)
             if seen.claim == Claim.EQUIVALENT:
                 self._states[runner], self._rivals[runner] = State.EQUIVALENT, None
             elif seen.low > -self._margin:

@@ -135,7 +135,7 @@ def false_positive_rate(claims: Sequence[Claim], confidence: float = 0.95) -> Ra
     return Rate(count, total, low, high)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _draw_thresholds(sessions: int, alpha: float) -> Values:
     """For each simulated run the effect, in spreads, from which on it is seen; in rising order.
 

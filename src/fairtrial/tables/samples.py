@@ -130,29 +130,35 @@ def read_samples(path: Path) -> list[SampleRow]:
 def _read_csv(path: Path) -> Iterator[SampleRow]:
     with path.open(encoding="utf-8", newline="") as file, any_field_size():
         lines = csv.reader(file)
-        places = _find_columns(path, next(lines, []))
+        header = next(lines, [])
+        places = _find_columns(path, header)
         for line in lines:
             try:
+                if len(line) != len(header):
+                    raise ValueError(f"it has {len(line)} cells, the header {len(header)}")
                 yield _sample_row([line[place] for place in places])
-            except (ValueError, KeyError, IndexError) as error:
-                message = f"is no sample: {error or 'cells are missing'}"
-                raise StudyError(
-                    Mistake((), message, line=lines.line_num), source=str(path)
-                ) from None
+            except ValueError as error:
+                mistake = Mistake((), f"is no sample: {error}", line=lines.line_num)
+                raise StudyError(mistake, source=str(path)) from None
 
 
 def _read_parquet(path: Path) -> Iterator[SampleRow]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise StudyError(f"is no Parquet file: {error}", source=str(path)) from None
+    with path.open("rb") as file:
+        try:
+            table = pq.read_table(file)
+        except pa.ArrowInvalid as error:
+            raise StudyError(f"is no Parquet file: {error}", source=str(path)) from None
     _find_columns(path, table.column_names)
     columns = [table.column(name).to_pylist() for name in COLUMNS]
-    for values in zip(*columns, strict=True):
-        yield _sample_row(["" if value is None else str(value) for value in values])
+    for number, values in enumerate(zip(*columns, strict=True), 1):
+        try:
+            yield _sample_row(["" if value is None else str(value) for value in values])
+        except ValueError as error:
+            message = f"row {number} is no sample: {error}"
+            raise StudyError(message, source=str(path)) from None
 
 
 def _find_columns(path: Path, header: Sequence[str]) -> list[int]:

@@ -27,6 +27,9 @@ from fairtrial.model.code import Benchmark, CodeProblem
 from fairtrial.model.timings import Session
 from fairtrial.model.verdicts import Reason, Rejection
 
+COMPILE_S = 60.0
+_COMPILING = ("-q", "-q", "-f", "--invalidation-mode", "checked-hash")
+
 
 @dataclass(slots=True)
 class Heat:
@@ -61,7 +64,6 @@ class Bench:
     meters: the benchmarks
     cores: all that timed processes use
     secret: what all inputs and orders are drawn with; never told to candidates
-    notes: what people should know
     """
 
     ground: Ground
@@ -69,7 +71,12 @@ class Bench:
     meters: tuple[Placed, ...]
     cores: tuple[int, ...]
     secret: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
-    notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know; more may turn out while candidates are timed."""
+        told = (note for placed in self.meters for note in placed.meter.notes)
+        return (*dict.fromkeys(told), *_tell_place(self))
 
     @property
     def replicate_s(self) -> float:
@@ -120,6 +127,8 @@ class Bench:
                 await slot.write_candidate(changes)
             stage = self.ground.stage(slot, may_be_warm=False)
             rejection, _ = await run_build(stage, slot)
+            if rejection is None and changes is not None:
+                await _compile(stage, slot, changes)
             return rejection
 
     async def _take_sessions(
@@ -178,6 +187,19 @@ class Versus:
             return await self.bench._run_between((base, slot), label, numbers, budget_s)
 
 
+async def _compile(stage: Stage, slot: WorktreeSlot, changes: Changes) -> None:
+    """Bytecode for what the candidate changed: the base has its own already.
+
+    Done by its own command in its own sandbox; a file that can't be compiled has none.
+    """
+    changed = sorted(path for path, state in changes.files.items() if state is not None)
+    sources = [str(stage.seen / path) for path in changed if path.endswith(".py")]
+    if sources:
+        argv = ["{python}", "-I", "-m", "compileall", *_COMPILING, *sources]
+        await stage.run(stage.command(argv, timeout_s=COMPILE_S))
+        await slot.keep()
+
+
 def frozen_stage(ground: Ground, slot: WorktreeSlot) -> Stage:
     """A slot as it is while it is timed: cold, and nothing in it can be changed."""
     return replace(ground.stage(slot, may_be_warm=False), is_writable=False)
@@ -216,8 +238,7 @@ async def open_bench(ground: Ground, trials: Sequence[Trial]) -> AsyncIterator[B
         async with ground.lock.exclusive():
             with keeping_away(cores):
                 meters = await _prepare(bench, trials, suppliers)
-        notes = [note for placed in meters for note in placed.meter.notes]
-        yield replace(bench, meters=tuple(meters), notes=(*notes, *_tell_place(bench)))
+        yield replace(bench, meters=tuple(meters))
 
 
 async def _build(ground: Ground, slot: WorktreeSlot) -> None:

@@ -15,7 +15,8 @@ from fairtrial.errors import FairtrialError
 from fairtrial.model.candidates import Changes
 from fairtrial.model.timings import Estimate, Measurement
 from fairtrial.model.verdicts import Reason, Rejection, Verdict
-from fairtrial.stats.racing import Race, Standing, State
+from fairtrial.stats.field import Standing, State
+from fairtrial.stats.racing import Race
 from fairtrial.stats.sequential import LOOKS, look, next_look
 
 Watcher = Callable[[str, int, Estimate | None], None]

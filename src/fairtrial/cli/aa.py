@@ -1,0 +1,205 @@
+"""`fairtrial aa`: the base against itself, to see what this machine's clock is worth."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairtrial.arena.duels import SelfTest, builtin_problem, check_clock
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.cli.output import json_option, note, print_json, print_wrapped, style, warn
+from fairtrial.cli.stopping import run_until_told
+from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
+from fairtrial.cli.timings import estimate_text, percent_text, rough_seconds
+from fairtrial.cli.verdicts import LONGEST_NOTE
+from fairtrial.errors import on_one_line
+from fairtrial.loading.problems import read_problem
+from fairtrial.model.timings import Estimate
+from fairtrial.stats.sequential import LOOKS
+from fairtrial.stats.visibility import seconds_needed, visible_effect, visible_within
+
+EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.10)
+POWER = 0.8
+
+
+@click.command(
+    name="aa",
+    epilog="Example: fairtrial aa --builtin",
+    short_help="Time the base against itself: what can this machine see?",
+)
+@click.argument("problem", type=click.Path(path_type=Path), metavar="[PROBLEM]", required=False)
+@click.option("--builtin", is_flag=True, help="Time three functions that come with fairtrial.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(["words", "paths", "floats"]),
+    help="Only this one of the three; may be given several times.",
+)
+@click.option(
+    "--comparisons",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many times base and base are compared.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1),
+    metavar="S",
+    help="Stop after so many seconds, whatever is left.",
+)
+@json_option
+@click.option(
+    "--unsandboxed",
+    is_flag=True,
+    help="Run without a sandbox where there is none, or where the problem says plain.",
+)
+@timing_options
+def command(
+    problem: Path | None,
+    builtin: bool,
+    only: tuple[str, ...],
+    comparisons: int,
+    seconds: float | None,
+    as_json: bool,
+    unsandboxed: bool,
+    samples: Path | None,
+    plot: Path | None,
+) -> int:
+    """Time the base against itself, as candidates are timed, and say what comes of it.
+
+    Equal code must not be called faster or slower more often than alpha allows. The spread between
+    sessions says how small an effect can be seen here, and in which time.
+    """
+    if builtin == (problem is not None):
+        raise click.UsageError("give a PROBLEM, or --builtin, and not both")
+    if only and not builtin:
+        raise click.UsageError("--only is for --builtin: a problem's benchmarks are all timed")
+    check_timing_files(samples, plot)
+    say = _say_nothing if as_json else _say
+    settings = ArenaSettings(unsandboxed=unsandboxed, say=say)
+
+    def told(number: int, sessions: int, estimate: Estimate | None) -> None:
+        say(f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)}")
+
+    with ExitStack() as opened:
+        if problem is None:
+            loaded = opened.enter_context(builtin_problem(*only))
+        else:
+            loaded, doubts = read_problem(problem)
+            warn(doubts)
+        most_s = float("inf") if seconds is None else seconds
+        work = partial(
+            check_clock,
+            loaded,
+            comparisons=comparisons,
+            most_s=most_s,
+            settings=settings,
+            told=told,
+        )
+        found = run_until_told(work)
+    measured = {f"aa-{number}": each for number, each in enumerate(found.measurements, 1)}
+    write_timing_files(measured, samples, plot, found.min_effect)
+    if as_json:
+        print_json(as_dict(found))
+    else:
+        _print(found)
+    return 0
+
+
+def _say(text: str) -> None:
+    note(f"{text} ...")
+
+
+def _say_nothing(text: str) -> None:
+    pass
+
+
+def as_dict(found: SelfTest) -> dict[str, Any]:
+    """Plain data, as ``--json`` prints it."""
+    rate = found.false_positives
+    return {
+        "problem_id": found.problem_id,
+        "comparisons": rate.total,
+        "claims": [each.verdict.value for each in found.measurements],
+        "false_positives": rate.count,
+        "false_positive_interval": [rate.low, rate.high],
+        "alpha": found.alpha,
+        "sessions": len(found.statistics),
+        "spread": found.spread,
+        "session_s": found.session_s,
+        "load": None if found.load is None else list(found.load),
+        "visible_effect": _visible(found),
+        "seconds_needed": {
+            f"{effect:g}": _needed(found, effect) for effect in sorted({*EFFECTS, found.min_effect})
+        },
+        "notes": list(found.notes),
+    }
+
+
+def _visible(found: SelfTest) -> float | None:
+    return visible_within(found.spread, found.session_s, found.budget_s, found.alpha, POWER)
+
+
+def _needed(found: SelfTest, effect: float) -> float | None:
+    return seconds_needed(effect, found.spread, found.session_s, found.alpha, POWER)
+
+
+def _print(found: SelfTest) -> None:
+    rate = found.false_positives
+    share = rate.count / rate.total
+    claims = [each.verdict.value for each in found.measurements]
+    kinds = ", ".join(f"{claims.count(kind)} {kind}" for kind in sorted(set(claims)))
+    within = f"{percent_text(rate.low)} to {percent_text(rate.high)}"
+    print_wrapped(
+        f"{rate.total} comparisons of equal code: {kinds}. That is {percent_text(share)} wrong "
+        f"claims ({within} with 95 % confidence), where {percent_text(found.alpha)} are allowed."
+    )
+    print_wrapped(
+        f"{len(found.statistics)} sessions of {found.session_s:.2f} s spread by "
+        f"{percent_text(found.spread)}." + _tell_load(found)
+    )
+    click.echo("\nWhat can be seen here four times out of five:")
+    for effect in sorted({*EFFECTS, found.min_effect}):
+        needed = _needed(found, effect)
+        most = visible_effect(found.spread, LOOKS[-1], found.alpha, POWER)
+        text = "not within 46 sessions" if needed is None else f"within {rough_seconds(needed)}"
+        if needed is not None and needed > found.budget_s:
+            text += f", more than budget_s ({found.budget_s:g} s) holds"
+        click.echo(f"  {percent_text(effect):>6}  {text}")
+    _print_advice(found, rate.low, most)
+    for text in found.notes:
+        print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
+
+
+def _tell_load(found: SelfTest) -> str:
+    if found.load is None:
+        return ""
+    return f" The machine's load was {found.load[0]:.1f} before and {found.load[1]:.1f} after."
+
+
+def _print_advice(found: SelfTest, lowest_rate: float, most: float | None) -> None:
+    """Whether this machine will do, before hours are spent on it."""
+    asked, visible = found.min_effect, _visible(found)
+    if lowest_rate > found.alpha:
+        text = "Claims made here can't be trusted: equal code is told apart too often."
+        print_wrapped(style(text, fg="red", bold=True))
+    if visible is not None and visible <= asked:
+        text = f"Quiet enough for the asked {percent_text(asked)} within budget_s."
+        print_wrapped(style(text, fg="green"))
+        return
+    if most is not None and most <= asked:
+        needed = _needed(found, asked)
+        hint = "" if needed is None else f": budget_s: {needed:.0f} would do"
+        print_wrapped(
+            style(f"Too short a budget for the asked {percent_text(asked)}{hint}.", fg="yellow")
+        )
+        return
+    seen = "" if most is None else f"; {percent_text(most)} is the least that can be seen"
+    text = f"This machine is too noisy for the asked {percent_text(asked)}{seen}."
+    print_wrapped(style(text, fg="yellow", bold=True))

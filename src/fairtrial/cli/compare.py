@@ -1,0 +1,112 @@
+"""`fairtrial compare`: two versions in, which is faster out."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairtrial.arena.duels import Comparison, compare_candidates
+from fairtrial.arena.evaluation import judgement_as_dict, measured_as_dict
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.cli.output import json_option, note, print_json, print_wrapped, warn
+from fairtrial.cli.stopping import run_until_told
+from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
+from fairtrial.cli.timings import estimate_text, print_measurement
+from fairtrial.cli.verdicts import LONGEST_NOTE, print_verdicts, shown_name
+from fairtrial.errors import LabError, on_one_line
+from fairtrial.loading.problems import read_problem
+from fairtrial.model.timings import Estimate
+from fairtrial.model.verdicts import Reason
+
+
+@click.command(
+    name="compare",
+    epilog="Example: fairtrial compare problem.yaml base candidates/faster",
+    short_help="Time one candidate against another.",
+)
+@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@json_option
+@click.option(
+    "--unsandboxed",
+    is_flag=True,
+    help="Run candidates without a sandbox where there is none, or where the problem says plain.",
+)
+@timing_options
+def command(
+    problem: Path,
+    first: str,
+    second: str,
+    as_json: bool,
+    unsandboxed: bool,
+    samples: Path | None,
+    plot: Path | None,
+) -> int:
+    """Time candidate B against candidate A: how many times as fast is B?
+
+    A and B are diffs or folders, as for `evaluate`, or the word `base`. Both are checked first.
+    Exit code 0 means that both were judged, whatever came of it.
+    """
+    loaded, doubts = read_problem(problem)
+    check_timing_files(samples, plot)
+    warn(doubts)
+    say = _say_nothing if as_json else _say
+    settings = ArenaSettings(unsandboxed=unsandboxed, say=say)
+
+    def timed(sessions: int, estimate: Estimate | None) -> None:
+        say(f"{sessions} sessions, {estimate_text(estimate)}")
+
+    work = partial(compare_candidates, loaded, first, second, settings=settings, timed=timed)
+    found = run_until_told(work)
+    if found.measurement is not None:
+        measured = {f"{found.second.name} against {found.first.name}": found.measurement}
+        write_timing_files(measured, samples, plot, loaded.min_effect)
+    if as_json:
+        print_json(_as_dict(found))
+    else:
+        _print(found)
+    rejections = [each.rejection for each in (found.first, found.second) if each.rejection]
+    if any(rejection.reason == Reason.EVALUATOR for rejection in rejections):
+        if as_json:
+            return LabError.exit_code
+        raise LabError("they could not be compared, through no fault of theirs; see above")
+    return 0
+
+
+def _say(text: str) -> None:
+    note(f"{text} ...")
+
+
+def _say_nothing(text: str) -> None:
+    pass
+
+
+def _as_dict(found: Comparison) -> dict[str, Any]:
+    measured = found.measurement
+    estimate = measured.estimate if measured else None
+    return {
+        "problem_id": found.problem_id,
+        "first": judgement_as_dict(found.first),
+        "second": judgement_as_dict(found.second),
+        "verdict": measured.verdict.value if measured else None,
+        "ratio": estimate.ratio if estimate else None,
+        "interval": [estimate.low, estimate.high] if estimate else None,
+        "sessions": estimate.sessions if estimate else None,
+        "bench_s": round(measured.seconds, 3) if measured else None,
+        "notes": list(found.notes),
+        **measured_as_dict(measured),
+    }
+
+
+def _print(found: Comparison) -> None:
+    names = [shown_name(each.name) for each in (found.second, found.first)]
+    if found.measurement is None:
+        print_verdicts([found.first, found.second])
+    else:
+        print_measurement(f"{names[0]} against {names[1]}", found.measurement)
+    for text in found.notes:
+        print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
