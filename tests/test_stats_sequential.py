@@ -13,6 +13,13 @@ from scipy import stats as scipy_stats
 
 from fairtrial.model.timings import Sample
 from fairtrial.stats.boundaries import LEVELS
+from fairtrial.stats.rounds import (
+    mean_ratio,
+    seconds_per_call,
+    session_cpu_ratio,
+    session_ratio,
+    session_statistic,
+)
 from fairtrial.stats.sequential import (
     LEAST_SPREAD,
     LOOKS,
@@ -23,7 +30,6 @@ from fairtrial.stats.sequential import (
     next_look,
     nominal_level,
 )
-from fairtrial.stats.sessions import describe, kept_rounds, mean_statistics, session_statistic
 from fairtrial.stats.spending import share, spend
 
 ROOT = Path(__file__).parent.parent
@@ -306,28 +312,30 @@ def test_rounds_that_count_are_kept_and_whole():
         Sample(2, 1, "candidate", 10, 6.0, 2.0),
         Sample(3, 0, "base", 10, 7.0, 1.0),  # cut short
     ]
-    assert kept_rounds(samples) == ([0.4, 0.5], [0.2, 0.6])
-    assert kept_rounds(samples, "cpu") == ([0.3], [0.1])
-    assert kept_rounds([]) == ([], [])
+    assert session_ratio(samples) == pytest.approx((math.log(2 / 4) + math.log(6 / 5)) / 2)
+    assert session_cpu_ratio(samples) is None  # unknown for a sample of it
+    assert session_ratio(samples[:2]) is None
+    assert seconds_per_call(samples, "base") == pytest.approx(0.5)
+
+
+def test_what_asking_takes_is_taken_off_both():
+    # A candidate that is ten times as fast; asking and replying take as long as its calls.
+    samples = [Sample(-1, 0, "base", 0, 0.2, 0.1, is_kept=False)]
+    samples += [Sample(1, 0, "base", 10, 2.2, 2.1), Sample(1, 1, "candidate", 10, 0.4, 0.3)]
+    assert session_ratio(samples) == pytest.approx(math.log(1 / 10))
+    assert session_cpu_ratio(samples) == pytest.approx(math.log(1 / 10))
+    assert seconds_per_call(samples, "candidate") == pytest.approx(0.02)
+
+
+def test_a_sample_is_never_shorter_than_nothing():
+    samples = [Sample(-1, 0, "base", 0, 0.5, None, is_kept=False)]
+    samples += [Sample(1, 0, "base", 1, 2.5, None), Sample(1, 1, "candidate", 1, 0.4, None)]
+    assert session_ratio(samples) == pytest.approx(math.log(0.02 * 0.4 / 2.0))
 
 
 def test_several_benchmarks_give_the_geometric_mean_of_their_speedups():
     # Spec bench 9.
-    together = mean_statistics([[math.log(0.5)] * 2, [math.log(0.125)] * 2])
-    assert [math.exp(-each) for each in together] == pytest.approx([4.0, 4.0])
-    assert mean_statistics([[0.1, 0.2]]) == [0.1, 0.2]
-    with pytest.raises(ValueError, match=r"same number of sessions.*\[2, 1\]"):
-        mean_statistics([[0.1, 0.2], [0.1]])
-    with pytest.raises(ValueError, match="one benchmark"):
-        mean_statistics([])
-
-
-def test_sessions_in_short():
-    found = describe([0.0, 0.02, 0.04])
-    assert (found.sessions, found.mean, found.sd) == pytest.approx((3, 0.02, 0.02))
-    assert describe([0.3]).sd == 0.0
-    with pytest.raises(ValueError, match="no sessions"):
-        describe([])
+    assert math.exp(-mean_ratio([math.log(0.5), math.log(0.125)])) == pytest.approx(4.0)
 
 
 # -- spending (spec bench 10) --

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fairtrial.stats.sequential import LOOKS, adopt, look, next_look
-from fairtrial.stats.sessions import session_statistic
+from fairtrial.stats.rounds import session_statistic
 from fairtrial.stats.simulation import (
     CLAIMS,
     NOISES,

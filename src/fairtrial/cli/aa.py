@@ -14,11 +14,12 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.output import json_option, note, print_json, print_wrapped, style, warn
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
-from fairtrial.cli.timings import estimate_text, percent_text, rough_seconds
+from fairtrial.cli.timings import percent_text, rough_seconds
 from fairtrial.cli.verdicts import LONGEST_NOTE
 from fairtrial.errors import on_one_line
 from fairtrial.loading.problems import read_problem
 from fairtrial.model.timings import Estimate
+from fairtrial.stats.ratios import estimate_text
 from fairtrial.stats.sequential import LOOKS
 from fairtrial.stats.visibility import seconds_needed, visible_effect, visible_within
 

@@ -14,12 +14,13 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.output import json_option, note, print_json, print_wrapped, warn
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
-from fairtrial.cli.timings import estimate_text, print_measurement
+from fairtrial.cli.timings import print_measurement
 from fairtrial.cli.verdicts import LONGEST_NOTE, print_verdicts, shown_name
 from fairtrial.errors import LabError, on_one_line
 from fairtrial.loading.problems import read_problem
 from fairtrial.model.timings import Estimate
 from fairtrial.model.verdicts import Reason
+from fairtrial.stats.ratios import estimate_text
 
 
 @click.command(
