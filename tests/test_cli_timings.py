@@ -10,6 +10,7 @@ import pytest
 from fairtrial.arena.evaluation import Evaluation
 from fairtrial.cli import doctor, judging, timings, verdict_rows, verdicts
 from fairtrial.cli.table import cell_width
+from fairtrial.errors import LabError
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.timings import Estimate, Measurement, Pair, Session, Timing
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
@@ -452,15 +453,28 @@ def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
 def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, point 6
     facts = (doctor.Fact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
     survey = doctor.Survey((doctor.Fact("git", "yes", "2.39"),), "bubblewrap", True, ())
-    asked = []
+    visible = doctor.Fact("visible", "yes", "2 % in 5 s")
     monkeypatch.setattr(doctor, "survey", lambda *given: survey)
-    monkeypatch.setattr(doctor, "survey_clock", lambda visible: asked.append(visible) or facts)
-    assert doctor.diagnose(as_json=False, visible="2.5 % in 5 s") == 0
+    monkeypatch.setattr(doctor, "survey_clock", lambda: facts)
+    monkeypatch.setattr(doctor, "look_at_visible_effect", lambda: visible)
+    assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[:2] == ["For candidates that run", "yes     git    2.39"]
-    assert shown[3:5] == ["For candidates that are timed", "partly  turbo  on"]
+    assert shown[:2] == ["For candidates that run", "yes     git      2.39"]
+    assert shown[3:5] == ["For candidates that are timed", "partly  turbo    on"]
     assert shown[6].strip() == "$ echo 1"
-    assert asked == ["2.5 % in 5 s"]
+    assert shown[7] == "yes     visible  2 % in 5 s"
     survey = replace(survey, is_full=False)
-    assert doctor.diagnose(as_json=True) == 4
-    assert '"clock": [' in capsys.readouterr().out
+    assert doctor.command.callback(as_json=True, quick=True) == 4
+    told = capsys.readouterr().out
+    assert '"clock": [' in told
+    assert "visible" not in told
+
+
+def test_doctor_says_when_nothing_can_be_timed(monkeypatch):
+    def refuse(*names):
+        raise LabError("git can't make a repository: full")
+
+    monkeypatch.setattr(doctor, "builtin_problem", refuse)
+    fact = doctor.look_at_visible_effect()
+    assert fact.status == "no"
+    assert fact.detail == "nothing could be timed: git can't make a repository: full"

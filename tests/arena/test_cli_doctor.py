@@ -15,7 +15,7 @@ from fairtrial.sandbox.choosing import FULL
 from fairtrial.sandbox.hierarchy import Place
 from fairtrial.sandbox.quiet import HostLock
 
-DOCTOR = [sys.executable, "-m", "fairtrial", "doctor"]
+DOCTOR = [sys.executable, "-m", "fairtrial", "doctor", "--quick"]
 # A machine that lets nobody make a user namespace, root neither: inside of one of our own.
 FORBIDDING = """
 import ctypes, os, sys

@@ -42,11 +42,6 @@ def test_a_survey_says_something_of_everything_on_any_machine():
     assert {fact.status for fact in facts} <= {"yes", "partly", "no"}
 
 
-def test_what_can_be_seen_has_its_place():
-    *_, last = speed.survey_clock("3 % in 5 s")
-    assert (last.name, last.detail) == ("visible effect", "3 % in 5 s")
-
-
 def test_pinning_is_tried_in_a_child(monkeypatch):
     before = speed.usable_cores()
     assert speed.look_at_pinning().status in ("yes", "no")

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from typing import Literal
 
 import click
 
+from fairtrial.arena.duels import builtin_problem, check_clock
+from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.homes import HOME_VARIABLE, list_places
-from fairtrial.cli.output import fold, json_option, print_json, print_wrapped, style
+from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
+from fairtrial.cli.stopping import run_until_told
+from fairtrial.cli.timings import percent_text
+from fairtrial.errors import FairtrialError
 from fairtrial.sandbox.facts import Fact, Survey, survey
 from fairtrial.sandbox.speed import survey_clock
+from fairtrial.stats.sequential import LOOKS
+from fairtrial.stats.visibility import visible_within
 
 COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4
+SECONDS, GOOD_EFFECT = 5.0, 0.05
 REMEDY = " " * 10
 
 
@@ -23,27 +33,47 @@ REMEDY = " " * 10
     short_help="Say what this machine can enforce, and how to get the rest.",
 )
 @json_option
-def command(as_json: bool) -> int:
+@click.option("--quick", is_flag=True, help="Time nothing: the visible effect isn't told then.")
+def command(as_json: bool, quick: bool) -> int:
     """Say what this machine can enforce when candidates run, and how to get the rest.
 
-    Sandboxes are really tried. Says as well what here disturbs a clock, for candidates that are
-    timed. Exits with 0 if candidates can run in a full sandbox, else with 4.
+    Sandboxes are really tried. Says as well what here disturbs a clock, and which effect can be
+    seen in five seconds, for candidates that are timed. Exits with 0 if candidates can run in a
+    full sandbox, else with 4.
     """
-    return diagnose(as_json=as_json)
-
-
-def diagnose(*, as_json: bool, visible: str | None = None) -> int:
-    """Look at this machine and tell; returns the exit code.
-
-    visible: what effect can be seen here in which time, where that was measured
-    """
-    found, clock = survey(list_places(), HOME_VARIABLE), survey_clock(visible)
+    found, clock = survey(list_places(), HOME_VARIABLE), survey_clock()
+    if not quick:
+        if not as_json:
+            note(f"timing a function against itself for {SECONDS:g} s ...")
+        clock = (*clock, look_at_visible_effect())
     if as_json:
         facts = [asdict(fact) for fact in clock]
         print_json({"ok": found.is_full, **asdict(found), "clock": facts})
     else:
         _print(found, clock)
     return 0 if found.is_full else NOT_FULL
+
+
+def look_at_visible_effect() -> Fact:
+    """Which effect can be told from none in five seconds; a function of ours is really timed."""
+    name = "visible effect"
+    settings = ArenaSettings(unsandboxed=True)
+    try:
+        with builtin_problem("words") as problem:
+            work = partial(check_clock, problem, comparisons=99, most_s=SECONDS, settings=settings)
+            found = run_until_told(work)
+    except FairtrialError as error:
+        return Fact(name, "no", f"nothing could be timed: {error}")
+    told = f"{len(found.statistics)} sessions of {found.session_s:.2f} s"
+    if len(found.statistics) < LOOKS[0]:
+        return Fact(name, "no", f"only {told} fit into {SECONDS:g} s, and it takes {LOOKS[0]}")
+    seen = visible_within(found.spread, found.session_s, SECONDS, found.alpha)
+    told += f" spread by {percent_text(found.spread)}"
+    if seen is None:
+        return Fact(name, "no", f"{told}: none in {SECONDS:g} s")
+    status: Literal["yes", "partly"] = "yes" if seen <= GOOD_EFFECT else "partly"
+    remedy = "" if status == "yes" else "Let nothing else run while candidates are timed."
+    return Fact(name, status, f"{percent_text(seen)} in {SECONDS:g} s ({told})", remedy)
 
 
 def _print(found: Survey, clock: Sequence[Fact]) -> None:

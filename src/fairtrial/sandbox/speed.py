@@ -28,12 +28,9 @@ raise SystemExit(os.sched_getaffinity(0) != {core})
 """
 
 
-def survey_clock(visible: str | None = None) -> tuple[Fact, ...]:
-    """What matters for timing on this machine; takes a moment, since pinning is really tried.
-
-    visible: what effect can be seen in which time, where somebody has measured it
-    """
-    facts = (
+def survey_clock() -> tuple[Fact, ...]:
+    """What matters for timing on this machine; takes a moment, since pinning is really tried."""
+    return (
         look_at_pinning(),
         look_at_company(),
         look_at_governor(),
@@ -42,7 +39,6 @@ def survey_clock(visible: str | None = None) -> tuple[Fact, ...]:
         look_at_load(),
         look_at_steal(),
     )
-    return facts if visible is None else (*facts, Fact("visible effect", "yes", visible))
 
 
 def usable_cores() -> tuple[int, ...]:
