@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtrial.stats.sequential import LOOKS, adopt, look, next_look
 from fairtrial.stats.rounds import session_statistic
+from fairtrial.stats.sequential import LOOKS, adopt, look, next_look
 from fairtrial.stats.simulation import (
     CLAIMS,
     NOISES,

@@ -15,6 +15,18 @@ from fairtrial.agents.task import (
 from fairtrial.arena.arena import (
     Arena as Arena,
 )
+from fairtrial.arena.duels import (
+    Comparison as Comparison,
+)
+from fairtrial.arena.duels import (
+    SelfTest as SelfTest,
+)
+from fairtrial.arena.duels import (
+    check_clock as check_clock,
+)
+from fairtrial.arena.duels import (
+    compare_candidates as compare_candidates,
+)
 from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
 )
@@ -204,7 +216,9 @@ from fairtrial.model.factors import (
 from fairtrial.model.identity import (
     canonical_json as canonical_json,
 )
-from fairtrial.model.judgements import Judgement as Judgement
+from fairtrial.model.judgements import (
+    Judgement as Judgement,
+)
 from fairtrial.model.runs import (
     FailureKind as FailureKind,
 )
@@ -234,6 +248,21 @@ from fairtrial.model.study import (
 )
 from fairtrial.model.study import (
     Study as Study,
+)
+from fairtrial.model.timings import (
+    Estimate as Estimate,
+)
+from fairtrial.model.timings import (
+    Measurement as Measurement,
+)
+from fairtrial.model.timings import (
+    Sample as Sample,
+)
+from fairtrial.model.timings import (
+    Session as Session,
+)
+from fairtrial.model.timings import (
+    Timing as Timing,
 )
 from fairtrial.model.verdicts import (
     Basis as Basis,

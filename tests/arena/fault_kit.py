@@ -9,6 +9,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -41,26 +42,78 @@ WAITS = MODULE.replace(
         time.sleep(0.01)
     return""",
 )
+# Adopts what `main` leaves behind, and tells of it; `main` is what a new process is to be.
 GUARD = """
 import ctypes, os, sys
-out, err, *argv = sys.argv[1:]
-ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-main = os.fork()
-if main == 0:
-    os.setsid()
-    print(os.getpid(), flush=True)
-    for number, path in ((1, out), (2, err)):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    os.execvp(argv[0], argv)
-while True:
-    try:
-        pid, status = os.waitpid(-1, 0)
-    except ChildProcessError:
-        break
-    if pid == main:
-        print(os.waitstatus_to_exitcode(status), flush=True)
-print("empty", flush=True)
+def guard(told, out, err, main):
+    def tell(what):
+        os.write(told, f"{what}\\n".encode())
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    begun = os.fork()
+    if begun == 0:
+        os.setsid()
+        tell(os.getpid())
+        os.close(told)
+        for number, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+        main()
+    while True:
+        try:
+            pid, status = os.waitpid(-1, 0)
+        except ChildProcessError:
+            break
+        if pid == begun:
+            tell(os.waitstatus_to_exitcode(status))
+    tell("empty")
 """
+COLD = (
+    GUARD
+    + """
+told, out, err, *argv = sys.argv[1:]
+guard(int(told), out, err, lambda: os.execvp(argv[0], argv))
+"""
+)
+# Forks guards whose `main` needn't import the package any more: that takes longer than all the rest.
+NURSERY = (
+    GUARD
+    + """
+import gc, json, signal, socket
+import anyio._backends._asyncio, click, fairtrial.arena.evaluation, fairtrial.cli.evaluate
+import fairtrial.cli.main, fairtrial.loading.problems, fairtrial.sandbox.choosing, msgspec, yaml
+
+def become(asked):
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    sys.argv = ["-c", *asked["arguments"]]
+    try:
+        exec(asked["program"], {"__name__": "__main__"})
+    except SystemExit as stop:
+        sys.stdout.flush()
+        os._exit(stop.code or 0)
+    finally:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+
+gc.collect()
+gc.freeze()
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+line = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    text, (*descriptors,), _, _ = socket.recv_fds(line, 1 << 20, 1)
+    if not text:
+        break
+    asked = json.loads(text)
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        line.close()
+        os.chdir(asked["folder"])
+        guard(descriptors[0], asked["out"], asked["err"], lambda: become(asked))
+        os._exit(0)
+    os.close(descriptors[0])
+    line.sendall(str(pid).encode())
+"""
+)
 # The command itself, with a lock and a choice of sandboxes that are the test's own.
 COMMAND = """
 import os, sys
@@ -100,8 +153,8 @@ anyio.run(run, Path(sys.argv[1]))
 class Site:
     """A repository with a problem, candidates, and folders that nobody else uses."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, nursery):
+        self.folder, self.nursery = folder, nursery
         self.top = folder / "repo"
         self.home, self.temp, self.cache, self.locks = (
             folder / name for name in ("home", "temp", "cache", "locks")
@@ -130,19 +183,23 @@ class Site:
             "check": [{**check, "timeout_s": 60}],
         }
 
-    def evaluate(self, *candidates, sandbox=None, options=(), prefix=(), **env):
+    def evaluate(self, *candidates, sandbox=None, options=(), prefix=(), cold=False, **env):
         """Start `fairtrial evaluate`; `prefix` is a command that becomes another."""
         given = [str(self.folder / "candidates" / name) for name in candidates]
         arguments = ["evaluate", "--check-only", str(self.top / "problem.yaml"), *given, *options]
         if sandbox == "plain":
             arguments.append("--unsandboxed")
         sandboxes = sandbox or ",".join(WORKING)
-        return self.start(COMMAND, self.locks, sandboxes, *arguments, prefix=prefix, **env)
+        words = [self.locks, sandboxes, *arguments]
+        return self.start(COMMAND, *words, prefix=prefix, cold=cold or bool(prefix), **env)
 
-    def start(self, program, *arguments, prefix=(), **env):
-        """Start any Python program."""
-        argv = [*prefix, sys.executable, "-c", program, *map(str, arguments)]
-        return Running(self, argv, {**os.environ, **self.variables(), **env})
+    def start(self, program, *arguments, prefix=(), cold=True, **env):
+        """Start any Python program: in a new interpreter, or one that knows the package."""
+        env = {**os.environ, **self.variables(), **env}
+        words = [str(word) for word in arguments]
+        if cold:
+            return Running(self, [*prefix, sys.executable, "-c", program, *words], env)
+        return Running(self, words, env, program)
 
     def variables(self):
         """What keeps a command to this site."""
@@ -181,29 +238,42 @@ def is_locked(file):
 class Running:
     """A command under its guard. A context manager: at the end none of its processes is left."""
 
-    def __init__(self, site, argv, env):
+    def __init__(self, site, words, env, program=None):
         self.site = site
-        self._folder = site.folder / f"run-{time.monotonic_ns()}"
-        self._folder.mkdir()
-        self._out, self._err = self._folder / "out", self._folder / "err"
-        guarded = [sys.executable, "-I", "-S", "-c", GUARD, str(self._out), str(self._err)]
-        self._guard = subprocess.Popen(
-            [*guarded, *argv], stdout=subprocess.PIPE, env=env, cwd=site.folder
-        )
+        folder = site.folder / f"run-{time.monotonic_ns()}"
+        folder.mkdir()
+        self._out, self._err = folder / "out", folder / "err"
+        self._ear, mouth = os.pipe()
+        try:
+            if program is None:
+                guarded = [sys.executable, "-I", "-S", "-c", COLD, str(mouth)]
+                process = subprocess.Popen(
+                    [*guarded, str(self._out), str(self._err), *words],
+                    env=env,
+                    cwd=site.folder,
+                    pass_fds=[mouth],
+                )
+                self._guard, self._reap = process.pid, process.wait
+            else:
+                asked = {"folder": str(site.folder), "out": str(self._out), "err": str(self._err)}
+                asked |= {"env": env, "arguments": words, "program": program}
+                self._guard, self._reap = site.nursery.fork(asked, mouth), lambda: None
+        finally:
+            os.close(mouth)
         self._told = b""
+        self._is_over = False
         self.pid = int(self._hear(PATIENCE_S))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        while self._guard.poll() is None:
+        while not self._listen(0.02):
             for pid, _ in self.processes():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                self._guard.wait(0.02)
-        self._guard.stdout.close()
+        self._reap()
+        os.close(self._ear)
 
     @property
     def out(self):
@@ -234,10 +304,9 @@ class Running:
         """Until it comes true."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := condition(self)):
-            is_over = self._guard.poll() is not None
+            is_over = self._listen(0.004)
             if time.monotonic() > deadline or (is_over and not condition(self)):
                 self.fail("what was waited for never came")
-            time.sleep(0.004)
         return found
 
     def pool(self):
@@ -260,7 +329,7 @@ class Running:
 
     def processes(self):
         """All below the guard, as (pid, how it was called)."""
-        return list_below(self._guard.pid)
+        return list_below(self._guard)
 
     def inits(self):
         """Those that are pid 1 where they are."""
@@ -285,11 +354,41 @@ class Running:
         deadline = time.monotonic() + within_s
         while b"\n" not in self._told:
             left_s = deadline - time.monotonic()
-            if left_s <= 0 or not select.select([self._guard.stdout], [], [], left_s)[0]:
-                self.fail(f"it goes on after {within_s} s")
-            self._told += os.read(self._guard.stdout.fileno(), 4096)
+            if left_s <= 0 or self._listen(left_s):
+                self.fail(f"nothing was told in {within_s} s")
         line, _, self._told = self._told.partition(b"\n")
         return line.decode()
+
+    def _listen(self, within_s):
+        """Whether the guard is gone; waits a while for what it tells."""
+        if not self._is_over and select.select([self._ear], [], [], within_s)[0]:
+            text = os.read(self._ear, 4096)
+            self._told += text
+            self._is_over = not text
+        return self._is_over
+
+
+class Nursery:
+    """The process that warm guards are forked from. A context manager: it ends at the end."""
+
+    def __init__(self):
+        self._line, other = socket.socketpair()
+        with other:
+            argv = [sys.executable, "-c", NURSERY, str(other.fileno())]
+            self._process = subprocess.Popen(argv, pass_fds=[other.fileno()])
+        self.pid = self._process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._line.close()
+        self._process.wait(PATIENCE_S)
+
+    def fork(self, asked, told):
+        """Start a guard that tells into a pipe; its pid."""
+        socket.send_fds(self._line, [json.dumps(asked).encode()], [told])
+        return int(self._line.recv(64))
 
 
 def list_below(top):
