@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
-#   make demo        sets up, then plans, runs and reports a study, and judges patches
+#   make demo        sets up, then plans, runs and reports a study, and judges and times patches
 #   make test        sets up, then lint, types and tests
 # and one more, which needs the package registry:
 #   make test-real   judges candidates for well-known projects by their own tests
@@ -47,6 +47,8 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/running.py
 	$(BIN)/python benchmarks/arena.py
+	$(BIN)/python benchmarks/statistics.py
+	$(BIN)/python benchmarks/timing.py
 
 clean:
 	rm -rf $(VENV) artifacts dist

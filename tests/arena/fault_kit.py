@@ -73,7 +73,7 @@ told, out, err, *argv = sys.argv[1:]
 guard(int(told), out, err, lambda: os.execvp(argv[0], argv))
 """
 )
-# Forks guards whose `main` needn't import the package any more: that takes longer than all the rest.
+# Forks guards whose `main` has the package already: importing it takes longer than all the rest.
 NURSERY = (
     GUARD
     + """
@@ -94,9 +94,16 @@ def become(asked):
         sys.excepthook(*sys.exc_info())
         os._exit(1)
 
+def reap(*_):
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
 gc.collect()
 gc.freeze()
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, reap)
 line = socket.socket(fileno=int(sys.argv[1]))
 while True:
     text, (*descriptors,), _, _ = socket.recv_fds(line, 1 << 20, 1)

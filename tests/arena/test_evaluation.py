@@ -245,12 +245,12 @@ def test_a_copy_elsewhere_that_wins_over_the_slot_is_found_by_the_canary(top, tm
 
 def test_a_check_that_never_imports_what_is_editable_is_refused(top, tmp_path):  # 12
     with pytest.raises(StudyError, match="although every editable file"):
-        evaluate_base(top, tmp_path, editable=("src/few/unused.py",), check=CHECKS[:1])
+        evaluate_base(top, tmp_path, editable=("src/few/unused.py",), check=CHECKS[1:])
 
 
 def test_a_command_that_does_not_run_the_code_may_stand_beside_one_that_does(top, tmp_path):
     there = Check(command=("test", "-f", "src/few/core.py"))
-    assert evaluate_base(top, tmp_path, check=(CHECKS[0], there)).judgements == ()
+    assert evaluate_base(top, tmp_path, check=(CHECKS[1], there)).judgements == ()
 
 
 def test_a_command_alone_must_run_the_code(top, tmp_path):
@@ -277,7 +277,8 @@ def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_pa
         project,
         editable=("src/*",),
         build=("{python}", "-c", generate),
-        check=(CHECKS[0],) * 2,  # what the build made is there for the second one, too
+        # What the build made is there for the second one, too.
+        check=(CHECKS[0], Check(command=("{python}", "-c", "import one; assert one.N"))),
     )
     given = [
         whole("small", "4\n", "src/n.txt"),
@@ -298,7 +299,7 @@ def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_pa
 
 
 def test_plain_has_to_be_asked_for_and_says_what_it_can_not_enforce(top, tmp_path):  # 11
-    problem = make_problem(top, sandbox="plain", check=CHECKS[:1])
+    problem = make_problem(top, sandbox="plain", check=CHECKS[1:])
     with pytest.raises(LabError, match="--unsandboxed"):
         judge_candidates(problem, [], settings=ArenaSettings(timing="none", lock_folder=tmp_path))
     settings = ArenaSettings(timing="none", lock_folder=tmp_path, unsandboxed=True)

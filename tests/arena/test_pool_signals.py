@@ -25,7 +25,7 @@ STAGES = ("snapshot", "checkout", "slots", "lease", "reset", "close", "main task
 def repo():
     with quick_folder() as folder:
         top = make_repository(folder / "repo")
-        write_files(top, {f"many/{n % 20}/{n}.py": f"x = {n}\n" for n in range(300)})
+        write_files(top, {f"many/{n % 20}/{n}.py": f"x = {n}\n" for n in range(100)})
         yield top
 
 
