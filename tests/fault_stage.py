@@ -132,6 +132,7 @@ class Stage:
         faults: Mapping[str, Any] | None = None,
         cold: bool = False,
         stderr: int | None = None,
+        folder: Path | None = None,
     ) -> Command:
         """Start a command; `cold` by a Python that starts afresh, its errors to `stderr`."""
         self._count += 1
@@ -151,7 +152,7 @@ class Stage:
             return Command(process.pid, process.wait, out, err)
         request = {
             "arguments": words,
-            "folder": str(self.folder),
+            "folder": str(folder or self.folder),
             "environment": self.environment(),
             "faults": dict(faults or {}),
             "stdout": str(out),

@@ -58,7 +58,7 @@ KEYS = ["problem_id", "base", "sandbox", "candidates", "notes"]
 CANDIDATE_KEYS = [
     "name", "digest", "verdict", "basis", "reason", "failures", "duplicate_of", "ratio",
     "interval", "sessions", "check_s", "bench_s", "peak_rss_mb", "not_exercised", "notes",
-    "confidence", "adopt", "vetoes", "is_confirmed", "timings",
+    "confidence", "adopt", "vetoes", "is_confirmed", "waited_s", "timings",
 ]  # fmt: skip
 
 

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from anyio.from_thread import start_blocking_portal
+from fault_kit import WORKING, list_below
 from trees import make_repo
 
 from fairtrial.arena.bench import calls
@@ -22,10 +22,8 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.model.candidates import Candidate, Changes, FileState
 from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.timings import Pair, Sample, Session
-from fairtrial.sandbox.choosing import FULL, try_sandbox
 
 PATIENCE_S = 60.0
-WORKING = [each.name for each in FULL if not try_sandbox(each)]
 ARMS = ("base", "candidate")
 
 
@@ -346,20 +344,8 @@ def pid_of(line):
 
 
 def find_workers(program="turns.py"):
-    """The processes of timed workers, all over this machine, by pid: those of a test's own user."""
-    found = []
-    for place in Path("/proc").iterdir():
-        try:
-            argv = (place / "cmdline").read_bytes() if place.name.isdecimal() else b""
-        except OSError:
-            continue
-        if program.encode() in argv:
-            found.append(int(place.name))
-    return found
-
-
-def affinity():
-    return os.sched_getaffinity(0)
+    """The processes below ours that run one of our guests."""
+    return [pid for pid, argv in list_below(os.getpid()) if program in argv]
 
 
 SCHEDULE = Schedule(b"{}", calls=3, rounds=4)

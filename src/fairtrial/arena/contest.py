@@ -53,6 +53,7 @@ class Contest:
                 timed(places[label], sessions, estimate)
 
         found = await self._time(entries, watch)
+        found = {label: _with_unloaded(each, entries[label]) for label, each in found.items()}
         by_digest = {entries[label].digest: result for label, result in found.items()}
         settled = []
         for place, judgement in enumerate(judgements):
@@ -90,6 +91,23 @@ def with_timing(judgement: Judgement, result: Measurement | Rejection) -> Judgem
     ours = result.reason == Reason.EVALUATOR
     verdict = Verdict.INCONCLUSIVE if ours else Verdict.REJECTED
     return replace(judgement, verdict=verdict, rejection=result.cleaned())
+
+
+def _with_unloaded(result: Measurement | Rejection, changes: Changes) -> Measurement | Rejection:
+    """The same, with a note on changed files that no timed worker imported."""
+    if isinstance(result, Rejection):
+        return result
+    loaded = {file for session in result.sessions for file in session.loaded}
+    changed = sorted(path for path, state in changes.files.items() if state is not None)
+    unloaded = [
+        path
+        for path in changed
+        if path.endswith(".py") and not any(file.endswith(f"/{path}") for file in loaded)
+    ]
+    if not loaded or not unloaded:
+        return result
+    shown = ", ".join(unloaded[:3]) + (f" and {len(unloaded) - 3} more" if unloaded[3:] else "")
+    return replace(result, notes=(*result.notes, f"changed, but not used while timed: {shown}"))
 
 
 def _label(judgements: Sequence[Judgement]) -> list[str]:

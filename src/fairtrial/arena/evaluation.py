@@ -110,12 +110,13 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
     """Plain data: what else the clock said; nothing where it wasn't asked."""
     if measured is None:
         nothing: dict[str, Any] = dict.fromkeys(("confidence", "adopt"))
-        return {**nothing, "vetoes": [], "is_confirmed": False, "timings": []}
+        return {**nothing, "vetoes": [], "is_confirmed": False, "waited_s": None, "timings": []}
     return {
         "confidence": measured.estimate.confidence if measured.estimate else None,
         "adopt": measured.adopt,
         "vetoes": list(measured.vetoes),
         "is_confirmed": measured.is_confirmed,
+        "waited_s": round(measured.waited_s, 3),
         "timings": [
             {
                 "benchmark": timing.benchmark,

@@ -63,6 +63,7 @@ class Session:
     materialising: the share of each one's samples that went into going through results
     peak_rss_mb: the most memory each held
     rejection: why there is no result: what the candidate did wrong meanwhile
+    loaded: files that the candidate's worker imported, as it saw them
     """
 
     benchmark: str
@@ -74,6 +75,7 @@ class Session:
     materialising: Pair | None = None
     peak_rss_mb: Pair | None = None
     rejection: Rejection | None = None
+    loaded: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,15 +144,14 @@ class Bench:
         async with self.ground.lock.exclusive() as lease:
             heat.waited_s = lease.waited_s
             began = time.monotonic()
-            with keeping_away(self.cores):
-                for number in numbers:
-                    sessions = await self._take_replicate(duel, number)
-                    heat.rejection = next((s.rejection for s in sessions if s.rejection), None)
-                    if heat.rejection is not None:
-                        break
-                    heat.replicates.append(sessions)
-                    if time.monotonic() - began + self.replicate_s / 2 > budget_s:
-                        break
+            for number in numbers:
+                sessions = await self._take_replicate(duel, number)
+                heat.rejection = next((s.rejection for s in sessions if s.rejection), None)
+                if heat.rejection is not None:
+                    break
+                heat.replicates.append(sessions)
+                if time.monotonic() - began + self.replicate_s / 2 > budget_s:
+                    break
             heat.seconds = time.monotonic() - began
         return heat
 
@@ -236,8 +235,7 @@ async def open_bench(ground: Ground, trials: Sequence[Trial]) -> AsyncIterator[B
                     suppliers[each.name] = await entered
         bench = Bench(ground, base, (), cores)
         async with ground.lock.exclusive():
-            with keeping_away(cores):
-                meters = await _prepare(bench, trials, suppliers)
+            meters = await _prepare(bench, trials, suppliers)
         yield replace(bench, meters=tuple(meters))
 
 

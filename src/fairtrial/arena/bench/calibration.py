@@ -34,6 +34,7 @@ class Pace:
     load_s: until it can be called, once its interpreter runs
     input_bytes: how large an input is
     outcome: what one call gave
+    files: what was imported for it
     lasted_s: how long finding out took
     start_s: how long it takes until a worker is there
     """
@@ -44,6 +45,7 @@ class Pace:
     load_s: float
     input_bytes: float
     outcome: Mapping[str, Any] = field(repr=False)
+    files: tuple[str, ...] = field(default=(), repr=False)
     lasted_s: float = 0.0
     start_s: float = 0.0
 
@@ -93,7 +95,8 @@ def calibrate(
             break
         inputs = more(min(MOST_CALLS, max(2 * calls, int(calls * SAMPLE_S / wall_s / 2))))
     size = sum(map(len, inputs)) / len(inputs)
-    return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, lasted_s)
+    files = tuple(map(str, told["files"]))
+    return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, files, lasted_s)
 
 
 def _turn(talk: Talk, inputs: Sequence[bytes]) -> tuple[float, float, dict[str, Any]]:

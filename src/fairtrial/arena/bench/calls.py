@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from fairtrial.arena.bench.calibration import Pace, calibrate, choose_schedule
 from fairtrial.arena.bench.line import Line
@@ -90,6 +91,7 @@ class CallMeter:
             materialising=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
             rejection=rejection,
+            loaded=frozenset(turns.files["candidate"]) if turns else frozenset(),
         )
 
     def _differs(self, inputs: Sequence[bytes], place: int, base: bytes, candidate: bytes) -> bool:
@@ -174,6 +176,7 @@ async def prepare_calls(
     if talked.result is None:
         raise _refuse_base(benchmark, talked)
     pace = talked.result
+    _refuse_bystander(benchmark, duel.base, pace.files)
     started_s = max(0.0, time.monotonic() - began - pace.lasted_s)
     pace = pace.with_start(started_s)
     schedule = choose_schedule(pace, job.encode("ascii"), budget_s)
@@ -223,6 +226,14 @@ def _refuse_base(benchmark: Benchmark, talked: Talked[Pace]) -> StudyError:
         message += f": {said}" if said else ""
     hint = "it must be importable as `module:function` from the import roots, and return"
     return StudyError(Mistake(("bench", benchmark.name, "call"), message, hint))
+
+
+def _refuse_bystander(benchmark: Benchmark, stage: Stage, files: Sequence[str]) -> None:
+    """Timing code that no candidate can change says nothing of any."""
+    if not any(Path(file).is_relative_to(stage.seen) for file in files):
+        message = f"{benchmark.call} imports nothing of the project: no candidate could change it"
+        hint = "see import_roots, and whether an installed copy is found first"
+        raise StudyError(Mistake(("bench", benchmark.name, "call"), message, hint))
 
 
 def _tell_unplain(benchmark: Benchmark) -> str:

@@ -105,11 +105,15 @@ def is_late(failure: ArmError) -> bool:
 
 @contextmanager
 def keeping_away(cores: Sequence[int]) -> Iterator[None]:
-    """Leave these cores to what is timed, as long as this thread has others to run on."""
+    """Leave these cores to what is timed, as long as this thread has others to run on.
+
+    A thread may have been started while another kept away, and inherited that; afterwards it is as
+    free as the process's first one.
+    """
     if not cores or not hasattr(os, "sched_setaffinity"):
         yield
         return
-    before = os.sched_getaffinity(0)
+    before = os.sched_getaffinity(os.getpid())
     if others := before.difference(cores):
         os.sched_setaffinity(0, others)
     try:

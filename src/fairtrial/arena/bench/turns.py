@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from fairtrial.arena.bench.line import LineError, Reply
 from fairtrial.model.timings import Arm, Pair, Sample
@@ -84,9 +84,10 @@ class _Arm:
         reply = self.ask(b"L", job)
         self.startup_s = before_s + reply.wall_s
         told = read_object(reply.payload)
-        if "files" not in told:
+        files = told.get("files")
+        if not isinstance(files, list):
             raise ArmError(self.arm, f"it can't be loaded: {told.get('failed')!r}")
-        self.files = tuple(file for file in told["files"] if isinstance(file, str))
+        self.files = tuple(file for file in files if isinstance(file, str))
 
     def take_turn(self, inputs: Sequence[bytes]) -> tuple[Reply, list[bytes]]:
         """One sample: get the inputs ready, go, tell what came of it."""
@@ -205,7 +206,11 @@ def _median(values: Sequence[float]) -> float:
 def read_object(line: bytes) -> dict[str, Any]:
     """A JSON object that somebody else wrote; empty if it is none."""
     try:
-        read = json.loads(line)
+        read = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} isn't JSON")
