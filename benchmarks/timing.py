@@ -5,7 +5,7 @@
 - aa: the built-in workloads against themselves, 102 comparisons: what is claimed, after how long
 - effects: candidates that are 3 % and 5 % faster by construction, on three workloads
 - peers: the same pairs with pyperf and pytest-benchmark, by turns (`timing_peers.py`)
-- race: the best of 16 candidates, against timing each of them with all 46 sessions
+- race: the best of 16 candidates, against timing each of them with all 46 sessions (`timing_race.py`)
 - session: what a session takes, in a sandbox and without, against starting two interpreters
 
 Results are appended to FOLDER/PART.jsonl as they come. A run that was interrupted goes on from
@@ -29,20 +29,20 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import timing_peers
+import timing_race
 from timing_kit import (
     BASE_PIECES,
     PIECES,
     WORKLOADS,
+    Given,
     Ledger,
     Pairs,
-    Watched,
     checked,
     load,
     open_builtin,
@@ -51,45 +51,17 @@ from timing_kit import (
     tell_progress,
     tell_rate,
     tell_table,
-    true_log,
     values_of,
 )
 
 from fairtrial.arena.bench.bench import choose_cores
-from fairtrial.arena.bench.deciding import measure, race
+from fairtrial.arena.bench.deciding import measure
 from fairtrial.arena.duels import builtin_problem, check_clock
 from fairtrial.model.timings import Measurement
-from fairtrial.stats.sequential import LOOKS, look, next_look
-from fairtrial.stats.spending import share
 from fairtrial.stats.visibility import spread
 
 EFFECTS = {"3 %": (0.95, 8.0), "5 %": (0.99, 6.5)}
 """Goals: the share found faster, and mean sessions."""
-RATIOS = (
-    *(0.90, 0.915, 0.93, 0.945, 0.96, 0.975, 0.99, 1.01),
-    *(1.025, 1.04, 1.055, 1.07, 1.085, 1.10, 1.12, 1.15),
-)
-"""Of the 16 candidates of a race, about; the best is 2.7 % ahead of the next."""
-RACED = "words"
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What was asked for on the command line.
-
-    ledger: where results go
-    quick: whether this is a smoke run
-    comparisons: how many of each kind; None for as many as the part usually takes
-    peer: a Python that has the peers; one is made if empty
-    """
-
-    ledger: Ledger
-    quick: bool
-    comparisons: int | None
-    peer: str
-
-    def count(self, usual: int, quick: int) -> int:
-        return self.comparisons or (quick if self.quick else usual)
 
 
 # -- equal code --
@@ -212,111 +184,6 @@ def covers_truth(interval: list[float], truth: float) -> bool:
     return interval[0] <= truth <= interval[1]
 
 
-# -- a race --
-
-
-async def run_race(given: Given) -> None:
-    """In full: half of the sessions before the race and half after it, so that both see the same
-    machine."""
-    pieces = [round(BASE_PIECES / ratio) for ratio in RATIOS]
-    timed = [pieces[0], pieces[7], pieces[-1]] if given.quick else pieces
-    halves = [range(2), range(2, 4)] if given.quick else [range(23), range(23, LOOKS[-1])]
-    while given.ledger.count() < given.count(2, 1):
-        before = load()
-        async with open_pairs(RACED, pieces) as pairs:
-            entries = {f"{each}": changes for each, changes in pairs.entries.items() if changes}
-            full, raced = Watched(pairs.bench), Watched(pairs.bench)
-            values: dict[str, list[float]] = {f"{each}": [] for each in timed}
-            await take_in_full(pairs, full, values, halves[0])
-            results = await race(raced, entries, pairs.rules)
-            await take_in_full(pairs, full, values, halves[1])
-        confirmed = {
-            name: each
-            for name, each in results.items()
-            if isinstance(each, Measurement) and each.is_confirmed
-        }
-        winner = next(iter(confirmed), None)
-        estimate = confirmed[winner].estimate if winner else None
-        given.ledger.add(
-            {
-                "load_before": before,
-                "winner": winner and int(winner),
-                "estimate": estimate and [estimate.ratio, estimate.low, estimate.high],
-                "race_s": raced.seconds("race/"),
-                "race_sessions": raced.sessions("race/"),
-                "final_s": raced.seconds("final/"),
-                "final_sessions": raced.sessions("final/"),
-                "full_s": full.seconds(),
-                "full_sessions": full.sessions(),
-                "full_values": values,
-                "candidates": len(entries),
-            }
-        )
-        tell_progress(f"race {given.ledger.count()} of {given.count(2, 1)}")
-
-
-async def take_in_full(
-    pairs: Pairs, timer: Watched, values: dict[str, list[float]], numbers: range
-) -> None:
-    for name in values:
-        changes = pairs.entries[int(name)]
-        heat = await timer.run(changes, f"full/{name}", numbers[0], len(numbers), math.inf)
-        if heat.rejection is not None:
-            raise RuntimeError(heat.rejection.message)
-        values[name] += values_of([session for (session,) in heat.replicates])
-
-
-def tell_race(ledger: Ledger) -> None:
-    body = []
-    for row in ledger.rows():
-        timed = row["full_values"]
-        session_s = row["full_s"] / row["full_sessions"]
-        sessions = row["candidates"] * LOOKS[-1]
-        full_s = session_s * sessions
-        is_whole = row["full_sessions"] == sessions
-        best = min(timed, key=lambda name: statistics.fmean(timed[name]))
-        raced_s, both_s = row["race_s"], row["race_s"] + row["final_s"]
-        alpha = share(0.05, row["candidates"])
-        each_s = statistics.fmean(stop_at(v, alpha) for v in timed.values()) * session_s
-        how = "all run" if is_whole else f"{row['full_sessions']} of {sessions} run, scaled"
-        estimate = row["estimate"]
-        told = f"{estimate[0]:.3f} [{estimate[1]:.3f}, {estimate[2]:.3f}]" if estimate else "-"
-        body.append(
-            (
-                f"{raced_s:.0f} s, {row['race_sessions']} sessions",
-                f"{both_s:.0f} s, {row['race_sessions'] + row['final_sessions']} sessions",
-                f"{full_s:.0f} s, {sessions} sessions ({how})",
-                f"{raced_s / full_s:.2f}; **{both_s / full_s:.2f}** (goal: at most 0.33)",
-                f"{tell_ratio(row['winner'])}; {tell_ratio(best)}; {tell_ratio(min(map(int, timed)))}",
-                told,
-                f"{each_s * row['candidates']:.0f} s",
-                f"{session_s:.2f}",
-                tell_load([row]),
-            )
-        )
-    head = ("race", "confirmed, too", "each in full", "share of time: race; confirmed, too")
-    head += ("winner: raced; in full; true", "what is said of it", "each, stopped when decided")
-    tell_table(
-        f"The best of {len(RATIOS)} candidates ({RACED}, true ratios 0.90 to 1.15)",
-        (*head, "s per session, staging included", "load before / after"),
-        body,
-    )
-
-
-def tell_ratio(pieces: int | str | None) -> str:
-    return "none" if pieces is None else f"{BASE_PIECES / int(pieces):.3f}x"
-
-
-def stop_at(values: list[float], alpha: float) -> int:
-    """After how many of these sessions a measurement would have ended."""
-    done = 0
-    while (goal := next_look(done)) is not None and goal <= len(values):
-        done = goal
-        if look(values[:done], alpha=alpha, min_effect=0.02).is_decided:
-            break
-    return done or len(values)
-
-
 # -- a session --
 
 
@@ -375,7 +242,7 @@ PARTS: dict[str, tuple[Run, Callable[[Ledger], None]]] = {
     "aa": (run_aa, tell_aa),
     "effects": (run_effects, tell_effects),
     "peers": (timing_peers.run, timing_peers.tell),
-    "race": (run_race, tell_race),
+    "race": (timing_race.run, timing_race.tell),
     "session": (run_session, tell_session),
 }
 

@@ -215,6 +215,25 @@ def load() -> float:
     return round(os.getloadavg()[0], 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was asked for on the command line.
+
+    ledger: where results go
+    quick: whether this is a smoke run
+    comparisons: how many of each kind; None for as many as the part usually takes
+    peer: a Python that has the peers; one is made if empty
+    """
+
+    ledger: Ledger
+    quick: bool
+    comparisons: int | None
+    peer: str
+
+    def count(self, usual: int, quick: int) -> int:
+        return self.comparisons or (quick if self.quick else usual)
+
+
 # -- how things are told --
 
 

@@ -11,10 +11,10 @@ import click
 from fairtrial.arena.duels import Comparison, compare_candidates
 from fairtrial.arena.evaluation import judgement_as_dict, measured_as_dict
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.cli.output import json_option, note, print_json, print_wrapped, warn
+from fairtrial.cli.output import json_option, note, print_json, print_wrapped, style, warn
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
-from fairtrial.cli.timings import print_measurement
+from fairtrial.cli.timings import remark_lines, verdict_text
 from fairtrial.cli.verdicts import LONGEST_NOTE, print_verdicts, shown_name
 from fairtrial.errors import LabError, on_one_line
 from fairtrial.loading.problems import read_problem
@@ -108,6 +108,10 @@ def _print(found: Comparison) -> None:
     if found.measurement is None:
         print_verdicts([found.first, found.second])
     else:
-        print_measurement(f"{names[0]} against {names[1]}", found.measurement)
+        measured = found.measurement
+        verdict = verdict_text(measured.verdict, measured.estimate)
+        click.echo(style(f"{names[0]} against {names[1]}: {verdict}", bold=True))
+        for line in remark_lines(measured):
+            click.echo(line)
     for text in found.notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")

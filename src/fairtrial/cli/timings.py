@@ -141,6 +141,11 @@ def measurement_lines(measurement: Measurement) -> Iterator[str]:
     colour = {"adopt": "green", "don't adopt": "red"}.get(label, "yellow")
     folded = fold(f"{label}: {on_one_line(why, LONGEST_NOTE)}", "  ", "    ")
     yield "  " + style(label, fg=colour, bold=True) + folded[2:].removeprefix(label)
+    yield from remark_lines(measurement)
+
+
+def remark_lines(measurement: Measurement) -> Iterator[str]:
+    """The same without what to do: benchmark by benchmark, and what else is to be said."""
     if len(measurement.timings) > 1:
         yield from benchmark_lines(measurement.timings)
     for remark in dict.fromkeys(_remarks(measurement)):  # each once

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from fairtrial.arena.bench.line import LineError, Reply
 from fairtrial.arena.bench.turns import ArmError, Schedule, Talk, read_object
 from fairtrial.model.timings import Arm
 
@@ -76,14 +77,15 @@ def calibrate(
 ) -> Pace:
     """Call the base's function more and more often, until a sample is long enough."""
     talk = talks["base"]
-    loaded = talk.ask(b"L", job, timeout_s=REPLY_S)
+    loaded = _ask(talk, b"L", job)
     told = read_object(loaded.payload)
     if "files" not in told:
         raise ArmError("base", f"it can't be loaded: {_spell(told)}")
     lasted_s = loaded.wall_s
     _turn(talk, first)  # the first call of all is not like others
     empty_s = median(_turn(talk, ())[0] for _ in range(5))
-    inputs = first = more(2)[:1]
+    inputs = more(2)[:1]
+    most = max(1, min(MOST_CALLS, MOST_BYTES // len(inputs[0])))
     while True:
         wall_s, around_s, outcome = _turn(talk, inputs)
         lasted_s += wall_s + around_s
@@ -91,9 +93,9 @@ def calibrate(
         call_s = max((wall_s - empty_s) / calls, 1e-9)
         turn_s = around_s / calls
         is_long = wall_s >= SAMPLE_S / 2 or around_s > 10 * MOST_PREPARING * SAMPLE_S
-        if is_long or calls >= MOST_CALLS:
+        if is_long or calls >= most:
             break
-        inputs = more(min(MOST_CALLS, max(2 * calls, int(calls * SAMPLE_S / wall_s / 2))))
+        inputs = more(min(most, max(2 * calls, int(calls * SAMPLE_S / wall_s / 2))))
     size = sum(map(len, inputs)) / len(inputs)
     files = tuple(map(str, told["files"]))
     return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, files, lasted_s)
@@ -101,10 +103,17 @@ def calibrate(
 
 def _turn(talk: Talk, inputs: Sequence[bytes]) -> tuple[float, float, dict[str, Any]]:
     """How long the calls took, how long all around them, and what the first gave."""
-    ready = talk.ask(b"I", b"\n".join(inputs), timeout_s=REPLY_S)
-    gone = talk.ask(b"G", timeout_s=REPLY_S)
-    told = talk.ask(b"C", timeout_s=REPLY_S)
+    ready = _ask(talk, b"I", b"\n".join(inputs))
+    gone = _ask(talk, b"G")
+    told = _ask(talk, b"C")
     return gone.wall_s, ready.wall_s + told.wall_s, read_object(told.payload.split(b"\n")[0])
+
+
+def _ask(talk: Talk, letter: bytes, payload: bytes = b"") -> Reply:
+    try:
+        return talk.ask(letter, payload, timeout_s=REPLY_S)
+    except LineError as error:
+        raise ArmError("base", str(error), error) from None
 
 
 def _spell(told: Mapping[str, Any]) -> str:
