@@ -5,7 +5,7 @@
 - aa: the built-in workloads against themselves, 102 comparisons: what is claimed, after how long
 - effects: candidates that are 3 % and 5 % faster by construction, on three workloads
 - peers: the same pairs with pyperf and pytest-benchmark, by turns (`timing_peers.py`)
-- race: the best of 16 candidates, against timing each of them with all 46 sessions (`timing_race.py`)
+- race: the best of 16 candidates, against timing each with all its sessions (`timing_race.py`)
 - session: what a session takes, in a sandbox and without, against starting two interpreters
 
 Results are appended to FOLDER/PART.jsonl as they come. A run that was interrupted goes on from
@@ -34,8 +34,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+
 import timing_peers
 import timing_race
+from fairtrial.arena.bench.bench import choose_cores
+from fairtrial.arena.bench.deciding import measure
+from fairtrial.arena.duels import builtin_problem, check_clock
+from fairtrial.model.timings import Measurement
+from fairtrial.stats.visibility import spread
 from timing_kit import (
     BASE_PIECES,
     PIECES,
@@ -53,12 +59,6 @@ from timing_kit import (
     tell_table,
     values_of,
 )
-
-from fairtrial.arena.bench.bench import choose_cores
-from fairtrial.arena.bench.deciding import measure
-from fairtrial.arena.duels import builtin_problem, check_clock
-from fairtrial.model.timings import Measurement
-from fairtrial.stats.visibility import spread
 
 EFFECTS = {"3 %": (0.95, 8.0), "5 %": (0.99, 6.5)}
 """Goals: the share found faster, and mean sessions."""

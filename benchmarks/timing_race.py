@@ -10,6 +10,10 @@ from __future__ import annotations
 import math
 import statistics
 
+from fairtrial.arena.bench.deciding import race
+from fairtrial.model.timings import Measurement
+from fairtrial.stats.sequential import LOOKS, look, next_look
+from fairtrial.stats.spending import share
 from timing_kit import (
     BASE_PIECES,
     Given,
@@ -23,11 +27,6 @@ from timing_kit import (
     tell_table,
     values_of,
 )
-
-from fairtrial.arena.bench.deciding import race
-from fairtrial.model.timings import Measurement
-from fairtrial.stats.sequential import LOOKS, look, next_look
-from fairtrial.stats.spending import share
 
 RATIOS = (
     *(0.90, 0.915, 0.93, 0.945, 0.96, 0.975, 0.99, 1.01),
@@ -109,7 +108,7 @@ def tell(ledger: Ledger) -> None:
                 f"{both_s:.0f} s, {row['race_sessions'] + row['final_sessions']} sessions",
                 f"{full_s:.0f} s, {sessions} sessions ({how})",
                 f"{raced_s / full_s:.2f}; **{both_s / full_s:.2f}** (goal: at most 0.33)",
-                f"{tell_ratio(row['winner'])}; {tell_ratio(best)}; {tell_ratio(min(map(int, timed)))}",
+                "; ".join(map(tell_ratio, (row["winner"], best, min(map(int, timed))))),
                 told,
                 f"{each_s * row['candidates']:.0f} s",
                 f"{session_s:.2f}",

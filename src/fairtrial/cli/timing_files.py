@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import note, shown_path
+from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.timings import Measurement
 from fairtrial.report.intervals import check_plot_path, interval_rows, plot_intervals
 from fairtrial.tables.samples import check_samples_path, write_samples
@@ -37,6 +38,10 @@ def check_timing_files(samples: Path | None, plot: Path | None) -> None:
         check_samples_path(samples)
     if plot is not None:
         check_plot_path(plot)
+    for path in (samples, plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            message = f"{path}: there is no folder {path.parent}"
+            raise StudyError(Mistake((), message, "make it, or name another"))
 
 
 def write_timing_files(

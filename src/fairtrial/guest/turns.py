@@ -134,6 +134,15 @@ class Iterated:
         self.items = items
 
 
+def tell(stop: BaseException) -> str:
+    """The traceback from where the project's own code begins."""
+    trace = stop.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, worker.__file__):
+        trace = trace.tb_next
+    stop.__traceback__ = trace
+    return str(worker.tell(stop))
+
+
 def main() -> None:
     """Do as asked until nobody asks any more."""
     requests = frames.Requests(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
@@ -155,7 +164,7 @@ def main() -> None:
                 _collect()
                 _freeze()
             except BaseException as stop:
-                told = {"failed": codec.encode_raised(stop), "traceback": worker.tell(stop)}
+                told = {"failed": codec.encode_raised(stop), "traceback": tell(stop)}
                 answer = codec.dump(told).encode("ascii")
         requests.reply(letter, number, answer)
 

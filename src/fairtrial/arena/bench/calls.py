@@ -220,7 +220,7 @@ def _refuse_base(benchmark: Benchmark, talked: Talked[Pace]) -> StudyError:
     assert talked.failure is not None
     done = talked.done.get("base")
     message = f"{benchmark.call} can't be timed on the base: {talked.failure.why}"
-    if done is not None:
+    if done is not None and done.exit_code != 0:
         said = in_one_line(tail_of(done))
         message += f"; the process {tell_ending(done, talked.commands['base'])}"
         message += f": {said}" if said else ""
