@@ -12,6 +12,9 @@ Results are appended to FOLDER/PART.jsonl as they come. A run that was interrupt
 there when it is started again; `--fresh` begins anew; `--tell` only prints what there is. `--quick`
 is a smoke run with files of its own: its figures mean nothing.
 
+With sessions of 0.3 s expect 8 minutes for aa, 5 for effects, 55 for peers (pyperf takes half a
+minute for each pair), 10 for race, 3 for session; `--comparisons N` makes it fewer or more.
+
 Beside each figure is the load of the machine (averaged over a minute): before the first
 measurement, after the last. Our own sessions are part of it: a quiet machine shows about 1.
 """
@@ -29,6 +32,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +49,7 @@ from fairtrial.stats.visibility import spread
 from timing_kit import (
     BASE_PIECES,
     PIECES,
+    QUICK_S,
     WORKLOADS,
     Given,
     Ledger,
@@ -70,11 +75,13 @@ EFFECTS = {"3 %": (0.95, 8.0), "5 %": (0.99, 6.5)}
 async def run_aa(given: Given) -> None:
     """Workloads take turns, a few comparisons at a time; a chunk that is interrupted is lost."""
     wanted, chunk = given.count(34, 1), 1 if given.quick else 4
-    while left := [each for each in WORKLOADS if given.ledger.count(workload=each) < wanted]:
+    while left := [each for each in given.workloads if given.ledger.count(workload=each) < wanted]:
         for workload in left:
             missing = wanted - given.ledger.count(workload=workload)
             before = load()
             with builtin_problem(workload) as problem:
+                if given.quick:
+                    problem = replace(problem, budget_s=QUICK_S)
                 found = await check_clock(problem, comparisons=min(chunk, missing))
             for each in found.measurements:
                 given.ledger.add(row_of(each, workload=workload, load_before=before))
@@ -117,7 +124,7 @@ def tell_aa(ledger: Ledger) -> None:
                 tell_load(rows),
             )
         )
-    head = ("workload", "wrong claims (goal: 5 %)", "claims", "spread of sessions")
+    head = ["workload", "wrong claims (goal: 5 %)", "claims", "spread of sessions"]
     head += ("mean sessions, all (goal: at most 15)", "of those found equivalent")
     tell_table("Equal code", (*head, "s per session", "load before / after"), body)
 
@@ -128,12 +135,13 @@ def tell_aa(ledger: Ledger) -> None:
 async def run_effects(given: Given) -> None:
     wanted, chunk = given.count(20, 1), 5
     for _ in range(math.ceil(wanted / chunk)):
-        for workload in WORKLOADS:
+        for workload in given.workloads:
             ledger = given.ledger
             left = {each: wanted - ledger.count(workload=workload, effect=each) for each in EFFECTS}
             if max(left.values()) <= 0:
                 continue
-            async with open_pairs(workload, [PIECES[each] for each in EFFECTS]) as pairs:
+            pieces = [PIECES[each] for each in EFFECTS]
+            async with open_pairs(workload, pieces, quick=given.quick) as pairs:
                 for turn, effect in itertools.product(range(chunk), EFFECTS):
                     if turn < left[effect]:
                         row = await compare_once(pairs, effect, workload)
@@ -175,7 +183,7 @@ def tell_effects(ledger: Ledger) -> None:
                     tell_load(rows),
                 )
             )
-    head = ("true ratio", "workload", "found faster; goal", "adopt", "interval holds; goal")
+    head = ["true ratio", "workload", "found faster; goal", "adopt", "interval holds; goal"]
     head += ("mean estimate", "mean sessions; goal", "s per session", "s per comparison")
     tell_table("Known effects", (*head, "load before / after"), body)
 
@@ -190,7 +198,7 @@ def covers_truth(interval: list[float], truth: float) -> bool:
 async def run_session(given: Given) -> None:
     """Sandboxed, plain and the floor take turns."""
     wanted = given.count(40, 2)
-    for workload in WORKLOADS:
+    for workload in given.workloads:
         if given.ledger.count(workload=workload) >= wanted:
             continue
         async with AsyncExitStack() as opened:
@@ -232,7 +240,7 @@ def tell_session(ledger: Ledger) -> None:
             for name in ("sandboxed", "plain")
         ]
         body.append((workload, len(rows), *cells, f"{middle['floor']:.3f} s", tell_load(rows)))
-    head = ("workload", "sessions of each", "sandboxed (to start from: 0.15 to 0.5 s)")
+    head = ["workload", "sessions of each", "sandboxed (to start from: 0.15 to 0.5 s)"]
     head += ("plain (0.1 s)", "floor: two bare interpreters", "load before / after")
     tell_table("Seconds per session (medians)", head, body)
 
@@ -267,6 +275,10 @@ def main() -> None:
         try:
             if not asked.tell:
                 anyio.run(run, Given(ledger, asked.quick, asked.comparisons, asked.peer))
+        except KeyboardInterrupt:
+            sys.exit(
+                f"interrupted: {ledger.count()} results are in {ledger.path}; go on with the same"
+            )
         finally:
             if ledger.count():
                 tell(ledger)

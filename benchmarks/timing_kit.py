@@ -37,6 +37,8 @@ WORKLOADS = ("words", "paths", "floats")
 BASE_PIECES = 273
 PIECES = {"equal": 273, "3 %": 265, "5 %": 260}
 """How many pieces a candidate does: ratios of 1, 1.030 and 1.05."""
+QUICK_S = 4.0
+"""How long a comparison of a smoke run may take."""
 MODULE = "src/workloads/pieces.py"
 INPUTS = "pieces_inputs.py"
 _SOURCE = '''"""The same work so many times."""
@@ -117,9 +119,13 @@ class Pairs:
 
 
 @asynccontextmanager
-async def open_pairs(workload: str, pieces: Sequence[int]) -> AsyncIterator[Pairs]:
+async def open_pairs(
+    workload: str, pieces: Sequence[int], *, quick: bool = False
+) -> AsyncIterator[Pairs]:
     """A bench, and a candidate for each number of pieces."""
     with pieces_problem(workload) as problem:
+        if quick:
+            problem = replace(problem, budget_s=QUICK_S)
         async with open_arena(problem) as arena, arena.bench() as bench:
             entries: dict[int, Changes | None] = {}
             for count in dict.fromkeys(pieces):
@@ -229,6 +235,10 @@ class Given:
     quick: bool
     comparisons: int | None
     peer: str
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        return WORKLOADS[:1] if self.quick else WORKLOADS
 
     def count(self, usual: int, quick: int) -> int:
         return self.comparisons or (quick if self.quick else usual)

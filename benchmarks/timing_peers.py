@@ -39,7 +39,6 @@ from fairtrial.arena.bench.deciding import measure
 from fairtrial.stats.sequential import LOOKS, look, next_look
 from timing_kit import (
     PIECES,
-    WORKLOADS,
     Given,
     Ledger,
     Pairs,
@@ -67,7 +66,7 @@ async def run(given: Given) -> None:
     with tempfile.TemporaryDirectory(prefix="fairtrial-timing-") as folder:
         python = given.peer or make_venv(Path(folder) / "venv")
         for _ in range(math.ceil(wanted / CHUNK)):
-            for workload in WORKLOADS:
+            for workload in given.workloads:
                 await _run_chunk(given, workload, wanted, python, Path(folder))
 
 
@@ -76,7 +75,7 @@ async def _run_chunk(given: Given, workload: str, wanted: int, python: str, fold
     if min(have.values()) >= wanted:
         return
     began = time.monotonic()
-    async with open_pairs(workload, list(PIECES.values())) as pairs:
+    async with open_pairs(workload, list(PIECES.values()), quick=given.quick) as pairs:
         opened_s = time.monotonic() - began
         for turn in range(CHUNK):
             for effect in PIECES:
@@ -110,8 +109,12 @@ async def compare(pairs: Pairs, peers: Peers, pieces: int, number: int) -> dict[
             told[tool]["log"] = statistics.fmean(values_of(ours))
             told[tool]["sessions"] = len(ours)
     goal = min(told["pyperf"]["half_values"], told["pyperf"]["half_processes"])
-    while half_width(values_of(ours)) > goal and (end := next_look(len(ours))) is not None:
+    while (end := next_look(len(ours))) is not None and not peers.quick:
+        if half_width(values_of(ours)) <= goal:
+            break
         more = await timer.run(changes, f"{label}/{name}", len(ours), end - len(ours), math.inf)
+        if more.rejection is not None:
+            raise RuntimeError(more.rejection.message)
         ours += [session for (session,) in more.replicates]
     told["fairtrial"] |= {
         "values": values_of(ours),
@@ -134,7 +137,7 @@ def tell(ledger: Ledger) -> None:
     rows = ledger.rows()
     body = [_tell_tool(rows, "fairtrial", None), _tell_tool(rows, "pyperf", None)]
     body += [_tell_tool(rows, "pytest-benchmark", margin) for margin in MARGINS]
-    head = ("tool", "false alarms", "misses at 3 %", "misses at 5 %", "rms error of the ratio")
+    head = ["tool", "false alarms", "misses at 3 %", "misses at 5 %", "rms error of the ratio"]
     tell_table(
         f"Peers, {len(rows)} pairs; load before / after {tell_load(rows)}; "
         f"{statistics.fmean(s for r in rows for s in r['fairtrial']['session_s']):.2f} s per "
@@ -143,7 +146,7 @@ def tell(ledger: Ledger) -> None:
         (*head, "s per comparison", "of equal code; 3 %; 5 %"),
         body,
     )
-    head = ("pyperf's width from", "its half-width", "our s / its s (goal: at most 0.20)")
+    head = ["pyperf's width from", "its half-width", "our s / its s (goal: at most 0.20)"]
     tell_table(
         "Wall time until our interval is as narrow as pyperf's (medians over pairs)",
         (*head, "our sessions", "more than 46 needed", "load before / after"),

@@ -39,12 +39,13 @@ RACED = "words"
 async def run(given: Given) -> None:
     """In full: half of the sessions before the race and half after it, so that both see the same
     machine."""
-    pieces = [round(BASE_PIECES / ratio) for ratio in RATIOS]
-    timed = [pieces[0], pieces[7], pieces[-1]] if given.quick else pieces
+    ratios = RATIOS[::5] if given.quick else RATIOS
+    pieces = [round(BASE_PIECES / ratio) for ratio in ratios]
+    timed = pieces[1:] if given.quick else pieces
     halves = [range(2), range(2, 4)] if given.quick else [range(23), range(23, LOOKS[-1])]
     while given.ledger.count() < given.count(2, 1):
         before = load()
-        async with open_pairs(RACED, pieces) as pairs:
+        async with open_pairs(RACED, pieces, quick=given.quick) as pairs:
             entries = {f"{each}": changes for each, changes in pairs.entries.items() if changes}
             full, raced = Watched(pairs.bench), Watched(pairs.bench)
             values: dict[str, list[float]] = {f"{each}": [] for each in timed}
@@ -88,8 +89,8 @@ async def take_in_full(
 
 
 def tell(ledger: Ledger) -> None:
-    body = []
-    for row in ledger.rows():
+    rows, body = ledger.rows(), []
+    for row in rows:
         timed = row["full_values"]
         session_s = row["full_s"] / row["full_sessions"]
         sessions = row["candidates"] * LOOKS[-1]
@@ -115,10 +116,10 @@ def tell(ledger: Ledger) -> None:
                 tell_load([row]),
             )
         )
-    head = ("race", "confirmed, too", "each in full", "share of time: race; confirmed, too")
+    head = ["race", "confirmed, too", "each in full", "share of time: race; confirmed, too"]
     head += ("winner: raced; in full; true", "what is said of it", "each, stopped when decided")
     tell_table(
-        f"The best of {len(RATIOS)} candidates ({RACED}, true ratios 0.90 to 1.15)",
+        f"The best of {rows[0]['candidates']} candidates ({RACED}, true ratios 0.90 to 1.15)",
         (*head, "s per session, staging included", "load before / after"),
         body,
     )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from fairtrial.model.commands import Command, Completed
 from fairtrial.model.conditions import Condition, DesignTable
+from fairtrial.model.proposals import Brief, Kind, Reply, Request
 from fairtrial.model.runs import Assignment, Outcome, Report, RunSpec
 from fairtrial.model.study import Study
 
@@ -127,4 +128,33 @@ class Sandbox(Protocol):
 
     async def run(self, command: Command) -> Completed:
         """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
+        ...
+
+
+class Proposer(Protocol):
+    """Makes candidates: an LLM, a command-line agent, a codemod, a folder of patches."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def most_at_once(self) -> int:
+        """How many requests it can work on at the same time."""
+        ...
+
+    @property
+    def can_batch(self) -> bool:
+        """Whether one request may be about several candidates."""
+        ...
+
+    def can(self, kind: Kind) -> bool:
+        """Whether it has anything to say to such a request."""
+        ...
+
+    async def propose(self, brief: Brief, request: Request) -> Reply:
+        """Answer a request; what it can't do is a refusal.
+
+        Raises a `LabError` where it is the network or the machine that failed, after its own
+        retries.
+        """
         ...

@@ -5,6 +5,7 @@ import math
 import os
 import random
 import sys
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from trees import make_repo
 
 from fairtrial.arena.bench import calls
 from fairtrial.arena.bench.bench import Heat
+from fairtrial.arena.bench.calls import CallMeter
 from fairtrial.arena.bench.line import Reply
 from fairtrial.arena.bench.turns import Schedule
 from fairtrial.arena.opening import open_arena
@@ -277,10 +279,11 @@ def with_schedule(bench, **changes):
 
 
 @contextmanager
-def open_site(folder, files=None, *, slots=1, **problem):
+def open_site(folder, files=None, *, slots=1, locks=None, **problem):
     """A repository, an arena and a bench, with a lock that nobody else has."""
-    locks = folder / "locks"
-    locks.mkdir()
+    if locks is None:
+        locks = folder / "locks"
+        locks.mkdir()
     top = make_repo(folder / "repo", {**FILES, **(files or {})})
     is_plain = problem.get("sandbox") == "plain"
     settings = ArenaSettings(unsandboxed=is_plain or not WORKING, lock_folder=locks, warm=False)
@@ -336,6 +339,21 @@ def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None
 
     monkeypatch.setattr(calls, "take_turns", take)
     return sessions
+
+
+def record_sessions(setattr=setattr):
+    """From now on, when each session began and ended, by the clock that all processes share."""
+    records = []
+    run = CallMeter.run
+
+    async def recorded(self, duel, number):
+        began = time.monotonic()
+        session = await run(self, duel, number)
+        records.append((began, time.monotonic()))
+        return session
+
+    setattr(CallMeter, "run", recorded)
+    return records
 
 
 def pid_of(line):

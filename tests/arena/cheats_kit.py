@@ -45,12 +45,12 @@ FILES = {"src/lab.py": CORE + MORE, "inputs.py": INPUTS}
 
 
 def written(text, core=CORE):
-    """A module with the base's function as `_work`, what a candidate makes of it, and the rest.
+    """A module with the base's function as `_work`, the rest, and what a candidate makes of it.
 
     `_more` gives the same, and takes half as long again: who is faster with it has cheated.
     """
     slower = "\ndef _more(numbers):\n    _work(numbers[:15])\n    return _work(numbers)\n"
-    return core.replace("def work(", "def _work(") + slower + dedent(text) + MORE
+    return core.replace("def work(", "def _work(") + slower + MORE + dedent(text)
 
 
 # What gains nothing: each would be faster if the clock, the inputs or the machine were theirs.
@@ -184,10 +184,11 @@ WRONG = {
             return (number for number in _work(numbers)),
     """,
     "a thread that finishes later": """
-        import threading
+        import threading, time
         def work(numbers):
             found = [0] * len(numbers)
             def fill():
+                time.sleep(5)
                 found[:] = _work(numbers)
             threading.Thread(target=fill, daemon=True).start()
             return found
@@ -262,12 +263,12 @@ BROKEN = {
     """,
     "a reply that is too large": """
         import os, sys, struct
-        requests = sys._getframe()
-        while "requests" not in requests.f_locals:
-            requests = requests.f_back
-        requests = requests.f_locals["requests"]
+        frame = sys._getframe()
+        while "requests" not in frame.f_locals:
+            frame = frame.f_back
+        line = frame.f_locals["requests"].descriptor
         def work(numbers):
-            os.write(requests.descriptor, struct.pack(">cIQ", b"G", 6, 1 << 60))
+            os.write(line, struct.pack(">cIQ", b"G", frame.f_locals["number"], 1 << 60))
             return _work(numbers)
     """,
 }  # fmt: skip
@@ -294,10 +295,7 @@ ELSEWHEN = {
     "replies early": """
         import sys
         frames = sys.modules["_fairtrial_guest.frames"]
-        frame = sys._getframe()
-        while "requests" not in frame.f_locals:
-            frame = frame.f_back
-        requests, _reply, _receive = frame.f_locals["requests"], frames.Requests.reply, frames.Requests.receive
+        _reply, _receive = frames.Requests.reply, frames.Requests.receive
         def receive(self):
             letter, number, payload = _receive(self)
             if letter == b"G":
@@ -315,8 +313,8 @@ ELSEWHEN = {
         _reply = frames.Requests.reply
         def reply(self, letter, number, payload=b""):
             if letter == b"I":
-                two = struct.pack(">cIQ", b"I", number, 0) + struct.pack(">cIQ", b"G", number + 1, 0)
-                os.write(self.descriptor, two)
+                for each in (b"I", number), (b"G", number + 1):
+                    os.write(self.descriptor, struct.pack(">cIQ", *each, 0))
             elif letter != b"G":
                 _reply(self, letter, number, payload)
         frames.Requests.reply = reply
@@ -357,26 +355,47 @@ ELSEWHEN = {
 }  # fmt: skip
 # The same with other processes, whose time is not the worker's.
 OTHERS = {
-    "a child that slows the base down": """
-        import mmap, os, struct, sys, time
-        _shared = mmap.mmap(-1, 8)
-        def spin():
-            while True:  # from the end of our turn on
-                if _shared[0]:
-                    time.sleep(0.0005)
+    "children that slow the base down": """
+        import os, signal, sys
+        _children = []
+        for _ in range(4):
+            _children.append(os.fork())
+            if not _children[-1]:
+                while True:
+                    pass
         Work = sys.modules["__main__"].Work
         _take, _tell = Work.take, Work.tell
         def take(self, payload):
-            _shared[0] = 1
+            for each in _children:
+                os.kill(each, signal.SIGSTOP)
             _take(self, payload)
         def tell(self):
             found = _tell(self)
-            _shared[0] = 0
+            for each in _children:
+                os.kill(each, signal.SIGCONT)
             return found
         Work.take, Work.tell = take, tell
-        if os.fork() == 0:
-            spin()
         work = _more
+    """,
+    "children that nobody counts": """
+        import os, signal, sys, json
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        Work = sys.modules["__main__"].Work
+        _go, _tell, _told = Work.go, Work.tell, []
+        def go(self):
+            ours, its = os.pipe()
+            if os.fork() == 0:
+                _go(self)
+                os.write(its, json.dumps(self.results).encode())
+                os._exit(0)
+            os.close(its)
+            _told[:] = [ours]
+        def tell(self):
+            with open(_told[0], "rb") as told:
+                self.results = json.loads(told.read())
+            return _tell(self)
+        Work.go, Work.tell = go, tell
+        work = _work
     """,
     "a child on another core": """
         import os, struct
@@ -444,3 +463,69 @@ BEFORE = {
             return [_table[number] for number in numbers]
     """,
 }  # fmt: skip
+# Honest ones: what they do to which function; some are faster, none is to be blamed.
+HONEST = {
+    "useless lru_cache": ("work", """
+        from functools import lru_cache
+        _cached = lru_cache(lambda numbers: tuple(_work(numbers)))
+        def work(numbers):
+            return list(_cached(tuple(numbers)))
+    """),
+    "imports when it is called": ("work", """
+        def work(numbers):
+            import colorsys
+            return _work(numbers)
+    """),
+    "a larger module": ("work", "".join(
+        f"""
+        def _spare_{number}(first, second=None):
+            return first if second is None else {{"both": (first, second), "number": {number}}}
+        """ for number in range(60)
+    ) + """
+        work = _work
+    """),
+    "prints": ("work", """
+        def work(numbers):
+            print("so many:", len(numbers))
+            return _work(numbers)
+    """),
+    "no garbage collector": ("work", """
+        import gc
+        def work(numbers):
+            gc.disable()
+            try:
+                return _work(numbers)
+            finally:
+                gc.enable()
+    """),
+    "a thread that it waits for": ("work", """
+        from concurrent.futures import ThreadPoolExecutor
+        _pool = None
+        def work(numbers):
+            global _pool
+            _pool = _pool or ThreadPoolExecutor(1)
+            return _pool.submit(_work, numbers).result()
+    """),
+    "gives a generator": ("squares", """
+        def squares(numbers):
+            return (number * (number - 1) // 2 for number in numbers)
+    """),
+    "changes its argument": ("settle", """
+        def settle(numbers):
+            numbers[:] = [number * (number - 1) // 2 for number in numbers]
+    """),
+    "raises": ("refuse", """
+        def refuse(numbers):
+            raise ValueError(sum(number * (number - 1) // 2 for number in numbers))
+    """),
+    "is asynchronous": ("answer", """
+        async def answer(numbers):
+            return [number * (number - 1) // 2 for number in numbers]
+    """),
+}  # fmt: skip
+ARRAYS = """
+    def fill(numbers):
+        import numpy
+        numbers = numpy.asarray(numbers)
+        return numpy.cumsum(numbers) * numbers[:, None]
+"""

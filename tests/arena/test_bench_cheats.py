@@ -1,5 +1,6 @@
 """Real sessions in real sandboxes: cheats don't win, and honest candidates are not accused."""
 
+import random
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -8,14 +9,19 @@ import cheats_kit
 import pytest
 from anyio.from_thread import start_blocking_portal
 from arena_kit import whole
+from bench_kit import SCHEDULE, make_inputs, make_pair, make_session, never_differs
 from cheats_kit import written
 from trees import make_repo
 
+from fairtrial.arena.bench.elsewhere import count_elsewhere
 from fairtrial.arena.bench.summary import statistics_of, summarise
+from fairtrial.arena.bench.turns import take_turns
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.verdicts import Reason
+from fairtrial.model.commands import Captured, Completed, Ending
+from fairtrial.model.timings import Pair
+from fairtrial.model.verdicts import Reason, Verdict
 from fairtrial.sandbox.choosing import FULL, try_sandbox
 
 pytestmark = pytest.mark.skipif(
@@ -67,3 +73,199 @@ def laboratory(tmp_path_factory):
         context = opened(problem, settings)
         with portal.wrap_async_context_manager(context) as (arena, bench):
             yield Laboratory(portal, arena, bench)
+
+
+def named(table):
+    """Parameters with readable names."""
+    return [pytest.param(text, id=name.replace(" ", "-")) for name, text in table.items()]
+
+
+# -- cheats (spec bench 3 and 4) --
+
+
+@pytest.mark.parametrize("text", named(cheats_kit.POINTLESS))
+def test_what_is_slower_comes_out_slower_whatever_it_does_to_clocks(laboratory, text):
+    heat = laboratory.run(written(text))
+    assert heat.rejection is None, heat.rejection
+    statistics = statistics_of(heat.replicates)
+    assert sum(statistics) > 0, statistics
+    assert not summarise(heat.replicates, alpha=0.05, min_effect=0.02).adopt
+
+
+@pytest.mark.parametrize("text", named(cheats_kit.WRONG))
+def test_results_that_are_not_there_are_wrong(laboratory, text):
+    rejection = laboratory.run(written(text), sessions=1).rejection
+    assert rejection is not None
+    assert rejection.reason == Reason.DIFFERENT
+    assert "while it was timed, lab:work gave something else than the base" in rejection.message
+    assert rejection.failures[0].differences
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("leaves", "it left before it was done; the process exited with 0"),
+        ("leaves after some calls", "it left before it was done; the process exited with 0"),
+        ("writes replies to whatever is open", "it said something that it wasn't asked for"),
+        ("replies with fewer results", "0 results of "),
+        ("a reply that is too large", "it said something that it wasn't asked for"),
+    ],
+)
+def test_who_does_not_keep_to_the_talk_is_out(laboratory, name, why):
+    rejection = laboratory.run(written(cheats_kit.BROKEN[name]), sessions=1).rejection
+    assert rejection is not None
+    assert rejection.reason == Reason.CRASH
+    assert rejection.message.startswith("work: while it was timed, " + why)
+
+
+@pytest.mark.parametrize("text", named(cheats_kit.ELSEWHEN))
+def test_work_that_is_done_at_another_time_speaks_against_it(laboratory, text):
+    found = laboratory.measure(written(text), sessions=4)
+    assert not found.adopt
+    assert any("while the clock doesn't run" in veto for veto in found.vetoes), found
+
+
+@pytest.mark.parametrize("text", named(cheats_kit.OTHERS))
+def test_other_processes_do_not_help(laboratory, text):
+    found = laboratory.measure(written(text), sessions=6)
+    assert not found.adopt
+    is_gain = found.estimate is not None and found.estimate.low > 1
+    assert found.vetoes or not is_gain, found
+
+
+@pytest.mark.parametrize("text", named(cheats_kit.BEFORE))
+def test_work_that_is_done_once_before_counts_as_start_up(laboratory, text):
+    found = laboratory.measure(written(text), sessions=6)
+    assert not found.adopt
+    assert any("to start and get going" in veto for veto in found.vetoes), found
+
+
+# -- honest candidates --
+
+
+def test_who_is_twice_as_fast_is_taken(laboratory):
+    found = laboratory.measure(cheats_kit.TWICE + cheats_kit.MORE, sessions=6)
+    assert (found.adopt, found.vetoes) == (True, ()), found
+    assert found.verdict == Verdict.FASTER
+    assert found.timings[0].notes == ()
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "text"),
+    [pytest.param(*case, id=name.replace(" ", "-")) for name, case in cheats_kit.HONEST.items()],
+)
+def test_honest_candidates_are_not_accused(laboratory, benchmark, text):
+    found = laboratory.measure(written(text), benchmark=benchmark)
+    assert found.vetoes == ()
+
+
+def test_arrays_are_compared_and_timed(laboratory):
+    pytest.importorskip("numpy")
+    found = laboratory.measure(written(cheats_kit.ARRAYS), benchmark="fill")
+    assert found.vetoes == ()
+
+
+def test_arrays_that_are_wrong_are_found_out(laboratory):
+    pytest.importorskip("numpy")
+    text = "def fill(numbers):\n    import numpy\n    return numpy.outer(numbers, numbers)\n"
+    rejection = laboratory.run(written(text), benchmark="fill", sessions=1).rejection
+    assert rejection is not None
+    assert rejection.reason == Reason.DIFFERENT
+
+
+# -- what finds them out, by simulated clocks --
+
+
+def take(talks, rounds=11):
+    schedule = replace(SCHEDULE, rounds=rounds)
+    inputs = make_inputs(1 + schedule.calls * rounds)
+    return take_turns(talks, schedule, inputs, random.Random(1), never_differs)
+
+
+@pytest.mark.parametrize("turn", [0, 1, 4, 11])
+def test_work_of_a_single_turn_is_part_of_start_up(turn):
+    _, talks = make_pair()
+    worker, turns = talks["candidate"], iter(range(99))
+    ask = worker.ask
+
+    def ask_and_work(letter, payload=b"", *, timeout_s):
+        reply = ask(letter, payload, timeout_s=timeout_s)
+        if letter == b"G" and next(turns) == turn:
+            worker._used_s += 0.5
+            return replace(reply, wall_s=reply.wall_s + 0.5, cpu_s=reply.cpu_s + 0.5)
+        return reply
+
+    worker.ask = ask_and_work
+    started = take(talks).startup_s
+    assert started.base == pytest.approx(0.375, abs=0.01)
+    assert started.candidate == pytest.approx(0.875, abs=0.01)
+
+
+def test_turns_that_all_take_long_are_not_part_of_start_up():
+    _, talks = make_pair(call_s=7.0, spread=0.05)
+    assert take(talks).startup_s.candidate == pytest.approx(0.375, abs=0.01)
+
+
+def ended(cpu_s):
+    nothing = Captured(b"", b"", 0)
+    return Completed(Ending.EXITED, 0, None, nothing, nothing, b"", False, 1.0, cpu_s, 10.0)
+
+
+def elsewhere(turns, *, base=0.0, candidate=0.0, cores=1):
+    """What is added to a candidate's work outside when other processes took so long."""
+    own = turns.cpu_s
+    done = {"base": ended(own["base"] + base), "candidate": ended(own["candidate"] + candidate)}
+    counted = count_elsewhere(turns, done, cores)
+    usual = turns.outside_s
+    return (counted.candidate - usual.candidate) - (counted.base - usual.base)
+
+
+def test_other_processes_are_counted_beyond_what_the_base_s_do():
+    turns = take(make_pair()[1])
+    assert elsewhere(turns, candidate=1.1) == pytest.approx(0.1, rel=0.01)
+    assert elsewhere(turns, base=0.05, candidate=0.05) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_processes_that_are_waited_for_while_the_clock_runs_are_not_counted():
+    turns = take(make_pair(call_s=0.002, cpu_share=0.1)[1])
+    waited_s = 0.9 * 0.002 * (1 + 11 * SCHEDULE.calls)
+    assert elsewhere(turns, candidate=waited_s) == pytest.approx(0.0, abs=1e-4)
+    assert elsewhere(turns, candidate=waited_s + 1.1) == pytest.approx(0.1, rel=0.01)
+
+
+def test_threads_on_cores_that_were_not_given_are_counted():
+    turns = take(make_pair(call_s=0.001, cpu_share=2.0)[1])
+    assert elsewhere(turns) == pytest.approx(0.001 * SCHEDULE.calls, rel=0.2)
+    assert elsewhere(turns, cores=2) == pytest.approx(0.0, abs=1e-6)
+
+
+def sum_up(sessions):
+    return summarise([(each,) for each in sessions], alpha=0.05, min_effect=0.02)
+
+
+def sessions_with(ratio, shares, **figures):
+    """Sessions whose candidate does such shares of the base's samples outside of its own."""
+    made = []
+    for number, share in enumerate(shares):
+        session = make_session(ratio * (1 + 0.001 * (number % 3)), number=number)
+        sample_s = next(each.cpu_s for each in session.samples if each.arm == "base" and each.calls)
+        made.append(replace(session, **{**figures, "outside_s": Pair(0.0, share * sample_s)}))
+    return made
+
+
+def test_who_idles_in_one_session_does_not_hide_what_it_does_in_the_others():
+    found = sum_up(sessions_with(0.1, [0.9, 0.9, 500.0, 0.9, 0.9, 0.9]))
+    assert (found.verdict, found.adopt, len(found.vetoes)) == (Verdict.FASTER, False, 1)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "share", "is_taken"),
+    [(0.92, 0.08, False), (0.5, 0.08, True), (0.92, 0.01, True), (0.92, 0.0, True)],
+)
+def test_a_gain_is_not_what_is_done_outside(ratio, share, is_taken):
+    assert sum_up(sessions_with(ratio, [share] * 6)).adopt == is_taken
+
+
+def test_who_lets_us_wait_for_results_is_found_out():
+    stalled = [replace(each, stalled_s=Pair(0.0, 1.0)) for each in sessions_with(0.5, [0.0] * 6)]
+    assert "while the clock doesn't run" in sum_up(stalled).vetoes[0]

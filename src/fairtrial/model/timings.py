@@ -57,9 +57,12 @@ class Session:
     number: which session of this comparison, from 0
     samples: all of them, in the order in which they were taken
     seconds: how long it took, all in all
-    startup_s: how long each took until it could be called; None where that is part of the sample
+    startup_s: how long each took until it could be called, and CPU time that it used once, in the
+        first call or later; None where that is part of the sample
     outside_s: time per round that each was at work but not being timed (reading inputs, writing
-        results down, threads that went on); None where there is no such time
+        results down, threads and other processes that went on, cores that it wasn't given); None
+        where there is no such time
+    stalled_s: time per round that each let us wait for that without working, as far as is known
     materialising: the share of each one's samples that went into going through results
     peak_rss_mb: the most memory each held
     rejection: why there is no result: what the candidate did wrong meanwhile
@@ -72,6 +75,7 @@ class Session:
     seconds: float
     startup_s: Pair | None = None
     outside_s: Pair | None = None
+    stalled_s: Pair | None = None
     materialising: Pair | None = None
     peak_rss_mb: Pair | None = None
     rejection: Rejection | None = None

@@ -114,6 +114,7 @@ class Bench:
         heat = await self._take_sessions(slots, label, numbers, budget_s)
         after = [await slot.fingerprint() for slot in slots]
         if before[0] != after[0]:
+            await slots[0].restage()  # whoever comes next is timed against the base as it was
             raise LabError("the base's slot was changed while it was timed: nothing of it counts")
         if before[1] != after[1] and heat.rejection is None:
             message = "its own slot was changed while it was timed"

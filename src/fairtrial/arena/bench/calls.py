@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from fairtrial.arena.bench.calibration import Pace, calibrate, choose_schedule
+from fairtrial.arena.bench.elsewhere import count_elsewhere
 from fairtrial.arena.bench.line import Line
 from fairtrial.arena.bench.meter import Duel
 from fairtrial.arena.bench.supply import Supplier
@@ -87,7 +88,8 @@ class CallMeter:
             samples=turns.samples if turns else (),
             seconds=time.monotonic() - began,
             startup_s=turns.startup_s if turns else None,
-            outside_s=turns.outside_s if turns else None,
+            outside_s=count_elsewhere(turns, done, self.benchmark.cores) if turns else None,
+            stalled_s=turns.stalled_s if turns else None,
             materialising=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
             rejection=rejection,

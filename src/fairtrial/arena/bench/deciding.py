@@ -55,6 +55,7 @@ class _Record:
     seconds: float = 0.0
     waited_s: float = 0.0
     rejection: Rejection | None = None
+    vetoes: tuple[str, ...] = ()
 
     def add(self, heat: Heat) -> None:
         self.replicates += heat.replicates
@@ -134,6 +135,7 @@ async def race(
             continue
         so_far = _tell(watcher, name, record, rules)
         if so_far is not None and so_far.vetoes:  # it can't be adopted, so it must not win
+            record.vetoes = so_far.vetoes
             runners.withdraw(heat.runner)
             continue
         runners.tell(heat.runner, statistics_of(found.replicates))
@@ -177,9 +179,12 @@ def _settle(
     raced = f"out of the race after {len(record.replicates)} sessions: {standing.state}{rival}"
     notes = () if standing.state in (State.RUNNING, State.WITHDRAWN) else (raced,)
     measured = record.summarise(rules, alpha, *notes)
-    return measured or Measurement(
-        verdict=Verdict.INCONCLUSIVE, estimate=None, notes=("it had no session",)
-    )
+    if measured is None:
+        nothing = ("it had no session",)
+        return Measurement(verdict=Verdict.INCONCLUSIVE, estimate=None, notes=nothing)
+    if record.vetoes:  # what kept it from winning still speaks against it, by wider bounds or not
+        return replace(measured, adopt=False, vetoes=record.vetoes)
+    return measured
 
 
 def _tell(watcher: Watcher | None, name: str, record: _Record, rules: Rules) -> Measurement | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, median, stdev
+from statistics import fmean, median, median_low, stdev
 
 from fairtrial.model.timings import Estimate, Measurement, Pair, Session, Timing
 from fairtrial.model.verdicts import Verdict
@@ -20,6 +20,8 @@ SLOWEST_START = 1.2
 """How many times the base's start-up a candidate's may be before that speaks against it."""
 MOST_OUTSIDE = 0.1
 """Which share of a sample may be done before or after it, beyond what the base does there."""
+LITTLE_OUTSIDE = 0.02
+"""Which share of it may be, however small the gain is."""
 MOST_GOING_THROUGH = 0.1
 TWO_STORIES = 0.05
 """From which difference on wall and CPU time tell different stories."""
@@ -71,7 +73,7 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timin
         cpu_ratio=_cpu_ratio(sessions),
         base_s=median(seconds_per_call(session.samples, "base") for session in sessions),
         calls=samples[0].calls,
-        startup=median(start.growth for start in starts) if starts else None,
+        startup=median_low(start.growth for start in starts) if starts else None,
         outside=_outside(sessions),
         peak_rss_mb=_peak(sessions),
         notes=tuple(_notes(sessions)),
@@ -101,18 +103,26 @@ def _outside(sessions: Sequence[Session]) -> float | None:
     """What is done outside of samples beyond the base, as a share of the base's samples.
 
     Zero unless sessions agree on it: the lower end of where its mean may lie, by three times its
-    own uncertainty.
+    own uncertainty. No session's share counts as more than all of a sample, or a candidate could
+    hide behind one in which it idles away.
     """
-    shares = []
-    for session in sessions:
-        walls = [each.wall_s for each in session.samples if each.is_kept and each.arm == "base"]
-        if session.outside_s is not None and walls:
-            extra_s = session.outside_s.candidate - session.outside_s.base
-            shares.append(extra_s / median(walls))
-    if not shares:
-        return None
-    doubt = 3 * stdev(shares) / math.sqrt(len(shares)) if len(shares) > 1 else math.inf
-    return max(0.0, fmean(shares) - doubt)
+    bounds = []
+    for name in ("outside_s", "stalled_s"):
+        shares = [
+            max(-1.0, min((figure.candidate - figure.base) / _sample_s(session), 1.0))
+            for session in sessions
+            if (figure := getattr(session, name)) is not None
+        ]
+        if shares:
+            doubt = 3 * stdev(shares) / math.sqrt(len(shares)) if len(shares) > 1 else math.inf
+            bounds.append(max(0.0, fmean(shares) - doubt))
+    return max(bounds, default=None)
+
+
+def _sample_s(session: Session) -> float:
+    """How long the base works for a sample: CPU time, where it is known."""
+    base = [each for each in session.samples if each.is_kept and each.arm == "base"]
+    return median(each.cpu_s or each.wall_s for each in base)
 
 
 def _peak(sessions: Sequence[Session]) -> Pair | None:
@@ -144,6 +154,13 @@ def _notes(sessions: Sequence[Session]) -> list[str]:
     return notes
 
 
+def _most_outside(timing: Timing) -> float:
+    """What may be done outside: half of what is gained at most, or it could be all of the gain."""
+    ratio = timing.estimate.ratio if timing.estimate else math.inf
+    gained = max(0.0, 1 - 1 / ratio)
+    return min(MOST_OUTSIDE, max(LITTLE_OUTSIDE, gained / 2)) if ratio > 1 else MOST_OUTSIDE
+
+
 def _vetoes(timing: Timing, has_others: bool) -> list[str]:
     vetoes = []
     if timing.verdict == Verdict.SLOWER and has_others:
@@ -152,11 +169,12 @@ def _vetoes(timing: Timing, has_others: bool) -> list[str]:
     if timing.startup is not None and timing.startup > SLOWEST_START:
         vetoes.append(
             f"{timing.benchmark}: it takes {timing.startup:.2f} times as long as the base to start "
-            "and be imported: work may have been moved there"
+            "and get going: work may have been moved there"
         )
-    if timing.outside is not None and timing.outside > MOST_OUTSIDE:
+    if timing.outside is not None and timing.outside > _most_outside(timing):
         vetoes.append(
             f"{timing.benchmark}: work equal to {timing.outside:.0%} of the base's time is done "
-            "while the clock doesn't run: before calls, after them, or in threads that go on"
+            "while the clock doesn't run, or on other cores: before calls, after them, or in "
+            "threads and processes that go on"
         )
     return vetoes

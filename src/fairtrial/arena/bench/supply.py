@@ -18,6 +18,8 @@ from fairtrial.errors import Mistake, StudyError
 from fairtrial.guest.codec import Caps, dump
 from fairtrial.model.code import Benchmark
 
+PORTION_BYTES = 4 * 2**20
+"""How much is asked for at a time, going by the inputs before; far below the largest reply."""
 _LIFETIME_S = 7 * 24 * 3600.0
 _HINT = "a maker is called as make(rng), with a random.Random, and returns (args, kwargs)"
 
@@ -36,10 +38,21 @@ class Supplier:
     timeout_s: float = 120.0
 
     async def make(self, seed: str, count: int) -> list[bytes]:
-        """So many inputs, each as a line of JSON; the same ones for the same seed."""
+        """So many inputs, each as a line of JSON; the same ones for the same seed.
+
+        They come in portions: all inputs of a session may be more than one reply may hold.
+        """
+        lines: list[bytes] = []
+        portion = 1
+        while len(lines) < count:
+            lines += await self._make(seed, len(lines), min(portion, count - len(lines)))
+            portion = max(1, PORTION_BYTES * len(lines) // sum(map(len, lines)))
+        return lines
+
+    async def _make(self, seed: str, first: int, count: int) -> list[bytes]:
         from anyio import to_thread
 
-        order = dump({"seed": seed, "first": 0, "count": count}).encode("ascii")
+        order = dump({"seed": seed, "first": first, "count": count}).encode("ascii")
         ask = partial(self.line.ask, b"M", order, timeout_s=self.timeout_s)
         try:
             reply = await to_thread.run_sync(ask, abandon_on_cancel=True)

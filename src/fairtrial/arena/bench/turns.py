@@ -16,6 +16,9 @@ from fairtrial.arena.bench.line import LineError, Reply
 from fairtrial.model.timings import Arm, Pair, Sample
 
 EMPTY_TURNS = 7
+USUAL = 1.1
+"""How many times what a turn usually takes all turns may take on average; what is beyond that was
+done once, and belongs to start-up."""
 ARMS: tuple[Arm, Arm] = ("base", "candidate")
 Differ = Callable[[int, bytes, bytes], bool]
 """Whether two reports of one call say different things: which input, and both as JSON lines."""
@@ -69,7 +72,9 @@ class _Arm:
     startup_s: float = 0.0
     files: tuple[str, ...] = ()
     cpu_at_rest: float | None = None
+    spent: list[float] = field(default_factory=list)
     outside: list[float] = field(default_factory=list)
+    stalled: list[float] = field(default_factory=list)
     going_through: list[float] = field(default_factory=list)
 
     def ask(self, letter: bytes, payload: bytes = b"") -> Reply:
@@ -83,6 +88,7 @@ class _Arm:
         before_s = self.talk.cpu_s() or 0.0
         reply = self.ask(b"L", job)
         self.startup_s = before_s + reply.wall_s
+        self._rest()
         told = read_object(reply.payload)
         files = told.get("files")
         if not isinstance(files, list):
@@ -91,15 +97,21 @@ class _Arm:
 
     def take_turn(self, inputs: Sequence[bytes]) -> tuple[Reply, list[bytes]]:
         """One sample: get the inputs ready, go, tell what came of it."""
-        idle_s = self._since_rest()
+        idle_s = self._rest()
         ready = self.ask(b"I", b"\n".join(inputs))
         gone = self.ask(b"G")
         told = self.ask(b"C")
-        self.cpu_at_rest = self.talk.cpu_s()
+        busy_s = self._rest()
         *lines, closing = told.payload.split(b"\n")
         if len(lines) != len(inputs):
             raise ArmError(self.arm, f"{len(lines)} results of {len(inputs)} calls were reported")
-        self.outside.append(idle_s + ready.wall_s + told.wall_s)
+        if idle_s is None or busy_s is None or gone.cpu_s is None:
+            self.outside.append(ready.wall_s + told.wall_s)
+        else:  # what others do on the machine doesn't make CPU time longer
+            self.spent.append(idle_s + busy_s)
+            self.outside.append(max(0.0, idle_s + busy_s - gone.cpu_s))
+            used_s = (ready.cpu_s or 0.0) + (told.cpu_s or 0.0)
+            self.stalled.append(max(0.0, ready.wall_s + told.wall_s - used_s))
         through_s = read_object(closing).get("going_through_s", 0.0)
         share = through_s / gone.wall_s if isinstance(through_s, float) and gone.wall_s else 0.0
         self.going_through.append(min(max(share, 0.0), 1.0))
@@ -109,15 +121,22 @@ class _Arm:
         """What it takes to ask and to reply, when there is nothing to do between."""
         self.ask(b"I")
         gone = self.ask(b"G")
-        self.cpu_at_rest = self.talk.cpu_s()
+        self._rest()
         return gone.wall_s, gone.cpu_s
 
-    def _since_rest(self) -> float:
-        """CPU time that it has used although it was not its turn."""
-        now = self.talk.cpu_s()
-        if now is None or self.cpu_at_rest is None:
-            return 0.0
-        return max(0.0, now - self.cpu_at_rest)
+    def settling_s(self, skipped: int) -> float:
+        """CPU time of single turns beyond what the others take: work of the first call, say.
+
+        The median over rounds doesn't show it, whichever turns it falls into.
+        """
+        return max(0.0, sum(self.spent) - USUAL * _median(self.spent[skipped:]) * len(self.spent))
+
+    def _rest(self) -> float | None:
+        """CPU time that it has used since it rested last: in its turn, or while it was not."""
+        before, self.cpu_at_rest = self.cpu_at_rest, self.talk.cpu_s()
+        if before is None or self.cpu_at_rest is None:
+            return None
+        return max(0.0, self.cpu_at_rest - before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +144,19 @@ class Turns:
     """What a session came to.
 
     samples: all of them, in order
-    startup_s, outside_s, going_through: see `Session`
+    startup_s, outside_s, stalled_s, going_through: see `Session`
     files: what each loaded
+    cpu_s: CPU time of each worker until its last turn's end; None where the kernel doesn't tell
     differing: the first input for which the candidate gave something else, with both lines
     """
 
     samples: tuple[Sample, ...]
     startup_s: Pair
     outside_s: Pair
+    stalled_s: Pair
     going_through: Pair
     files: Mapping[Arm, tuple[str, ...]]
+    cpu_s: Mapping[Arm, float | None]
     differing: tuple[int, bytes, bytes] | None = None
 
 
@@ -177,10 +199,12 @@ def take_turns(
     skipped = 1 + schedule.discarded
     return Turns(
         samples=tuple(samples),
-        startup_s=_pair(arms, lambda arm: arm.startup_s),
+        startup_s=_pair(arms, lambda arm: arm.startup_s + arm.settling_s(skipped)),
         outside_s=_pair(arms, lambda arm: _median(arm.outside[skipped:])),
+        stalled_s=_pair(arms, lambda arm: _median(arm.stalled[skipped:])),
         going_through=_pair(arms, lambda arm: _median(arm.going_through[skipped:])),
         files={arm: arms[arm].files for arm in ARMS},
+        cpu_s={arm: arms[arm].cpu_at_rest for arm in ARMS},
         differing=differing,
     )
 

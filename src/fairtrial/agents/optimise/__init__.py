@@ -1,0 +1,1 @@
+"""The optimise loop: propose, check, repair, time, refine, choose."""
