@@ -37,7 +37,7 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 check: $(VENV)/.ready
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-real: $(VENV)/.ready
 	$(BIN)/python -m pytest tests/real -n 2 --dist loadfile -rs

@@ -214,7 +214,7 @@ def test_without_any_thread_it_says_so(monkeypatch):
 
 def test_a_mistake_of_ours_in_a_thread_is_raised_where_it_is_seen():
     class Faulty(Deeds):
-        def attempt(self, assignment, emit):
+        def attempt(self, assignment, emit, note=None):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

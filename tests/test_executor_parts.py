@@ -145,6 +145,7 @@ MAPPINGS = st.dictionaries(st.text(), VALUES, max_size=3)
             Condition, st.text(), MAPPINGS, MAPPINGS, MAPPINGS, st.booleans(), st.tuples(st.text())
         ),
         st.none() | st.floats(0.1, 100),
+        st.lists(st.binary(max_size=20), max_size=3).map(tuple),
     )
 )
 def test_an_assignment_crosses_unchanged(assignment):
@@ -153,7 +154,8 @@ def test_an_assignment_crosses_unchanged(assignment):
 
 def test_every_field_of_an_assignment_is_named_above():
     # `dump_assignment` lists them one by one; a new one has to be added there and here.
-    assert Assignment._fields == ("turn", "attempt", "spec", "condition", "timeout_s")
+    fields = ("turn", "attempt", "spec", "condition", "timeout_s", "journal")
+    assert Assignment._fields == fields
 
 
 @given(

@@ -60,6 +60,9 @@ class ConditionRunner(Protocol):
     def __call__(self, run_spec: RunSpec, condition: Condition, /) -> Any: ...
 
 
+Send = Callable[[bytes], None]
+
+
 class Work(Protocol):
     """What a worker does with an assignment; never raises anything but KeyboardInterrupt.
 
@@ -67,8 +70,12 @@ class Work(Protocol):
     worker that is not forked gets it pickled.
     """
 
-    def attempt(self, assignment: Assignment, emit: Callable[[bytes], None]) -> Outcome:
-        """Do one run; `emit` takes each event, packed, as it happens."""
+    def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
+        """Do one run; `emit` takes each event, packed, as it happens.
+
+        `note` takes entries of the run's journal, and returns when they are durable. Executors
+        whose runs happen inline pass none: whoever gave them the work has one of its own.
+        """
         ...
 
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
@@ -103,7 +110,8 @@ class Executor(Protocol):
         """Take assignments while there are any and a slot is free; report what comes of each.
 
         Lazy: asks `feed` only when a slot is free, and reports each attempt once, after all its
-        events. Yields None when there is nothing to report, at least every 50 ms if it can, so
+        events. An entry of a journal (`Noted`) is durable when the caller asks for the next report,
+        and only then its run may go on. Yields None when there is nothing to report, at least every 50 ms if it can, so
         that the caller gets to do its own work. Closing the iterator ends what still runs, at
         once, and without a report.
         """

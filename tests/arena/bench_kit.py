@@ -23,7 +23,7 @@ from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.model.candidates import Candidate, Changes, FileState
 from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.timings import Pair, Sample, Session
+from fairtrial.model.timings import Sample, Session
 
 PATIENCE_S = 60.0
 ARMS = ("base", "candidate")
@@ -53,6 +53,7 @@ class SimWorker:
     boot_s: CPU time of its interpreter before it is asked anything
     decode_s, encode_s: for one input, for one result
     late_s: CPU time that it uses after each of its turns, when nobody has asked it
+    stall_s: how long it lets us wait for results without using CPU time
     cpu_share: CPU time of a call as a share of its time
     going_through: what it says of that, in seconds
     answers: what it says instead, by letter
@@ -69,6 +70,7 @@ class SimWorker:
     decode_s: float = 2**-20
     encode_s: float = 2**-20
     late_s: float = 0.0
+    stall_s: float = 0.0
     cold: int = 0
     spread: float = 0.0
     cpu_share: float = 1.0
@@ -108,9 +110,9 @@ class SimWorker:
             return self.reply_s + work_s, self.reply_s + self.cpu_share * work_s, b""
         told = [json.dumps(self.function(json.loads(case))) for case in self._cases]
         told.append(json.dumps({"going_through_s": self.going_through}))
-        wall_s = self.reply_s + count * self.encode_s
+        cpu_s = self.reply_s + count * self.encode_s
         self._owed = 2
-        return wall_s, wall_s, "\n".join(told).encode()
+        return cpu_s + self.stall_s, cpu_s, "\n".join(told).encode()
 
     def cpu_s(self):
         """Right after its turn, what it has used; asked again, late work is in it."""
@@ -216,13 +218,13 @@ class SimTimer:
 MODULE = '''
 def squares(numbers):
     """Takes about as long as it is told to."""
-    for _ in range(4):
+    for _ in range(40):
         total = 0
         for number in numbers:
             total += number * number
     return total
 '''
-FASTER, SLOWER = (MODULE.replace("range(4)", f"range({times})") for times in (1, 12))
+FASTER, SLOWER = (MODULE.replace("range(40)", f"range({times})") for times in (10, 120))
 FILES = {
     "src/few.py": MODULE,
     "tools/make.py": (

@@ -90,9 +90,15 @@ def become(asked):
     except SystemExit as stop:
         sys.stdout.flush()
         os._exit(stop.code or 0)
-    finally:
+    except KeyboardInterrupt:  # as an interpreter does it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        sys.excepthook(*sys.exc_info())
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
         sys.excepthook(*sys.exc_info())
         os._exit(1)
+    sys.stdout.flush()
+    os._exit(0)
 
 def reap(*_):
     try:

@@ -76,7 +76,7 @@ def test_it_stops_at_a_look_or_with_its_budget_and_not_before(speed, spread, see
     sessions = len(found.sessions)
     is_spent = found.seconds + timer.session_s / 2 > budget_s
     assert found.seconds == pytest.approx(timer.session_s * sessions)
-    assert found.seconds <= budget_s + timer.session_s / 2
+    assert found.seconds < budget_s + timer.session_s  # a heat that was begun has a session
     assert sessions in LOOKS or is_spent
     if found.verdict == Verdict.INCONCLUSIVE:
         assert is_spent or sessions == LOOKS[-1]
@@ -148,9 +148,7 @@ def test_the_winner_is_measured_again_and_only_that_is_told():  # bench 10
     assert final[:3] == ("best", "final/best", 0)
     assert {label for _, label, *_ in raced} == {f"race/{name}" for name in FIELD}
     fresh = SimTimer({"best": 1.5})
-    alone = anyio.run(
-        partial(measure, fresh, "best", changes_of("best"), RULES, label="final")
-    )
+    alone = anyio.run(partial(measure, fresh, "best", changes_of("best"), RULES, label="final"))
     assert best.sessions == alone.sessions
     assert (best.estimate, best.estimate.confidence) == (alone.estimate, 0.95)
     # All that it took is counted, although only the last sessions are told.
@@ -303,7 +301,9 @@ def test_any_race_gives_every_one_a_result_and_confirms_one_at_most(speeds, spre
     assert confirmed == sorted(finals)
     assert len(confirmed) <= 1
     for name in timer.speeds:
-        numbers = [first for who, label, first, *_ in timer.log if (who, label[:4]) == (name, "race")]
+        numbers = [
+            first for who, label, first, *_ in timer.log if (who, label[:4]) == (name, "race")
+        ]
         assert numbers == sorted(set(numbers))  # no session is taken twice
 
 

@@ -233,7 +233,9 @@ logs = st.lists(st.floats(-2, 2), min_size=1, max_size=46)
 @given(st.lists(st.tuples(st.floats(-2, 2), st.floats(-1, 1)), min_size=1, max_size=46))
 def test_samples_alone_give_the_same_verdict_again(pairs):  # bench 13
     replicates = [
-        tuple(make_session(math.exp(log), benchmark=f"b{at}", number=n) for at, log in enumerate(each))
+        tuple(
+            make_session(math.exp(log), benchmark=f"b{at}", number=n) for at, log in enumerate(each)
+        )
         for n, each in enumerate(pairs)
     ]
     found = summarise(replicates, **RULES)

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import anyio
 import pytest
@@ -59,7 +60,11 @@ def test_what_is_asked_and_in_which_order():
     first, other = arms_of(take(talks))[0]
     asked = [(arm, letter) for arm, letter, _ in log]
     turn = [b"I", b"G", b"C"]
-    opening = [(first, b"L"), (other, b"L"), *((arm, one) for arm in (first, other) for one in turn)]
+    opening = [
+        (first, b"L"),
+        (other, b"L"),
+        *((arm, one) for arm in (first, other) for one in turn),
+    ]
     assert asked[:8] == opening
     empty = [("base", b"I"), ("base", b"G")] * EMPTY_TURNS
     assert asked[8 : 8 + len(empty)] == empty
@@ -97,7 +102,7 @@ def test_any_schedule_gives_all_samples_in_order(calls, rounds, discarded, seed,
     assert Counter(each.arm for each in timed) == {"base": rounds, "candidate": rounds}
     assert {each.calls for each in timed} == {calls}
     orders = arms_of(turns)
-    assert all(one == other[::-1] for one, other in zip(orders, orders[1:], strict=False))
+    assert all(one == other[::-1] for one, other in pairwise(orders))
     used = [payload for arm, letter, payload in log if (arm, letter) == ("candidate", b"I")]
     assert b"\n".join(used) == b"\n".join(make_inputs(1 + calls * rounds))
 
@@ -175,6 +180,23 @@ def test_late_work_of_the_first_turns_alone_does_not_count():
 def test_start_up_is_the_interpreter_s_cpu_time_and_loading():
     _, talks = make_pair(load_s=1.0, boot_s=0.5)
     assert take(talks).startup_s == Pair(0.125 + 0.25, 0.5 + 1.0)
+
+
+def test_what_is_done_once_belongs_to_start_up():
+    """In the first call of all: no kept sample shows it, and no median."""
+    _, talks = make_pair({"call_s": 1.0}, call_s=1.0, cold=1)
+    startup = take(talks).startup_s
+    assert startup.base == pytest.approx(0.375)
+    usual_s = SCHEDULE.calls * 1.0
+    once_s = 10.0 + SCHEDULE.rounds * usual_s - 1.1 * (1 + SCHEDULE.rounds) * usual_s
+    assert startup.candidate == pytest.approx(0.375 + once_s, rel=1e-3)
+
+
+def test_letting_us_wait_is_seen_although_it_takes_no_cpu_time():
+    _, talks = make_pair(stall_s=0.5)
+    turns = take(talks)
+    assert turns.stalled_s == Pair(pytest.approx(0.0), pytest.approx(0.5))
+    assert turns.outside_s.candidate == pytest.approx(USUAL_S)
 
 
 @pytest.mark.parametrize(

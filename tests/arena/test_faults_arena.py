@@ -164,7 +164,8 @@ def test_more_signals_change_nothing(site, stage, names):  # 8; `timeout` sends 
 @pytest.mark.parametrize("stage", ["base at work", "canary", "candidates"])
 def test_ctrl_c_in_a_program_of_the_users_leaves_nothing(site, stage):  # 8
     candidates = [site.folder / "candidates" / name for name in ("right", "waits")]
-    with site.start(LIBRARY, site.locks, site.top / "problem.yaml", *candidates) as running:
+    words = [site.locks, site.top / "problem.yaml", *candidates]
+    with site.start(LIBRARY, *words, cold=stage == "canary") as running:
         running.await_true(STAGES[stage])
         running.send(signal.SIGINT, to_group=True)
         assert running.end() == -signal.SIGINT

@@ -185,10 +185,15 @@ def test_a_cheat_is_out_with_a_reason(slots, name):
 
 
 def prepared_for(slots, name, cache={}):  # noqa: B006 - on purpose: preparing takes a while
-    timeout_s = 0.7 if name in ("never_returns", "slow_iterator") else 20.0
-    if timeout_s not in cache:
-        cache[timeout_s] = slots.prepare(timeout_s=timeout_s)
-    return cache[timeout_s]
+    changes = {}
+    if name in ("never_returns", "slow_iterator"):
+        changes["timeout_s"] = 0.7
+    elif name == "endless":
+        changes["cases"] = 1  # each is followed until it is too large
+    key = str(changes)
+    if key not in cache:
+        cache[key] = slots.prepare(**changes)
+    return cache[key]
 
 
 FORGED = {
@@ -534,12 +539,12 @@ def test_names_that_lead_nowhere_are_refused(prepare, changes, told):
         ("def make(rng): return (object(),), {}", "inputs must be plain data: an object of type"),
         ("def make(rng): return ('x' * (1 << 25),), {}", "an input is too large"),
         ("import os\ndef make(rng): os._exit(4)", "the process that makes inputs exited with 4"),
-        ("def make(rng):\n    while True: pass", "took longer than 1 s"),
+        ("def make(rng):\n    while True: pass", "took longer than 0.6 s"),
         ("def make(): return (), {}", "takes 0 positional arguments"),
     ],
 )
 def test_mistakes_of_a_maker_are_told(prepare, maker, told):
-    message = refusal(prepare, "run = abs", maker, timeout_s=1 if "while" in maker else 20)
+    message = refusal(prepare, "run = abs", maker, timeout_s=0.6 if "while" in maker else 20)
     assert message.startswith("check[1].inputs: bench/inputs.py:make: ")
     assert told in message
     assert "make(rng)" in message

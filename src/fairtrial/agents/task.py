@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.agents.events import EventStream, make_event
+from fairtrial.agents.journal import Journal
 from fairtrial.agents.workspace import Workspace
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunSpec
@@ -24,11 +25,13 @@ class Task:
     condition: the condition that the run happens under
     run_spec: the run's ids, replicate and seed
 
-    Without `events` and `workspace` a task can be made by hand, to try an agent out: events go
-    nowhere then, and the workspace is a temporary folder.
+    journal: entries that are safe once they are appended, and those of earlier attempts
+
+    Without `events`, `workspace` and `journal` a task can be made by hand, to try an agent out:
+    events go nowhere then, the workspace is a temporary folder, and the journal is kept in memory.
     """
 
-    __slots__ = ("_events", "_rng", "_workspace", "condition", "problem", "run_spec")
+    __slots__ = ("_events", "_rng", "_workspace", "condition", "journal", "problem", "run_spec")
 
     def __init__(
         self,
@@ -37,10 +40,12 @@ class Task:
         run_spec: RunSpec,
         events: EventStream | None = None,
         workspace: Workspace | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.problem = problem
         self.condition = condition
         self.run_spec = run_spec
+        self.journal = journal or Journal()
         self._events = events or EventStream(_ignore)
         self._workspace = workspace or Workspace(None, run_spec.run_id, 1)
         self._rng: random.Random | None = None

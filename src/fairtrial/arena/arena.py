@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from fairtrial.arena.bench.bench import Bench, can_time, open_bench
 from fairtrial.arena.build import run_build
 from fairtrial.arena.ground import Ground
-from fairtrial.arena.proposals.candidates import resolve
+from fairtrial.arena.proposals.candidates import editable_files, resolve
+from fairtrial.arena.proposals.patches import render_patch
 from fairtrial.arena.proposals.paths import Change, PathRules
 from fairtrial.arena.proposals.protection import protection_of
 from fairtrial.arena.slots.worktrees import WorktreeSlot
@@ -96,6 +97,23 @@ class Arena:
     async def _resolve(self, candidate: Candidate) -> Changes | Rejection:
         async with self._ground.cores:
             return await self.resolve(candidate)
+
+    async def render(self, resolved: Changes | Rejection) -> str:
+        """A candidate's changes as a patch; nothing for one that can't be used."""
+        if isinstance(resolved, Rejection):
+            return ""
+        patch = await render_patch(resolved, self._ground.pool.snapshot)
+        return patch.decode("utf-8", "replace")
+
+    async def sources(self) -> dict[str, str]:
+        """The files of the base that candidates may change, as far as they are texts."""
+        found = await editable_files(self._ground.pool.snapshot, self._rules)
+        texts = {}
+        for path, state in found.items():
+            with suppress(UnicodeDecodeError):
+                if not state.is_link and b"\0" not in state.content:
+                    texts[path] = state.content.decode("utf-8")
+        return texts
 
     async def judge(
         self,
@@ -229,6 +247,10 @@ class Arena:
         """What times candidates that passed; the base is timed first."""
         async with open_bench(self._ground, self._trials) as bench:
             yield bench
+
+    def parts(self) -> tuple[Ground, tuple[Trial, ...], PathRules]:
+        """What it works with: for those who hand the winner over (`arena/handover`)."""
+        return self._ground, self._trials, self._rules
 
     @property
     def kept(self) -> Path | None:

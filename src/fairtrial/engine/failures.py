@@ -21,7 +21,7 @@ HEAD_OF_TRACE = 4_000
 DEEPEST = 50
 """How many steps down a complaint says where it was."""
 _HERE = Path(__file__).parent.parent
-_PARTS = ("forms", "keywords", "task", "events", "output")
+_PARTS = ("forms", "keywords", "task", "events", "journal", "output")
 _MACHINERY = (
     str(_HERE / "engine"),
     *(str(_HERE / "agents" / f"{part}.py") for part in _PARTS),

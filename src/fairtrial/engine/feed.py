@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
 from fairtrial.design.plan import RunPlan
-from fairtrial.model.runs import Assignment
+from fairtrial.model.runs import Assignment, RunSpec
 from fairtrial.model.study import AgentBinding
 
 PAUSE_S = 0.2
@@ -61,10 +61,12 @@ class Feed:
         timeout_s: float | None = None,
         agents: Mapping[str, AgentBinding] | None = None,
         next_attempt: Callable[[int], int] = lambda turn: 1,
+        journal_of: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan, self._order, self._pending = plan, order, pending
         self._timeout_s, self._next_attempt, self._clock = timeout_s, next_attempt, clock
+        self._journal_of = journal_of
         self._limits = {
             name: Limit(binding, clock)
             for name, binding in (agents or {}).items()
@@ -94,7 +96,8 @@ class Feed:
         limit = self._limit_of(assignment)
         if limit is not None:
             limit.start()
-        return assignment
+        # Only now: those that are held back or wait for a retry need not take that much memory.
+        return assignment._replace(journal=self._journal_of(assignment.spec))
 
     def finish(self, turn: int) -> tuple[Assignment, float]:
         """An attempt has ended; returns what it was, and when it began."""

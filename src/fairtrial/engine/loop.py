@@ -13,16 +13,17 @@ from typing import Literal
 
 from fairtrial.engine.control import ControlFile, Interrupts
 from fairtrial.engine.feed import Feed
+from fairtrial.engine.inline import InlineWork
 from fairtrial.engine.progress import Progress, Tally
 from fairtrial.errors import LedgerError
+from fairtrial.ledger.journal import Journals
 from fairtrial.ledger.packing import pack
 from fairtrial.ledger.store import GROUP_S, Ledger
 from fairtrial.model.runs import (
-    Assignment,
     Emitted,
     FailureKind,
     Finished,
-    Outcome,
+    Noted,
     Report,
     RunStatus,
 )
@@ -39,31 +40,12 @@ OURS = (FailureKind.BROKEN, FailureKind.KILLED)
 """What is tried again. A result that can't be written down would come out the same."""
 
 
-class _Interruptible:
-    """Work that happens in this very thread: an interrupt cuts the run off, not what we do between.
-
-    An interrupt in the middle of writing a result down would lose it.
-    """
-
-    def __init__(self, work: Work, interrupts: Interrupts) -> None:
-        self._attempt, self.fail, self._interrupts = work.attempt, work.fail, interrupts
-
-    def attempt(self, assignment: Assignment, emit: Callable[[bytes], None]) -> Outcome:
-        interrupts = self._interrupts
-        interrupts.raise_at_once = True
-        try:
-            if interrupts.count:  # it came since the loop last looked
-                raise KeyboardInterrupt
-            return self._attempt(assignment, emit)
-        finally:
-            interrupts.raise_at_once = False
-
-
 @dataclass
 class Loop:
     """One session of running a study; `run` returns why it ended early, or None."""
 
     ledger: Ledger
+    journals: Journals
     feed: Feed
     work: Work
     tally: Tally
@@ -90,7 +72,9 @@ class Loop:
         self._mind_budget()
         try:
             with Interrupts() as interrupts, self._watching(is_inline):
-                work = _Interruptible(self.work, interrupts) if is_inline else self.work
+                work = self.work
+                if is_inline:
+                    work = InlineWork(work, interrupts, self.journals)
                 while True:
                     try:
                         reports = executor.execute(work, self.feed, slots)
@@ -123,6 +107,9 @@ class Loop:
             for report in reports:
                 if isinstance(report, Finished):
                     self._finish(report)
+                elif isinstance(report, Noted):
+                    spec = self.feed.in_flight[report.turn][0].spec
+                    self.journals.add(spec, report.attempt, report.data)
                 elif report is not None:
                     self.ledger.add_event(report)
                 self._look_around(interrupts)

@@ -6,12 +6,13 @@ Here is the only broad `except`: whatever the subject's code does, a run has an 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from fairtrial.agents.events import EventStream, now
+from fairtrial.agents.journal import Journal
 from fairtrial.agents.output import ReadOutput, read_output
 from fairtrial.agents.task import Task
 from fairtrial.agents.workspace import Workspace
@@ -28,6 +29,7 @@ from fairtrial.engine.failures import (
 )
 from fairtrial.engine.metrics import compose_metrics, count_tokens
 from fairtrial.engine.seeding import global_seeder
+from fairtrial.errors import LabError
 from fairtrial.ledger.packing import Body, UnwritableError, pack
 from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.runs import (
@@ -39,7 +41,7 @@ from fairtrial.model.runs import (
     RunStatus,
 )
 from fairtrial.problems.scoring import Row, read_verdict
-from fairtrial.protocols import Problem
+from fairtrial.protocols import Problem, Send
 
 TOLD = (
     "model_name",
@@ -59,6 +61,11 @@ def judge(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
     return read_verdict(settle(problem.evaluate(output)))
 
 
+def _refuse_entry(data: bytes) -> None:
+    # To say that an entry is safe when it isn't would be worse.
+    raise LabError("this executor can't keep a journal; use serial, threads or processes")
+
+
 class _Run:
     """What is known of a run while it goes on; all of it is kept, however the run ends."""
 
@@ -69,6 +76,7 @@ class _Run:
         "execution_metadata",
         "failure_kind",
         "is_judged",
+        "journal",
         "metrics",
         "outputs",
         "trace",
@@ -76,9 +84,10 @@ class _Run:
         "workspace",
     )
 
-    def __init__(self, events: EventStream, workspace: Workspace) -> None:
+    def __init__(self, events: EventStream, workspace: Workspace, journal: Journal) -> None:
         self.events = events
         self.workspace = workspace
+        self.journal = journal
         self.outputs: Mapping[str, Any] | None = None
         self.metrics: Mapping[str, Any] = {}
         self.evaluations: list[Row] = []
@@ -125,6 +134,7 @@ class _Run:
     def close(self) -> None:
         """Nothing more happens."""
         self.events.close()
+        self.journal.close()
         self.workspace.close()
 
 
@@ -159,10 +169,14 @@ class StudyWork:
             self._workspaces,
         )
 
-    def attempt(self, assignment: Assignment, emit: Callable[[bytes], None]) -> Outcome:
-        """Do one run; `emit` takes each event, packed, as it happens."""
+    def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
+        """Do one run; `emit` takes each event, packed, as it happens, `note` journal entries."""
         spec, condition = assignment.spec, assignment.condition
-        run = _Run(EventStream(emit), Workspace(self._workspaces, spec.run_id, assignment.attempt))
+        run = _Run(
+            EventStream(emit),
+            Workspace(self._workspaces, spec.run_id, assignment.attempt),
+            Journal(assignment.journal, note or _refuse_entry),
+        )
         started_at, begun_s = now(), time.perf_counter()
         try:
             if self._seed is not None:
@@ -207,8 +221,8 @@ class StudyWork:
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        raw = settle(call(Task(problem, assignment.condition, spec, run.events, run.workspace)))
-        run.take(read_output(raw))
+        given = run.events, run.workspace, run.journal
+        run.take(read_output(settle(call(Task(problem, assignment.condition, spec, *given)))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_judged = True
             run.evaluations = judge(problem, run.outputs)

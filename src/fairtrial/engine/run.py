@@ -28,6 +28,7 @@ from fairtrial.engine.progress import Progress, Tally
 from fairtrial.engine.seeding import preserved_rng
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
+from fairtrial.ledger.journal import Journals
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.schema import LEDGER_NAME
@@ -120,6 +121,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
             settings.tell(ledger.notice)
         order = lay_plan(ledger, prepared.plan, settings)
         reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
+        journals = Journals(ledger)
         feed = Feed(
             prepared.plan,
             order,
@@ -127,8 +129,9 @@ def conduct(study: Study, settings: RunSettings) -> Results:
             timeout_s=prepared.study.run_budget.timeout_s,
             agents=prepared.study.agents,
             next_attempt=attempt_counter(ledger),
+            journal_of=journals.of,
         )
-        stop = _loop(prepared, settings, ledger, feed, control, folder)
+        stop = _loop(prepared, settings, ledger, journals, feed, control, folder)
         if settings.tables:
             export_tables(reader, folder, sqlite=settings.sqlite, parquet=settings.parquet)
         if not settings.checkpoint:
@@ -160,6 +163,7 @@ def _loop(
     prepared: Prepared,
     settings: RunSettings,
     ledger: Ledger,
+    journals: Journals,
     feed: Feed,
     control: ControlFile,
     folder: Path,
@@ -176,6 +180,7 @@ def _loop(
     with _session(ledger, prepared) as session:
         loop = Loop(
             ledger=ledger,
+            journals=journals,
             feed=feed,
             work=work,
             tally=tally,

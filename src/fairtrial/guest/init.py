@@ -95,7 +95,7 @@ def supervise(
     main = os.fork()
     if main == 0:
         _take_cores(cores)
-        _be_the_command(start, limits, (report, life, *wake, *close), is_first)
+        _be_the_command(start, limits, (report, life, *wake, *close), is_first, bool(cores))
     _tell(report, b'{"started": %d}\n' % main)
     watch = Watch(main, limits, is_first, private)
     try:
@@ -136,7 +136,11 @@ def _hear_of_children() -> tuple[int, int]:
 
 
 def _be_the_command(
-    start: Callable[[], Any], limits: Mapping[str, Any], close: Iterable[int], is_first: bool
+    start: Callable[[], Any],
+    limits: Mapping[str, Any],
+    close: Iterable[int],
+    is_first: bool,
+    is_pinned: bool,
 ) -> NoReturn:
     """The forked child: nothing of its supervisor's, all limits, then the work."""
     code = 1
@@ -155,6 +159,8 @@ def _be_the_command(
             kernel.set_dumpable(True)
             _be_first_to_go()
             kernel.drop_privileges()
+            if is_pinned:
+                kernel.stay_on_cores()
         returned = start()
         code = returned if isinstance(returned, int) else 0
     except BaseException:

@@ -14,7 +14,7 @@ from pathlib import Path
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.faults import FAULTS, code_of, damaged, explain, explained
 from fairtrial.ledger.lock import owner_of
-from fairtrial.ledger.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
+from fairtrial.ledger.schema import APPLICATION_ID, JOURNAL, MIGRATIONS, TABLES, VERSION
 from fairtrial.ledger.volumes import network_kind
 
 BUSY_S = 30.0
@@ -53,6 +53,7 @@ def open_for_writing(path: Path | None) -> tuple[sqlite3.Connection, str | None]
             connection.execute("ROLLBACK")
             _check_soundness(connection, path, was_cut_off)
             _migrate(connection, scripts)
+            connection.executescript(JOURNAL)
         except BaseException:
             connection.close()
             raise

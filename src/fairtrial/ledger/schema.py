@@ -8,7 +8,17 @@ APPLICATION_ID = 0x66747269
 VERSION = 1
 GONE = 0xFFFFFFFF
 """The place of a run that is no longer in the plan."""
-TABLES = """
+JOURNAL = """
+-- what attempts at a run have put into its journal, in order (agents/journal.py). By the run, not
+-- by its turn: a run that leaves the plan and comes back finds it. Made whenever a ledger is opened
+-- for writing that was begun before there were journals; nothing else changes by it.
+CREATE TABLE IF NOT EXISTS journal (
+    run_id TEXT NOT NULL, seed INTEGER NOT NULL, number INTEGER NOT NULL,
+    attempt INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL,
+    PRIMARY KEY (run_id, seed, number)
+);
+"""
+TABLES = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 -- what the study is: 'study' and 'folder', 'print' (see prints.py), 'order': for each turn the
 -- place in the plan, as 32-bit numbers; and what happens: 'live', updated with every commit
@@ -44,7 +54,7 @@ CREATE TABLE events (
 -- verdicts of a later evaluator over stored outputs (packing.Scores); they take the place of the
 -- first ones
 CREATE TABLE scores (turn INTEGER PRIMARY KEY, evaluator TEXT NOT NULL, rows BLOB NOT NULL);
-"""
+{JOURNAL}"""
 SESSION_COLUMNS = (
     "session",
     "started_at",

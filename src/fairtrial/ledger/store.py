@@ -173,6 +173,15 @@ class Ledger:
             self._numbers.pop((report.turn, report.attempt), None)
             self._note(len(outcome.body) + len(report.stdout) + len(report.stderr))
 
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction of its own, beside what waits; all of it is on disk when it ends."""
+        with self._lock:
+            if identity_of(self.path) != self._identity:
+                raise gone(self.path)
+            with self._transaction():
+                yield self.connection
+
     def set_live(self, live: bytes) -> None:
         """What is going on right now, for `fairtrial status`; written with the next commit."""
         with self._lock:

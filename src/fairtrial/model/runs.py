@@ -84,6 +84,7 @@ class Assignment(NamedTuple):
     spec: the run
     condition: the condition it happens under
     timeout_s: the longest it may take
+    journal: what earlier attempts at the run have put into its journal, packed
     """
 
     turn: int
@@ -91,6 +92,7 @@ class Assignment(NamedTuple):
     spec: RunSpec
     condition: Condition
     timeout_s: float | None = None
+    journal: tuple[bytes, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -115,6 +117,17 @@ class Emitted(NamedTuple):
     data: bytes
 
 
+class Noted(NamedTuple):
+    """An entry for the run's journal; `data` is packed.
+
+    Whoever is told makes it durable before asking for the next report: the run goes on only then.
+    """
+
+    turn: int
+    attempt: int
+    data: bytes
+
+
 class Finished(NamedTuple):
     """The end of an attempt, with what it printed: beginning and end, where that was much."""
 
@@ -125,7 +138,7 @@ class Finished(NamedTuple):
     stderr: bytes = b""
 
 
-Report = Emitted | Finished
+Report = Emitted | Noted | Finished
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ class Session:
     outside_s: time per round that each was at work but not being timed (reading inputs, writing
         results down, threads and other processes that went on, cores that it wasn't given); None
         where there is no such time
-    stalled_s: time per round that each let us wait for that without working, as far as is known
+    stalled_s: time per round that each let us wait, when it was loaded or wasn't being timed, while
+        its own process didn't work; None where that isn't known
     materialising: the share of each one's samples that went into going through results
     peak_rss_mb: the most memory each held
     rejection: why there is no result: what the candidate did wrong meanwhile

@@ -82,6 +82,29 @@ EVALUATIONS: tuple[Column, ...] = (
     ("aggregation_level", "text", "what the value is about: the run, or a part of it"),
     ("notes_json", "JSON", "anything else"),
 )
+CANDIDATES: tuple[Column, ...] = (
+    ("run_id", "text", "the run, as in runs.csv"),
+    ("candidate_id", "text", "the candidate; its own within the run"),
+    ("parent_id", "text", "the candidate that it was made from, if any"),
+    ("line", "whole number", "which first proposal it descends from"),
+    ("step", "whole number", "how many requests that line had had before"),
+    ("kind", "text", "what was asked for: initial, repair, refine, adapt"),
+    ("name", "text", "what people call it"),
+    ("digest", "text", "what it is, normalised: equal candidates have the same"),
+    ("verdict", "text", "passed, rejected, faster, slower, equivalent, inconclusive"),
+    ("basis", "text", "what the verdict rests on"),
+    ("reason", "text", "why it was rejected"),
+    ("ratio", "number", "how many times as fast as the base it is; blank if it was not timed"),
+    ("low", "number", "the lower bound of that"),
+    ("high", "number", "the upper bound of that"),
+    ("sessions", "whole number", "the timing sessions that this rests on"),
+    ("adopt", "yes or no", "whether it is worth taking"),
+    ("duplicate_of", "text", "the earlier candidate (or base) that it equals"),
+    ("tokens", "whole number", "what was used to make it"),
+    ("cost_usd", "US dollars", "what that cost; blank if it isn't known"),
+    ("diff_bytes", "bytes", "the length of its diff"),
+    ("note", "text", "what its maker says of it"),
+)
 METRICS = {
     "tool_call_count": "tools that were called",
     "step_event_count": "events that are steps of the work",
@@ -108,6 +131,7 @@ def codebook_text(study: Study, conditions: Sequence[Condition], metrics: Iterab
         ("runs.csv", [*_spell(RUNS), *(_metric(study, name) for name in others)]),
         ("events.csv", list(_spell(EVENTS))),
         ("evaluations.csv", list(_spell(EVALUATIONS))),
+        *((("candidates.csv", list(_spell(CANDIDATES))),) if _has_code(study) else ()),
     ):
         parts += [f"### {title}", table(["column", "type", "meaning"], rows)]
     if study.outcomes:
@@ -115,6 +139,11 @@ def codebook_text(study: Study, conditions: Sequence[Condition], metrics: Iterab
     if conditions:
         parts += ["### Conditions", _condition_table(study, conditions)]
     return "\n\n".join(parts)
+
+
+def _has_code(study: Study) -> bool:
+    """Whether agents of the study are likely to tell of candidates."""
+    return any(binding.use == "code" for binding in study.problems.values())
 
 
 def _spell(columns: Sequence[Column]) -> Iterator[list[str]]:

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.model.study import SCHEMA_VERSION
+from fairtrial.tables.candidates import misfit
 from fairtrial.tables.canonical import (
+    CANDIDATE_COLUMNS,
+    CANDIDATES,
     CONDITION_COLUMNS,
     EVALUATION_COLUMNS,
     EVENT_COLUMNS,
@@ -29,6 +32,7 @@ COLUMNS = {
     "events.csv": EVENT_COLUMNS,
     "evaluations.csv": EVALUATION_COLUMNS,
 }
+OPTIONAL = {f"{CANDIDATES}.csv": tuple(CANDIDATE_COLUMNS)}
 EXPECTED = (STUDY_FILE, *COLUMNS, HYPOTHESES_FILE, PLANS_FILE)
 MANIFEST_KEYS = (
     "schema_version",
@@ -88,16 +92,16 @@ def check_set(manifest: Mapping[str, Any], places: Mapping[str, Path]) -> list[s
         else:
             present[name] = places[name]
     for name, path in present.items():
-        if name not in COLUMNS and sha256_of(path) != manifest["files"][name]["sha256"]:
+        if name not in COLUMNS | OPTIONAL and sha256_of(path) != manifest["files"][name]["sha256"]:
             problems.append(f"{name}: differs from its checksum")
-    tables = {name: present[name] for name in COLUMNS if name in present}
-    if len(tables) == len(COLUMNS):
+    tables = {name: present[name] for name in COLUMNS | OPTIONAL if name in present}
+    if tables.keys() >= COLUMNS.keys():
         problems.extend(_Tables(manifest, tables).problems())
     return problems
 
 
 class _Tables:
-    """The four tables, read once each; what must agree is kept in numbers of 8 bytes."""
+    """The tables, read once each; what must agree is kept in numbers of 8 bytes."""
 
     def __init__(self, manifest: Mapping[str, Any], paths: Mapping[str, Path]) -> None:
         self._manifest = manifest
@@ -111,8 +115,10 @@ class _Tables:
             "runs.csv": self._judge_runs,
             "events.csv": self._judge_references,
             "evaluations.csv": self._judge_references,
+            "candidates.csv": self._judge_candidates,
         }
-        for name, judge in judges.items():
+        for name in self._paths:
+            judge = judges[name]
             table = CsvTable(self._paths[name])
             try:
                 found = list(self._judge(name, table, judge))
@@ -130,8 +136,11 @@ class _Tables:
     ) -> Iterator[str]:
         rows = table.read()
         header = next(rows, [])
-        if tuple(header[: len(COLUMNS[name])]) != COLUMNS[name]:
-            yield f"{name}: expected the columns {', '.join(COLUMNS[name])}"
+        columns = (COLUMNS | OPTIONAL)[name]
+        if tuple(header[: len(columns)]) != columns or (
+            name in OPTIONAL and header[len(columns) :]
+        ):
+            yield f"{name}: expected the columns {', '.join(columns)}"
         elif len(set(header)) < len(header):
             yield f"{name}: a column stands there twice"
         else:
@@ -171,13 +180,33 @@ class _Tables:
                 seen.add(row[2])
 
     def _judge_references(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
-        column = COLUMNS[name].index("run_id")
+        column = (COLUMNS | OPTIONAL)[name].index("run_id")
         runs = (run for run, _ in itertools.groupby(row[column] for row in rows))
         strangers = 0
         while named := list(itertools.islice(runs, CHUNK_ROWS)):
             strangers += _count_missing(named, self._runs)
         if strangers:
             yield f"{name}: {strangers:,} times names a run that is not in runs.csv"
+
+    def _judge_candidates(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
+        seen: set[str] = set()
+        said: list[str] = []
+
+        def looked_at() -> Iterator[list[str]]:
+            run_id = None
+            for row in rows:
+                if row[0] != run_id:
+                    run_id = row[0]
+                    seen.clear()
+                if row[1] in seen:
+                    said.append(f"{name}: {row[0]} has the candidate {row[1]} twice")
+                seen.add(row[1])
+                if column := misfit(row):
+                    said.append(f"{name}: {column} of {row[0]}, candidate {row[1]}, makes no sense")
+                yield row
+
+        yield from self._judge_references(name, looked_at())
+        yield from said
 
 
 def _of_width(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from fairtrial.tables.canonical import RUN_COLUMNS
+from fairtrial.tables.canonical import CANDIDATE_COLUMNS, CANDIDATES, RUN_COLUMNS
 
 EXACT = 2**53
 """Whole numbers up to this have a float of their own."""
@@ -21,6 +21,14 @@ class ColumnType(Enum):
     INT = "int"
     FLOAT = "float"
     TEXT = "text"
+
+
+_OF = {
+    bool: ColumnType.BOOL,
+    int: ColumnType.INT,
+    float: ColumnType.FLOAT,
+    str: ColumnType.TEXT,
+}
 
 
 class ColumnTypes:
@@ -42,6 +50,8 @@ class ColumnTypes:
 
     def of(self, table: str) -> list[ColumnType]:
         """The types of a table's columns."""
+        if table == CANDIDATES:
+            return [_OF[kind] for kind in CANDIDATE_COLUMNS.values()]
         columns = self.columns[table]
         seen = self._seen.get(table, [])
         sorts = [*seen, *(set() for _ in columns[len(seen) :])]

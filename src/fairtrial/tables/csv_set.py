@@ -1,4 +1,4 @@
-"""The four tables as CSV files, written in one pass however many runs there are.
+"""The tables as CSV files, written in one pass however many runs there are.
 
 Which metrics there are is known only after the last run, so rows of runs are written without a
 header first, and get it, and the cells that they lack, when all are there.
@@ -38,6 +38,30 @@ class CsvFile:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+class OptionalCsvFile:
+    """A CSV file that is there only if it has rows."""
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self._path, self._columns = path, columns
+        self._file: CsvFile | None = None
+
+    @property
+    def rows(self) -> int:
+        return 0 if self._file is None else self._file.rows
+
+    def add(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows; the file is made with the first of them."""
+        if self._file is None and rows:
+            self._file = CsvFile(self._path, self._columns)
+        if self._file is not None:
+            self._file.add(rows)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
 
 
 class GrowingCsvFile:

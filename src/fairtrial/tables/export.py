@@ -25,7 +25,10 @@ from fairtrial.model.conditions import Condition
 from fairtrial.model.record import dump
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
+from fairtrial.tables.candidates import candidate_rows
 from fairtrial.tables.canonical import (
+    CANDIDATE_COLUMNS,
+    CANDIDATES,
     CONDITION_COLUMNS,
     EVALUATION_COLUMNS,
     EVENT_COLUMNS,
@@ -40,7 +43,7 @@ from fairtrial.tables.canonical import (
 )
 from fairtrial.tables.checking import EXPECTED, check_set
 from fairtrial.tables.columns import ColumnTypes
-from fairtrial.tables.csv_set import CsvFile, GrowingCsvFile
+from fairtrial.tables.csv_set import CsvFile, GrowingCsvFile, OptionalCsvFile
 from fairtrial.tables.generation import new_generation, refuse_foreign
 from fairtrial.tables.manifest import Tally, make_manifest
 from fairtrial.tables.parquet import ParquetMirror, has_pyarrow, require_pyarrow
@@ -141,11 +144,11 @@ def write_set(
         if folder.exists():
             refuse_foreign(folder, names)
         with new_generation(folder) as place:
-            _write(source, place, sqlite=sqlite, parquet=parquet)
-    return {name: folder / name for name in names}
+            written = _write(source, place, sqlite=sqlite, parquet=parquet)
+    return {name: folder / name for name in dict.fromkeys([*names, *written])}
 
 
-def _write(source: Source, place: Path, *, sqlite: bool, parquet: bool) -> None:
+def _write(source: Source, place: Path, *, sqlite: bool, parquet: bool) -> list[str]:
     study, tally = source.study, Tally()
     types = ColumnTypes() if sqlite or parquet else None
     write_study(study, place / STUDY_FILE, "yaml")
@@ -161,21 +164,23 @@ def _write(source: Source, place: Path, *, sqlite: bool, parquet: bool) -> None:
         raise StudyError(
             [Mistake((), f"the tables don't hold together: {each}") for each in problems]
         )
+    return list(manifest["files"])
 
 
 def _write_csv(
     source: Source, place: Path, tally: Tally, types: ColumnTypes | None
 ) -> dict[str, int]:
-    """Write the four CSV files in one pass; returns how many rows each has."""
+    """Write the CSV files in one pass; returns how many rows each has."""
     conditions = condition_columns(source.study, source.conditions)
     runs = RunRows(source.study)
     with ExitStack() as stack:
         growing = GrowingCsvFile(place / "runs.csv")
-        files: dict[str, CsvFile | GrowingCsvFile] = {
+        files: dict[str, CsvFile | GrowingCsvFile | OptionalCsvFile] = {
             "conditions": CsvFile(place / "conditions.csv", conditions),
             "runs": growing,
             "events": CsvFile(place / "events.csv", EVENT_COLUMNS),
             "evaluations": CsvFile(place / "evaluations.csv", EVALUATION_COLUMNS),
+            CANDIDATES: OptionalCsvFile(place / f"{CANDIDATES}.csv", tuple(CANDIDATE_COLUMNS)),
         }
         for file in files.values():
             stack.callback(file.close)
@@ -192,6 +197,7 @@ def _write_csv(
             "runs": runs.columns,
             "events": list(EVENT_COLUMNS),
             "evaluations": list(EVALUATION_COLUMNS),
+            **({CANDIDATES: list(CANDIDATE_COLUMNS)} if files[CANDIDATES].rows else {}),
         }
     return {f"{table}.csv": file.rows for table, file in files.items()}
 
@@ -209,7 +215,7 @@ def _write_mirrors(
             mirrors.append(stack.enter_context(ParquetMirror(place, types)))
         for batch in _batches(source, runs, types.columns["conditions"], Tally()):
             for table, rows in batch.items():
-                for mirror in mirrors:
+                for mirror in mirrors if rows else ():
                     mirror.add(table, rows)
 
 
@@ -227,6 +233,7 @@ def _batches(
             "runs": [runs.row(result) for result in chunk],
             "events": [row for result in chunk for row in event_rows(study, result)],
             "evaluations": [row for result in chunk for row in evaluation_rows(result)],
+            CANDIDATES: [row for result in chunk for row in candidate_rows(result)],
         }
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.tables.canonical import TABLES
 from fairtrial.tables.columns import ColumnType, ColumnTypes
 from fairtrial.tables.sqlite_mirror import fit
 
@@ -32,7 +31,7 @@ class ParquetMirror:
     """Fills one Parquet file for each table; a context manager."""
 
     def __init__(self, folder: Path, types: ColumnTypes) -> None:
-        self._files = {table: _ParquetFile(folder, table, types) for table in TABLES}
+        self._files = {table: _ParquetFile(folder, table, types) for table in types.columns}
 
     def __enter__(self) -> ParquetMirror:
         return self

@@ -12,7 +12,9 @@ from fairtrial.ledger.reading import LedgerReader
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
+from fairtrial.tables.candidates import candidate_rows
 from fairtrial.tables.canonical import (
+    CANDIDATE_COLUMNS,
     EVALUATION_COLUMNS,
     EVENT_COLUMNS,
     RUN_COLUMNS,
@@ -117,6 +119,11 @@ class Results(Sequence[RunResult]):
         """The table of evaluations: what judged each output, and how."""
         return TableView(EVALUATION_COLUMNS, self._evaluation_rows)
 
+    @property
+    def candidates(self) -> TableView:
+        """The table of candidates: what optimisers tried; empty if none did."""
+        return TableView(tuple(CANDIDATE_COLUMNS), self._candidate_rows)
+
     def _run_rows(self) -> Iterator[Named]:
         rows = RunRows(self.study)
         for result in with_skipped(self.reader.plan, self._places, iter(self)):
@@ -132,6 +139,11 @@ class Results(Sequence[RunResult]):
         for result in self:
             for row in evaluation_rows(result):
                 yield dict(zip(EVALUATION_COLUMNS, row, strict=True))
+
+    def _candidate_rows(self) -> Iterator[Named]:
+        for result in self:
+            for row in candidate_rows(result):
+                yield dict(zip(CANDIDATE_COLUMNS, row, strict=True))
 
     # -- the ledger --
 

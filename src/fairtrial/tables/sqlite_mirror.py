@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.tables.canonical import TABLES
+from fairtrial.tables.canonical import CANDIDATES
 from fairtrial.tables.columns import ColumnType, ColumnTypes
 
 MOST_COLUMNS = 2_000
@@ -25,6 +25,9 @@ CREATE INDEX "runs_by_condition" ON "runs" ("condition_id");
 CREATE INDEX "events_by_run" ON "events" ("run_id");
 CREATE INDEX "evaluations_by_run" ON "evaluations" ("run_id");
 """
+_CANDIDATE_INDEX = """
+CREATE UNIQUE INDEX "candidates_by_id" ON "candidates" ("run_id", "candidate_id");
+"""
 
 
 class SqliteMirror:
@@ -39,10 +42,9 @@ class SqliteMirror:
         self._connection = sqlite3.connect(path, isolation_level=None)
         for statement in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "BEGIN"):
             self._connection.execute(statement)
-        self._converters = {table: types.converters(table) for table in TABLES}
+        self._converters = {table: types.converters(table) for table in types.columns}
         self._inserts = {}
-        for table in TABLES:
-            columns = types.columns[table]
+        for table, columns in types.columns.items():
             kinds = [_NAMES[kind] for kind in types.of(table)]
             told = ", ".join(f"{quote(n)} {k}" for n, k in zip(columns, kinds, strict=True))
             self._connection.execute(f"CREATE TABLE {quote(table)} ({told})")
@@ -63,6 +65,8 @@ class SqliteMirror:
         if kind is None:
             self._connection.execute("COMMIT")
             self._connection.executescript(_INDEXES)
+            if CANDIDATES in self._inserts:
+                self._connection.executescript(_CANDIDATE_INDEX)
         self._connection.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 from fairtrial.ledger.packing import EventData, pack, unpack
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import Assignment, FailureKind, Finished, Outcome, RunSpec, RunStatus
+from fairtrial.protocols import Send
 
 OURS = (FailureKind.BROKEN, FailureKind.KILLED, FailureKind.UNWRITABLE)
 LOOK_S = 0.005
@@ -42,9 +44,11 @@ class Deeds:
     clock, and what the deed returned.
     """
 
-    def attempt(self, assignment: Assignment, emit: Callable[[bytes], None]) -> Outcome:
+    def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
         told = dict(assignment.condition.factor_assignments)
         deed = getattr(self, told.pop("deed"))
+        if deed.__name__.startswith("note"):
+            told |= {"note": note, "earlier": assignment.journal}
         began = time.monotonic()
         try:
             returned = deed(emit=emit, **told)
@@ -100,6 +104,49 @@ class Deeds:
         until = time.monotonic() + seconds
         while not Path(path).exists() and time.monotonic() < until:
             time.sleep(LOOK_S)
+
+    # -- deeds that keep a journal --
+
+    def note(self, emit: Send, note: Send, earlier: tuple[bytes, ...], count: int) -> Any:
+        """Note numbers; tells when each was durable, and what had been noted before."""
+        times = []
+        for number in range(count):
+            note(pack(number))
+            times.append(time.monotonic())
+        return {"times": times, "earlier": [unpack(data) for data in earlier]}
+
+    def note_at_once(
+        self, emit: Send, note: Send, earlier: tuple[bytes, ...], threads: int
+    ) -> None:
+        """Note from several threads."""
+        crowd = [threading.Thread(target=note, args=(pack(each),)) for each in range(threads)]
+        for thread in crowd:
+            thread.start()
+        for thread in crowd:
+            thread.join()
+
+    def note_late(self, emit: Send, note: Send, earlier: tuple[bytes, ...], count: int) -> None:
+        """Leave a thread behind that notes after the run has ended."""
+
+        def note_on() -> None:
+            for number in range(count):
+                with contextlib.suppress(RuntimeError):
+                    note(pack(number))
+                time.sleep(0.001)
+
+        threading.Thread(target=note_on, daemon=True).start()
+
+    def note_and_touch(
+        self, emit: Send, note: Send, earlier: tuple[bytes, ...], kept: str, refused: str
+    ) -> None:
+        """Tell which process this is, note, and touch a file that says what came of it."""
+        emit(pack(event(pid=os.getpid())))
+        try:
+            note(b"x" * 200_000)
+        except RuntimeError:
+            Path(refused).touch()
+            raise
+        Path(kept).touch()
 
     # -- deeds that end badly --
 

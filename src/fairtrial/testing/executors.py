@@ -28,13 +28,14 @@ from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
 from fairtrial.protocols import Executor
 from fairtrial.testing.deeds import assign, told_by
 from fairtrial.testing.driving import HesitantFeed, ListFeed, execute, finish, is_alive
+from fairtrial.testing.journals import JournalConformance
 
 MOST_KEPT = 100_000
 MOST_LATE_S = 5.0
 """How long a run with a fifth of a second may last, on a machine that is busy."""
 
 
-class ExecutorConformance:
+class ExecutorConformance(JournalConformance):
     """The tests. `is_inline`: whether runs happen inside `execute`, which can't do more then."""
 
     is_inline = False

@@ -141,8 +141,10 @@ def choose_schedule(pace: Pace, job: bytes, budget_s: float) -> Schedule | None:
     rounds = min(rounds, int(room_s / pace.round_s(calls)))
     if rounds < FEWEST_ROUNDS:
         rounds = FEWEST_ROUNDS
-        if SESSIONS * (start_s + rounds * pace.round_s(calls)) > budget_s:
-            return None
+        while SESSIONS * (start_s + rounds * pace.round_s(calls)) > budget_s:
+            if calls == 1:
+                return None
+            calls //= 2  # short samples are better than none
     sample_s = calls * pace.call_s
     timeout_s = max(10.0, 100 * (sample_s + calls * pace.turn_s + pace.load_s))
     return Schedule(job, calls, rounds, timeout_s=timeout_s)

@@ -33,9 +33,12 @@ def _beyond(turns: Turns, arm: Arm, others_s: float, cores: int) -> float:
     base_wall_s, base_cpu_s = _sum(turns, "base")
     if not kept or not base_wall_s:
         return 0.0
-    had = min(1.0, base_cpu_s / base_wall_s)  # how much of a core there was: others may use it, too
+    # How much of a core there was: others on the machine may use it, too. Who got more of it than
+    # the base has done nothing wrong; who used more than there is has been on other cores.
+    had = min(1.0, base_cpu_s / base_wall_s)
+    free_s = max(cores * wall_s * had - cpu_s, min(0.0, cores * wall_s - cpu_s))
     calls = 1 + sum(each.calls for each in timed)  # with the warm-up
-    left_s = (cores * wall_s * had - cpu_s) * calls / sum(each.calls for each in kept)
+    left_s = free_s * calls / sum(each.calls for each in kept)
     return max(0.0, others_s - left_s) / len(timed)
 
 

@@ -18,6 +18,10 @@ from fairtrial.stats.sequential import Look, adopt, look
 
 SLOWEST_START = 1.2
 """How many times the base's start-up a candidate's may be before that speaks against it."""
+MOST_GROWTH = 2.0
+"""What one session's growth counts at most: others can't hide behind it by varying more."""
+BLAMED_WRONGLY = 0.005
+"""How often noise alone may look like something that sessions agree on."""
 MOST_OUTSIDE = 0.1
 """Which share of a sample may be done before or after it, beyond what the base does there."""
 LITTLE_OUTSIDE = 0.02
@@ -73,7 +77,7 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timin
         cpu_ratio=_cpu_ratio(sessions),
         base_s=median(seconds_per_call(session.samples, "base") for session in sessions),
         calls=samples[0].calls,
-        startup=median_low(start.growth for start in starts) if starts else None,
+        startup=_startup([start.growth for start in starts]),
         outside=_outside(sessions),
         peak_rss_mb=_peak(sessions),
         notes=tuple(_notes(sessions)),
@@ -102,9 +106,8 @@ def _cpu_ratio(sessions: Sequence[Session]) -> float | None:
 def _outside(sessions: Sequence[Session]) -> float | None:
     """What is done outside of samples beyond the base, as a share of the base's samples.
 
-    Zero unless sessions agree on it: the lower end of where its mean may lie, by three times its
-    own uncertainty. No session's share counts as more than all of a sample, or a candidate could
-    hide behind one in which it idles away.
+    Zero unless sessions agree on it. No session's share counts as more than all of a sample, or a
+    candidate could hide behind one in which it idles away.
     """
     bounds = []
     for name in ("outside_s", "stalled_s"):
@@ -114,9 +117,27 @@ def _outside(sessions: Sequence[Session]) -> float | None:
             if (figure := getattr(session, name)) is not None
         ]
         if shares:
-            doubt = 3 * stdev(shares) / math.sqrt(len(shares)) if len(shares) > 1 else math.inf
-            bounds.append(max(0.0, fmean(shares) - doubt))
+            bounds.append(max(0.0, _agreed(shares)))
     return max(bounds, default=None)
+
+
+def _startup(growths: Sequence[float]) -> float | None:
+    """Start-up as a multiple of the base's; more than what is allowed only if sessions agree."""
+    if not growths:
+        return None
+    middle = median_low(growths)
+    agreed = _agreed([min(growth, MOST_GROWTH) for growth in growths])
+    return middle if agreed > SLOWEST_START else min(middle, SLOWEST_START)
+
+
+def _agreed(values: Sequence[float]) -> float:
+    """The lower end of where the mean may lie: few that happen to be alike prove little."""
+    from scipy import special
+
+    if len(values) < 2:
+        return -math.inf
+    quantile = float(special.stdtrit(len(values) - 1, 1 - BLAMED_WRONGLY))
+    return fmean(values) - quantile * stdev(values) / math.sqrt(len(values))
 
 
 def _sample_s(session: Session) -> float:

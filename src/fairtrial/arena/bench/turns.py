@@ -75,6 +75,7 @@ class _Arm:
     spent: list[float] = field(default_factory=list)
     outside: list[float] = field(default_factory=list)
     stalled: list[float] = field(default_factory=list)
+    stalled_at_first_s: float = 0.0
     going_through: list[float] = field(default_factory=list)
 
     def ask(self, letter: bytes, payload: bytes = b"") -> Reply:
@@ -87,7 +88,9 @@ class _Arm:
         """Import the function; start-up is what the interpreter took, and this."""
         before_s = self.talk.cpu_s() or 0.0
         reply = self.ask(b"L", job)
-        self.startup_s = before_s + reply.wall_s
+        used_s = reply.wall_s if reply.cpu_s is None else reply.cpu_s
+        self.startup_s = before_s + used_s
+        self.stalled_at_first_s = max(0.0, reply.wall_s - used_s)
         self._rest()
         told = read_object(reply.payload)
         files = told.get("files")
@@ -130,6 +133,11 @@ class _Arm:
         The median over rounds doesn't show it, whichever turns it falls into.
         """
         return max(0.0, sum(self.spent) - USUAL * _median(self.spent[skipped:]) * len(self.spent))
+
+    def stalled_s(self, skipped: int) -> float:
+        """How long it let us wait per round, with what it took to be loaded."""
+        share_s = self.stalled_at_first_s / max(len(self.stalled), 1)
+        return _median(self.stalled[skipped:]) + share_s
 
     def _rest(self) -> float | None:
         """CPU time that it has used since it rested last: in its turn, or while it was not."""
@@ -201,7 +209,7 @@ def take_turns(
         samples=tuple(samples),
         startup_s=_pair(arms, lambda arm: arm.startup_s + arm.settling_s(skipped)),
         outside_s=_pair(arms, lambda arm: _median(arm.outside[skipped:])),
-        stalled_s=_pair(arms, lambda arm: _median(arm.stalled[skipped:])),
+        stalled_s=_pair(arms, lambda arm: arm.stalled_s(skipped)),
         going_through=_pair(arms, lambda arm: _median(arm.going_through[skipped:])),
         files={arm: arms[arm].files for arm in ARMS},
         cpu_s={arm: arms[arm].cpu_at_rest for arm in ARMS},

@@ -12,7 +12,7 @@ import subprocess
 import termios
 
 from fairtrial.engine.executors.capture import Kept
-from fairtrial.engine.executors.frames import FrameBuffer, make_request
+from fairtrial.engine.executors.frames import FrameBuffer, dump_kept, make_request
 from fairtrial.engine.executors.pipes import Pipe, Pipes
 from fairtrial.model.runs import Assignment, FailureKind
 
@@ -42,6 +42,7 @@ class Child:
         self.cut_off_at: float | None = None
         self._status: int | None = None
         self._request_size = 0
+        self._notes = 0
 
     # -- assignments --
 
@@ -49,6 +50,7 @@ class Child:
         """Put an assignment on its way; its time begins when the worker is there to take it."""
         request = make_request(content)
         self._request_size = len(request)
+        self._notes = 0
         self.assignment = assignment
         self.unsent += request
         if self.is_ready:
@@ -61,6 +63,11 @@ class Child:
         limit_s = None if self.assignment is None else self.assignment.timeout_s
         self.began = now
         self.deadline = math.inf if limit_s is None else now + limit_s
+
+    def acknowledge(self) -> None:
+        """Put it on its way that the next of the assignment's notes is durable."""
+        self._notes += 1
+        self.unsent += make_request(dump_kept(self._notes))
 
     def release(self) -> Assignment:
         """The worker is done with its assignment."""

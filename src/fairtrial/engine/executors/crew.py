@@ -18,6 +18,7 @@ from fairtrial.engine.executors.child import (
 )
 from fairtrial.engine.executors.frames import (
     EVENT,
+    NOTE,
     READY,
     GarbledError,
     dump_assignment,
@@ -28,7 +29,7 @@ from fairtrial.engine.executors.source import Source
 from fairtrial.engine.executors.starting import signals_held
 from fairtrial.engine.executors.team import Team
 from fairtrial.errors import LabError
-from fairtrial.model.runs import Emitted, FailureKind, Finished, Outcome, Report
+from fairtrial.model.runs import Emitted, FailureKind, Finished, Noted, Outcome, Report
 from fairtrial.protocols import Work
 
 LONGEST_SILENCE_S = 0.05
@@ -174,6 +175,10 @@ class Crew(Team):
                     raise GarbledError
                 elif kind == EVENT:
                     yield Emitted(assignment.turn, assignment.attempt, content)
+                elif kind == NOTE:
+                    yield Noted(assignment.turn, assignment.attempt, content)
+                    child.acknowledge()  # whoever asks for more has made it durable
+                    self._push(child)
                 else:
                     outcome = load_outcome(content, assignment)
                     child.drain()

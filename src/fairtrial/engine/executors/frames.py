@@ -17,7 +17,9 @@ from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
 
-READY, EVENT, DONE = 1, 2, 3
+READY, EVENT, DONE, NOTE = 1, 2, 3, 4
+KEPT = b"kept"
+"""How the content of a request begins that says which note is durable; no pickle begins so."""
 MOST_FRAME_BYTES = 256 * 1024 * 1024
 _MARK = 0x5FA1
 _HEAD = struct.Struct("<HBI")
@@ -62,6 +64,7 @@ def dump_assignment(assignment: Assignment) -> bytes:
                 _spec_values(assignment.spec),
                 _condition_values(condition),
                 assignment.timeout_s,
+                assignment.journal,
             ),
             pickle.HIGHEST_PROTOCOL,
         )
@@ -77,8 +80,13 @@ def dump_assignment(assignment: Assignment) -> bytes:
 
 def load_assignment(content: bytes) -> Assignment:
     """What `dump_assignment` was given."""
-    turn, attempt, spec, condition, timeout_s = pickle.loads(content)
-    return Assignment(turn, attempt, RunSpec(*spec), Condition(*condition), timeout_s)
+    turn, attempt, spec, condition, *rest = pickle.loads(content)
+    return Assignment(turn, attempt, RunSpec(*spec), Condition(*condition), *rest)
+
+
+def dump_kept(number: int) -> bytes:
+    """The content of the request that says: note `number` of this assignment is durable."""
+    return KEPT + str(number).encode()
 
 
 # -- up --
@@ -129,7 +137,7 @@ class FrameBuffer:
         buffer += data
         while len(buffer) >= _HEAD.size:
             mark, kind, size = _HEAD.unpack_from(buffer)
-            if mark != _MARK or not READY <= kind <= DONE or size > MOST_FRAME_BYTES:
+            if mark != _MARK or not READY <= kind <= NOTE or size > MOST_FRAME_BYTES:
                 raise GarbledError
             end = _HEAD.size + size
             if len(buffer) < end:

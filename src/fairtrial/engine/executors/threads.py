@@ -14,7 +14,15 @@ from fairtrial.engine.executors.events import Emitter
 from fairtrial.engine.executors.source import Source
 from fairtrial.engine.executors.team import Team
 from fairtrial.errors import LabError
-from fairtrial.model.runs import Assignment, Emitted, FailureKind, Finished, Outcome, Report
+from fairtrial.model.runs import (
+    Assignment,
+    Emitted,
+    FailureKind,
+    Finished,
+    Noted,
+    Outcome,
+    Report,
+)
 from fairtrial.protocols import Feed, Work
 
 LONGEST_SILENCE_S = 0.05
@@ -68,7 +76,22 @@ class _Seat:
     ticket: _Ticket | None = None
 
 
-_Said = tuple[_Seat, _Ticket, bytes | Outcome | BaseException]
+@dataclass(eq=False, slots=True)
+class _Note:
+    """A journal entry, and a thread that waits until it is durable or refused."""
+
+    data: bytes
+    is_kept: bool = False
+    is_settled: threading.Event = field(default_factory=threading.Event)
+
+    def settle(self, *, is_kept: bool) -> None:
+        """Let the thread go on; the first word holds."""
+        if not self.is_settled.is_set():
+            self.is_kept = is_kept
+            self.is_settled.set()
+
+
+_Said = tuple[_Seat, _Ticket, bytes | _Note | Outcome | BaseException]
 
 
 class _Pool(Team):
@@ -80,6 +103,8 @@ class _Pool(Team):
         self._busy: set[_Seat] = set()
         self._has_abandoned = False
         self._next_deadline = math.inf
+        self._unsettled: set[_Note] = set()
+        self._is_over = False
 
     @property
     def is_busy(self) -> bool:
@@ -88,6 +113,9 @@ class _Pool(Team):
     def dismiss(self) -> None:
         """Let go of all threads; one that is at a run ends after it, unheard."""
         self._output.is_needed = bool(self._busy) or self._has_abandoned
+        self._is_over = True
+        for note in tuple(self._unsettled):
+            note.settle(is_kept=False)
         for seat in (*self._idle, *self._busy):
             seat.inbox.put(None)
 
@@ -132,7 +160,7 @@ class _Pool(Team):
             ticket.began = began = time.monotonic()
             said: Outcome | BaseException
             try:
-                said = self._work.attempt(ticket.assignment, emitter)
+                said = self._work.attempt(ticket.assignment, emitter, self._noter(seat, ticket))
             except KeyboardInterrupt:  # the agent's own: a real one comes to the main thread
                 took_s = time.monotonic() - began
                 said = self._work.fail(
@@ -146,6 +174,20 @@ class _Pool(Team):
     def _sender(self, seat: _Seat, ticket: _Ticket) -> Callable[[bytes], None]:
         return lambda data: self._said.put((seat, ticket, data))
 
+    def _noter(self, seat: _Seat, ticket: _Ticket) -> Callable[[bytes], None]:
+        def send(data: bytes) -> None:
+            note = _Note(data)
+            self._unsettled.add(note)
+            self._said.put((seat, ticket, note))
+            if self._is_over:  # set first and looked at last: one of us sees the other
+                note.settle(is_kept=False)
+            note.is_settled.wait()
+            self._unsettled.discard(note)
+            if not note.is_kept:
+                raise RuntimeError("a journal entry comes too late: the run is over")
+
+        return send
+
     # -- reports in --
 
     def _reports(self) -> Iterator[Report]:
@@ -153,11 +195,16 @@ class _Pool(Team):
         now = time.monotonic()
         for seat, ticket, said in self._hear(now):
             if seat.ticket is not ticket:  # it took too long, and has been reported
+                if isinstance(said, _Note):
+                    said.settle(is_kept=False)
                 continue
             if isinstance(said, BaseException):
                 raise said
             if isinstance(said, bytes):
                 yield Emitted(ticket.assignment.turn, ticket.assignment.attempt, said)
+            elif isinstance(said, _Note):
+                yield Noted(ticket.assignment.turn, ticket.assignment.attempt, said.data)
+                said.settle(is_kept=True)  # whoever asks for more has made it durable
             else:
                 self._idle.append(seat)
                 yield self._finish(seat, said)

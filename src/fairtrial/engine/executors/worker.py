@@ -27,8 +27,11 @@ from fairtrial.engine.executors.events import Emitter
 from fairtrial.engine.executors.frames import (
     DONE,
     EVENT,
+    KEPT,
     MOST_FRAME_BYTES,
+    NOTE,
     READY,
+    dump_kept,
     dump_outcome,
     load_assignment,
     make_frame,
@@ -157,16 +160,55 @@ class _Channel:
                 sent += os.write(self._reply, memoryview(frame)[sent:])
 
 
+class _Notes:
+    """The way of one run's journal entries to the study, and of its word that they are durable.
+
+    One at a time: the next request that comes down after a note is its answer. If there is no
+    parent any more, `receive` ends the process.
+    """
+
+    def __init__(self, channel: _Channel) -> None:
+        self._channel, self._process = channel, os.getpid()
+        self._lock = threading.Lock()
+        self._count = 0
+        self._is_closed = False
+
+    def __call__(self, data: bytes) -> None:
+        """Send an entry, and wait until it is durable."""
+        if os.getpid() != self._process:
+            raise RuntimeError("a run's journal is kept by the process that the run began in")
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("a journal entry comes too late: the run is over")
+            self._count += 1
+            self._channel.send(NOTE, data)
+            # An answer that nobody waited for (a signal's handler raised) may come before it.
+            while self._channel.receive() != dump_kept(self._count):
+                pass
+
+    def close(self) -> None:
+        """The run has ended; what is under way is waited for."""
+        with self._lock:
+            self._is_closed = True
+
+
+def _next_assignment(channel: _Channel) -> Assignment:
+    while (content := channel.receive()).startswith(KEPT):
+        pass
+    return load_assignment(content)
+
+
 def _serve(work: Work, channel: _Channel) -> NoReturn:
     process, stdout, stderr = os.getpid(), sys.stdout, sys.stderr
     surroundings = Surroundings(of_worker=True)
     channel.send(READY)
     while True:
-        assignment = load_assignment(channel.receive())
-        emitter = Emitter(lambda data: channel.send(EVENT, data))
-        outcome = _attempt(work, assignment, emitter)
+        assignment = _next_assignment(channel)
+        emitter, notes = Emitter(lambda data: channel.send(EVENT, data)), _Notes(channel)
+        outcome = _attempt(work, assignment, emitter, notes)
         if os.getpid() != process:
             os._exit(0)  # an agent forked, and this is not the one that was asked
+        notes.close()
         emitter.close()
         surroundings.restore()
         stdout, stderr = _flush(stdout, 1), _flush(stderr, 2)
@@ -174,10 +216,10 @@ def _serve(work: Work, channel: _Channel) -> NoReturn:
         channel.send(DONE, dump_outcome(assignment, outcome))
 
 
-def _attempt(work: Work, assignment: Assignment, emitter: Emitter) -> Outcome:
+def _attempt(work: Work, assignment: Assignment, emitter: Emitter, notes: _Notes) -> Outcome:
     began = time.monotonic()
     try:
-        outcome = work.attempt(assignment, emitter)
+        outcome = work.attempt(assignment, emitter, notes)
     except KeyboardInterrupt:  # the agent's own: a real one is ignored here
         took_s = time.monotonic() - began
         return work.fail(assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", took_s)

@@ -1,0 +1,198 @@
+"""The optimiser as an agent: a code problem in, the best candidate out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fairtrial import plugins
+from fairtrial.agents.optimise.lines import LoopRules
+from fairtrial.agents.optimise.loop import Loop
+from fairtrial.agents.optimise.records import read_known
+from fairtrial.agents.optimise.stream import Spent, Stream, Watcher
+from fairtrial.agents.optimise.telling import Telling
+from fairtrial.agents.optimise.winner import Winner, crown
+from fairtrial.agents.task import Task
+from fairtrial.arena.arena import Arena
+from fairtrial.arena.opening import open_arena
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.model.code import Check, CodeProblem
+from fairtrial.model.proposals import Brief, Kind
+from fairtrial.model.record import build
+from fairtrial.protocols import Proposer
+
+
+@dataclass(frozen=True, slots=True)
+class Optimise:
+    """Proposes candidates for a code problem, judges them, repairs and refines, picks the best.
+
+    proposer: who proposes, by name: codemod, chat, command, patches, function, replay
+    proposer_options: that proposer's own options
+    lines: how many first proposals there are
+    max_candidates: how many candidates there are in all
+    repair: whether candidates that fail are repaired
+    repairs: how often
+    refinements: how often a line of candidates is refined
+    batch_refine: how many neighbouring lines are refined in one request, where the proposer can
+    patience: after how many steps without a gain a line ends
+    slots: how many candidates are checked at once; as many as there are cores if 0
+    max_seconds, max_tokens, max_cost_usd: when to stop asking; no bound if not given
+    unsandboxed: whether candidates may run without a sandbox, where there is none
+    """
+
+    proposer: str = "codemod"
+    proposer_options: Mapping[str, Any] = field(default_factory=dict)
+    lines: int = 4
+    max_candidates: int = 16
+    repair: bool = True
+    repairs: int = 2
+    refinements: int = 2
+    batch_refine: int = 1
+    patience: int = 1
+    slots: int = 0
+    max_seconds: float | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    unsandboxed: bool = False
+
+    async def __call__(self, task: Task) -> dict[str, Any]:
+        """One optimisation: what came of it, as a study keeps it."""
+        found = await self.optimise(find_code(task), task, Telling(task.emit))
+        return found.as_output()
+
+    async def optimise(
+        self, problem: CodeProblem, task: Task, watcher: Watcher, *, say: Any = None
+    ) -> Optimised:
+        """The same for somebody who watches."""
+        proposer = make_proposer(self.proposer, self.proposer_options, self.max_cost_usd)
+        rules = self._rules(task, problem, proposer)
+        settings = ArenaSettings(unsandboxed=self.unsandboxed)
+        if say is not None:
+            settings = replace(settings, say=say)
+        async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
+            settings.say("timing the unchanged base")
+            async with arena.bench() as bench:
+                settings.say("asking for candidates")
+                stream = Stream(
+                    arena,
+                    bench,
+                    Loop(rules),
+                    proposer,
+                    await make_brief(arena),
+                    journal=task.journal,
+                    known=read_known((each.kind, each.data) for each in task.journal.entries()),
+                    max_seconds=self.max_seconds,
+                    watcher=watcher,
+                )
+                await stream.run()
+                settings.say("measuring the best again")
+                winner = await crown(stream, arena, bench, watcher)
+                return Optimised(stream, winner, (*arena.notes, *bench.notes))
+
+    def _rules(self, task: Task, problem: CodeProblem, proposer: Proposer) -> LoopRules:
+        kinds = {kind for kind in Kind if proposer.can(kind)}
+        if not self.repair:
+            kinds.discard(Kind.REPAIR)
+        return LoopRules(
+            lines=self.lines,
+            max_candidates=self.max_candidates,
+            repairs=self.repairs,
+            refinements=self.refinements,
+            batch=self.batch_refine if proposer.can_batch else 1,
+            patience=self.patience,
+            min_effect=problem.min_effect,
+            seed=task.seed,
+            kinds=frozenset(kinds),
+            max_tokens=self.max_tokens,
+            max_cost_usd=self.max_cost_usd,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Optimised:
+    """What came of an optimisation.
+
+    stream: all that was tried
+    winner: the best, confirmed; None if none is worth taking
+    notes: what people should know
+    """
+
+    stream: Stream
+    winner: Winner | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def spent(self) -> Spent:
+        """What it cost."""
+        return self.stream.spent
+
+    def as_output(self) -> dict[str, Any]:
+        """What a study keeps of it."""
+        judgements = self.stream.judgements.values()
+        estimate = self.winner.estimate if self.winner else None
+        return {
+            "best": self.winner.name if self.winner else None,
+            "ratio": estimate.ratio if estimate else None,
+            "low": estimate.low if estimate else None,
+            "high": estimate.high if estimate else None,
+            "confidence": estimate.confidence if estimate else None,
+            "adopt": self.winner is not None,
+            "candidates": len(judgements),
+            "passed": sum(each.rejection is None for each in judgements),
+            "tokens": self.spent.tokens,
+            "cost_usd": self.spent.cost_usd if self.spent.is_cost_known else None,
+            "patch": self.winner.patch if self.winner else "",
+            "notes": list(self.notes),
+        }
+
+
+def find_code(task: Task) -> CodeProblem:
+    """The code problem that a task is about."""
+    code = getattr(task.problem, "code", None)
+    if not isinstance(code, CodeProblem):
+        name = getattr(task.problem, "problem_id", "it")
+        raise StudyError(
+            Mistake(
+                (),
+                f"an optimiser needs a code problem, and {name} is none",
+                "problems: {name: {use: code, options: {path: problem.yaml}}}",
+            )
+        )
+    return code
+
+
+def make_proposer(name: str, options: Mapping[str, Any], max_cost_usd: float | None) -> Proposer:
+    """The proposer of that name, with its options checked."""
+    kind = plugins.load("proposers", name)
+    mistakes: list[Mistake] = []
+    made: Any = build(kind, dict(options), ("proposer_options",), mistakes)
+    if mistakes:
+        raise StudyError(mistakes)
+    check = getattr(made, "check_ceiling", None)
+    if check is not None:
+        check(max_cost_usd)
+    proposer: Proposer = made
+    return proposer
+
+
+async def make_brief(arena: Arena) -> Brief:
+    """What proposers are told of a problem."""
+    problem = arena.problem
+    return Brief(
+        problem_id=problem.problem_id,
+        task=problem.brief or "Make it faster; what it does must stay the same.",
+        files=await arena.sources(),
+        checks=tuple(map(_tell_check, problem.check)),
+        benchmarks=tuple(
+            f"{each.name}: {each.call or ' '.join(each.command)}" for each in problem.bench
+        ),
+        min_effect=problem.min_effect,
+    )
+
+
+def _tell_check(check: Check) -> str:
+    if check.function:
+        return f"{check.function} must give what it gives now"
+    return f"{' '.join(check.command)} must pass"

@@ -1,0 +1,264 @@
+"""A line of descent: what it has tried, and what it does next.
+
+A line is a chain of *rounds*. The first round is a first proposal, every later one a refinement of
+the line's best; a candidate that fails may be repaired, several times over, before its round is
+over. What a line does next is a function of the rules and of its own candidates: it never looks at
+other lines, so it can't matter how far those are.
+
+Which verdicts lead where::
+
+    rejected, with something to show      repair, while repairs are left
+    faster, equivalent, slower, passed,   the round is over; the line goes on from its best, which
+    inconclusive with an estimate         this one is if it gained `min_effect` or is the first
+    all others                            the round is over and brought no gain
+
+Slower candidates count as well: they hold what the checks ask for and tell a proposer what doesn't
+pay, while ending the line would leave its share of the budget unused. One that couldn't be judged
+(inconclusive, without an estimate) may be wrong, and one that equals the base is nothing to go on
+from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.model.proposals import Kind, Tried, Usage
+from fairtrial.model.verdicts import Verdict
+
+BASE = "base"
+"""What a candidate that changes nothing is a duplicate of."""
+REFINING = (Kind.REFINE, Kind.ADAPT)
+_ONE_OR_MORE = ("lines", "max_candidates", "batch", "patience")
+_ZERO_OR_MORE = ("repairs", "refinements", "min_effect", "max_tokens", "max_cost_usd")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRules:
+    """What an optimisation may do.
+
+    Budgets are shared out by line number before anything is asked for. A line stays within its own
+    share and never gets what another leaves: who would get it depends on who comes first.
+
+    lines: how many first proposals there are
+    max_candidates: how many candidates there are in all, duplicates not counted
+    repairs: how often a failed candidate is repaired
+    refinements: how often a line is refined
+    batch: how many neighbouring lines are refined in one request; 1 for each by itself
+    patience: after how many rounds without a gain a line ends
+    min_effect: what counts as a gain
+    seed: what seeds of requests are derived from
+    kinds: what the proposer can do
+    max_tokens, max_cost_usd: what replies may take; None for no bound. A line asks no more once its
+        share is used, so that its last reply may exceed it
+    """
+
+    lines: int = 4
+    max_candidates: int = 16
+    repairs: int = 2
+    refinements: int = 2
+    batch: int = 1
+    patience: int = 1
+    min_effect: float = 0.02
+    seed: int = 0
+    kinds: frozenset[Kind] = frozenset(Kind)
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense, all of it at once."""
+        least = dict.fromkeys(_ONE_OR_MORE, 1) | dict.fromkeys(_ZERO_OR_MORE, 0)
+        mistakes = [
+            Mistake((name,), f"expected {bound} or more, got {value}")
+            for name, bound in least.items()
+            if (value := getattr(self, name)) is not None and not value >= bound
+        ]
+        if mistakes:
+            raise StudyError(mistakes)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A candidate in the tree.
+
+    id: its own, derived from its place: ``2.1`` is the second candidate of line 2
+    parent: the id of the one it came of
+    kind: what was asked for when it came
+    line, step: where in the tree
+    tried: what is known of it; None until it is judged
+    duplicate_of: the id of an earlier one, or "base", that it equals
+    digest: what it is, normalised
+    diff: its own change against the base, if that was told; a duplicate's may differ from its
+        original's in what normalisation leaves out
+    """
+
+    id: str
+    parent: str | None
+    kind: Kind
+    line: int
+    step: int
+    tried: Tried | None = None
+    duplicate_of: str | None = None
+    digest: str = ""
+    diff: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a line asks for.
+
+    kind: what
+    about: the candidate that it is about; None for something new
+    """
+
+    kind: Kind
+    about: Entry | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """One line, as far as it has come.
+
+    number: its own, from 0
+    candidates: how many it may have
+    entries: what it has tried, the oldest first; only the last may be without a verdict
+    tokens, cost_usd: what that took; not a number once a price isn't known
+    move: what it wants to ask for; None while it waits for a reply or a verdict, and at the end
+    why_over: why it is over; empty while it isn't
+    """
+
+    number: int
+    candidates: int
+    entries: list[Entry] = field(default_factory=list)
+    tokens: float = 0.0
+    cost_usd: float = 0.0
+    move: Move | None = None
+    why_over: str = ""
+
+    def pay(self, usage: Usage, share: int) -> None:
+        """Take one of so many equal shares of what a reply took."""
+        cost_usd = float("nan") if usage.cost_usd is None else usage.cost_usd
+        self.tokens += (usage.prompt_tokens + usage.completion_tokens) / share
+        self.cost_usd += cost_usd / share
+
+    def awaits(self, digest: str) -> bool:
+        """Whether it waits for the verdict on this one."""
+        return any(each.tried is None and each.digest == digest for each in self.entries[-1:])
+
+    def advance(self, rules: LoopRules) -> None:
+        """Decide what comes next, now that everything it has tried is judged."""
+        found = decide(self, rules)
+        if isinstance(found, Move):
+            self.move = found
+        else:
+            self.why_over = found
+
+
+def decide(line: Line, rules: LoopRules) -> Move | str:
+    """What a line asks for next, or why it is over."""
+    move = _choose(line.entries, rules)
+    if isinstance(move, str):
+        return move
+    if move.kind not in rules.kinds:
+        return f"the proposer has no answer to requests of kind '{move.kind.value}'"
+    return _find_bound(line, rules) or move
+
+
+def _choose(entries: Sequence[Entry], rules: LoopRules) -> Move | str:
+    """The same without regard to budgets."""
+    if not entries:
+        return Move(Kind.INITIAL)
+    repairs = sum(1 for _ in takewhile(lambda each: each.kind == Kind.REPAIR, reversed(entries)))
+    if repairs < rules.repairs and Kind.REPAIR in rules.kinds and can_repair(entries[-1]):
+        return Move(Kind.REPAIR, entries[-1])
+    best, stalled = find_best(entries, rules.min_effect)
+    refinements = sum(each.kind in REFINING for each in entries)
+    if best is None:
+        return "nothing to go on from"
+    if stalled >= rules.patience:
+        return "no gain any more"
+    if refinements >= rules.refinements:
+        return "refined as often as it may be"
+    return Move(Kind.ADAPT if refinements else Kind.REFINE, best)
+
+
+def _find_bound(line: Line, rules: LoopRules) -> str:
+    """Which share of a budget is used up; empty if none is."""
+    count = count_lines(rules)
+    if len({each.digest for each in line.entries} - {""}) >= line.candidates:
+        return "its share of the candidates is used up"
+    if rules.max_tokens is not None and line.tokens >= rules.max_tokens / count:
+        return "its share of the tokens is used up"
+    # A cost that isn't known compares as false: nobody may spend on without knowing.
+    if rules.max_cost_usd is not None and not line.cost_usd < rules.max_cost_usd / count:
+        return "its share of the money is used up"
+    return ""
+
+
+def count_lines(rules: LoopRules) -> int:
+    """How many lines there are: none without a candidate of its own."""
+    return min(rules.lines, rules.max_candidates)
+
+
+def can_repair(entry: Entry) -> bool:
+    """Whether it failed and there is something to show: what went wrong, and with what change.
+
+    Of one that is unusable there may be no diff; a message alone leaves nothing to mend.
+    """
+    tried = entry.tried
+    if tried is None or tried.verdict != Verdict.REJECTED:
+        return False
+    return bool(tried.failures) or bool(tried.why.strip() and tried.diff.strip())
+
+
+def can_refine(entry: Entry) -> bool:
+    """Whether a line can go on from it: it holds what the checks ask for, and isn't the base."""
+    tried = entry.tried
+    if tried is None or not entry.digest or tried.verdict == Verdict.REJECTED:
+        return False
+    return tried.verdict != Verdict.INCONCLUSIVE or tried.estimate is not None
+
+
+def find_best(entries: Sequence[Entry], min_effect: float) -> tuple[Entry | None, int]:
+    """The best of a line so far, and how many rounds there were since without a gain."""
+    best, stalled = None, 0
+    for entry, following in zip(entries, [*entries[1:], None], strict=True):
+        if following is not None and following.kind == Kind.REPAIR:
+            continue  # the round isn't over yet
+        if can_refine(entry) and (best is None or _gains(entry, best, min_effect)):
+            best, stalled = entry, 0
+        else:
+            stalled += 1
+    return best, stalled
+
+
+def _gains(entry: Entry, best: Entry, min_effect: float) -> bool:
+    """Whether it is better than the best before it by enough."""
+    assert entry.tried is not None
+    assert best.tried is not None
+    return worth_of(entry.tried) >= worth_of(best.tried) * (1 + min_effect)
+
+
+def worth_of(tried: Tried) -> float:
+    """How many times as fast as the base; no faster than it if something speaks against it."""
+    ratio = tried.estimate.ratio if tried.estimate else 1.0
+    return min(ratio, 1.0) if tried.why else ratio
+
+
+def step_gains(history: Sequence[Tried]) -> tuple[float | None, ...]:
+    """What each step of a line gained, as a ratio to the best before it; of the first, to the base.
+
+    None for those that weren't timed. Later rounds go on from the best, so that this is what the
+    step itself did.
+    """
+    best: float | None = None
+    gains: list[float | None] = []
+    for tried in history:
+        if tried.estimate is None or tried.verdict == Verdict.REJECTED:
+            gains.append(None)
+            continue
+        gains.append(tried.estimate.ratio / (best or 1.0))
+        best = max(best or 0.0, worth_of(tried))
+    return tuple(gains)

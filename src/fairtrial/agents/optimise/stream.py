@@ -1,0 +1,289 @@
+"""Proposals, checks and timing at the same time: what `Loop` decides, done.
+
+Requests go out as soon as there are any, candidates are checked as soon as they come, those that
+pass wait for the clock. Timing stands alone on the machine: it begins when nothing else is being
+checked, when enough candidates wait, or when the first has waited long enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fairtrial.agents.optimise.lines import Entry
+from fairtrial.agents.optimise.loop import Loop
+from fairtrial.agents.optimise.records import (
+    REPLY,
+    VERDICT,
+    Known,
+    is_final,
+    judgement_record,
+    tried_of,
+)
+from fairtrial.agents.proposers.replay import record_of, reply_of
+from fairtrial.arena.arena import Arena
+from fairtrial.arena.bench.bench import Bench
+from fairtrial.arena.bench.deciding import measure
+from fairtrial.arena.contest import rules_of, with_timing
+from fairtrial.errors import LabError
+from fairtrial.model.candidates import Candidate, Changes
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.proposals import Brief, Reply, Request, Usage
+from fairtrial.model.timings import Estimate
+from fairtrial.model.verdicts import Rejection, Verdict
+from fairtrial.protocols import Proposer
+
+if TYPE_CHECKING:
+    from anyio import Event, Semaphore
+    from anyio.abc import TaskGroup
+
+ENOUGH_WAIT = 4
+"""So many candidates that wait for the clock are worth stopping checks for."""
+DRAIN_AFTER_S = 20.0
+"""So long the first of them waits at most while others are still being checked."""
+LOOK_AGAIN_S = 0.25
+
+
+class Journal(Protocol):
+    """What survives us: see `Task.journal`."""
+
+    def append(self, kind: str, data: Mapping[str, Any], /) -> None:
+        """Returns when it is durable."""
+        ...
+
+
+@dataclass(slots=True)
+class Spent:
+    """What has been paid so far, earlier attempts at the same run included."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    is_cost_known: bool = True
+
+    def add(self, usage: Usage) -> None:
+        """Another answer."""
+        self.tokens += usage.prompt_tokens + usage.completion_tokens
+        self.cost_usd += usage.cost_usd or 0.0
+        self.is_cost_known &= usage.cost_usd is not None
+
+
+class Watcher(Protocol):
+    """Is told what happens, as it happens."""
+
+    def asked(self, request: Request) -> None: ...
+
+    def entered(self, entry: Entry, candidate: Candidate) -> None: ...
+
+    def checking(self, entry: Entry) -> None: ...
+
+    def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None: ...
+
+    def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A candidate, and what it comes to against the base."""
+
+    candidate: Candidate
+    resolved: Changes | Rejection
+    diff: str
+
+    @property
+    def digest(self) -> str:
+        """What it is known by; one that can't be used, by its own bytes."""
+        if isinstance(self.resolved, Changes):
+            return self.resolved.digest
+        told = hashlib.sha256(self.candidate.diff or b"")
+        for path, state in sorted(self.candidate.files.items()):
+            told.update(path.encode("utf-8", "surrogateescape") + b"\0" + state.content + b"\0")
+        return f"unusable-{told.hexdigest()}"
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A candidate that passed its checks and waits for the clock."""
+
+    entry: Entry
+    judgement: Judgement
+    diff: str
+    since: float = field(default_factory=time.monotonic)
+
+
+class Stream:
+    """One optimisation under way."""
+
+    def __init__(
+        self,
+        arena: Arena,
+        bench: Bench,
+        loop: Loop,
+        proposer: Proposer,
+        brief: Brief,
+        *,
+        journal: Journal,
+        known: Known,
+        max_seconds: float | None,
+        watcher: Watcher,
+    ) -> None:
+        self._arena, self._bench, self._loop = arena, bench, loop
+        self._proposer, self._brief = proposer, brief
+        self._journal, self._known, self._max_seconds = journal, known, max_seconds
+        self._watcher = watcher
+        self.spent = Spent()
+        self.changes: dict[str, Changes] = {}
+        self.judgements: dict[str, Judgement] = {}
+        self._waiting: list[_Waiting] = []
+        self._checking = 0
+        self._failure: LabError | None = None
+
+    async def run(self) -> None:
+        """Go on until the loop is over; raises what went wrong outside of any candidate."""
+        import anyio
+
+        self._over: Event = anyio.Event()
+        self._seats: Semaphore = anyio.Semaphore(self._proposer.most_at_once)
+        async with anyio.create_task_group() as tasks:
+            self._tasks: TaskGroup = tasks
+            tasks.start_soon(self._keep_timing)
+            if self._max_seconds is not None:
+                tasks.start_soon(self._stop_in_time, self._max_seconds)
+            self._go_on()
+            await self._over.wait()
+            tasks.cancel_scope.cancel()
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The tree of candidates."""
+        return self._loop.entries
+
+    @property
+    def why_over(self) -> str:
+        """Why it ended."""
+        return self._loop.why_over
+
+    def _go_on(self) -> None:
+        """Whatever has changed: ask for what can be asked for now, or end."""
+        for request in self._loop.ask():
+            self._watcher.asked(request)
+            self._tasks.start_soon(self._serve, request)
+        if self._loop.is_over:
+            self._over.set()
+
+    async def _stop_in_time(self, max_seconds: float) -> None:
+        import anyio
+
+        await anyio.sleep(max_seconds)
+        self._loop.stop(f"{max_seconds:g} s are over")
+        self._go_on()
+
+    # -- proposals --
+
+    async def _serve(self, request: Request) -> None:
+        """One request: from asking to candidates under check."""
+        async with self._seats:
+            try:
+                reply = await self._reply(request)
+            except LabError as error:  # what others still work on is paid for, and is kept
+                self._failure = self._failure or error
+                self._loop.stop(f"the proposer failed: {error}")
+                reply = Reply(refusal=str(error))
+        self.spent.add(reply.usage)
+        await self._enter(request, reply)
+
+    async def _reply(self, request: Request) -> Reply:
+        record = self._known.replies.get(request.key)
+        if record is not None:
+            return reply_of(record)
+        reply = await self._proposer.propose(self._brief, request)
+        self._journal.append(REPLY, record_of(request, reply))
+        return reply
+
+    async def _enter(self, request: Request, reply: Reply) -> None:
+        """Candidates into the tree; what is new goes to its checks."""
+        given = [candidate for candidate in reply.candidates if candidate is not None]
+        found = {
+            id(candidate): _Found(candidate, resolved, await self._arena.render(resolved))
+            for candidate, resolved in zip(given, await self._arena.resolve_all(given), strict=True)
+        }
+        places = [None if each is None else found[id(each)] for each in reply.candidates]
+        digests = [None if each is None else each.digest for each in places]
+        diffs = ["" if each is None else each.diff for each in places]
+        entries = self._loop.reply(request, digests, diffs, reply.usage)
+        entered = [each for each in places if each is not None]
+        for entry, each in zip(entries, entered, strict=True):
+            self._watcher.entered(entry, each.candidate)
+            if entry.duplicate_of is None:
+                self._tasks.start_soon(self._judge, entry, each)
+        self._go_on()
+
+    # -- verdicts --
+
+    async def _judge(self, entry: Entry, found: _Found) -> None:
+        """Check one; what passes waits for the clock."""
+        if isinstance(found.resolved, Changes):
+            self.changes[entry.digest] = found.resolved
+        recorded = self._known.verdicts.get(entry.digest)
+        if recorded is not None:
+            self._settle(entry, recorded, found.diff, is_known=True)
+            return
+        begun = self._watcher.checking
+        self._checking += 1
+        try:
+            judgement = await self._arena.judge(
+                found.candidate, found.resolved, lambda: begun(entry)
+            )
+        finally:
+            self._checking -= 1
+        if judgement.verdict == Verdict.PASSED:
+            self._waiting.append(_Waiting(entry, judgement, found.diff))
+        else:
+            self._settle(entry, judgement, found.diff)
+
+    def _settle(
+        self, entry: Entry, judgement: Judgement, diff: str, *, is_known: bool = False
+    ) -> None:
+        self.judgements[entry.digest] = judgement
+        if not is_known and is_final(judgement):
+            self._journal.append(VERDICT, judgement_record(judgement))
+        self._watcher.judged(entry, judgement, diff)
+        self._loop.judge(entry.id, tried_of(judgement, diff))
+        self._go_on()
+
+    # -- the clock --
+
+    async def _keep_timing(self) -> None:
+        import anyio
+
+        while True:
+            if not self._is_time():
+                await anyio.sleep(LOOK_AGAIN_S)
+                continue
+            due, self._waiting = sorted(self._waiting, key=_place), []
+            for waiting in due:
+                await self._time(waiting)
+
+    def _is_time(self) -> bool:
+        if not self._waiting:
+            return False
+        waited_s = time.monotonic() - min(each.since for each in self._waiting)
+        return self._checking == 0 or len(self._waiting) >= ENOUGH_WAIT or waited_s >= DRAIN_AFTER_S
+
+    async def _time(self, waiting: _Waiting) -> None:
+        def watch(_: str, sessions: int, estimate: Estimate | None) -> None:
+            self._watcher.timing(waiting.entry, sessions, estimate)
+
+        rules = rules_of(self._arena.problem)
+        entry = waiting.entry
+        changes = self.changes[entry.digest]
+        result = await measure(self._bench, entry.id, changes, rules, watcher=watch)
+        self._settle(entry, with_timing(waiting.judgement, result), waiting.diff)
+
+
+def _place(waiting: _Waiting) -> tuple[int, int]:
+    return waiting.entry.line, waiting.entry.step

@@ -1,0 +1,200 @@
+"""Candidates from a language model behind an OpenAI-compatible chat-completions endpoint."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from fairtrial.agents.proposers.chat_client import Endpoint, Secret
+from fairtrial.agents.proposers.chat_conversation import Conversation, Terms
+from fairtrial.agents.proposers.prices import PRICES_DATE, Price, find_price, price_mistakes
+from fairtrial.agents.proposers.prompts import Form, Message, write_messages
+from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.model.record import Record, blank
+
+if TYPE_CHECKING:
+    import anyio
+
+_OWN_FIELDS = ("model", "messages", "stream", "stream_options", "temperature", "max_tokens", "n")
+
+
+@dataclass(frozen=True, slots=True)
+class Chat(Record):
+    """A language model, asked by chat completions: whole files or search/replace blocks come back.
+
+    base_url: the endpoint, without `/chat/completions`: https://api.openai.com/v1
+    model: the model's name, as the endpoint knows it
+    key_variable: the name of the environment variable that holds the key; empty for a server that
+        needs none. Never the key itself. What has fewer than 8 characters is taken for a
+        placeholder, not for a secret.
+    temperature: how much answers vary; not sent unless given
+    max_tokens: how long an answer may be; null sends no bound
+    timeout_s: how long one attempt may take in all
+    retries: how many further attempts there are when the endpoint is busy, broken or out of reach
+    backoff_s: the wait before the first of them; it doubles each time. A Retry-After goes before.
+    longest_wait_s: the longest wait between attempts, whatever the endpoint asks for
+    most_at_once: how many requests may be under way at the same time
+    stream: whether answers come piece by piece, as server-sent events
+    answer: `whole_file`: the complete text of each changed file; `search_replace`: blocks with the
+        lines to be replaced, which is shorter for large files and fails more often
+    longest_prompt: how many characters a prompt may have; a longer one is refused, not sent
+    prices: US dollars for a million tokens of prompt and of answer, by model; goes before the
+        table that we know
+    extra: further fields of the request, as the endpoint knows them: reasoning_effort, top_p, ...
+    """
+
+    base_url: str
+    model: str
+    key_variable: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = 8_192
+    timeout_s: float = 300.0
+    retries: int = 4
+    backoff_s: float = 1.0
+    longest_wait_s: float = 60.0
+    most_at_once: int = 4
+    stream: bool = False
+    answer: Form = "whole_file"
+    longest_prompt: int = 400_000
+    prices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    name = "chat"
+    can_batch = True
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        yield from blank(model=self.model)
+        yield from _url_mistakes(self.base_url)
+        yield from _variable_mistakes(self.key_variable)
+        if self.temperature is not None and self.temperature < 0:
+            yield Mistake(("temperature",), f"must be 0 or more, got {self.temperature:g}")
+        for name, least in (("retries", 0), ("most_at_once", 1), ("longest_prompt", 1)):
+            if getattr(self, name) < least:
+                yield Mistake((name,), f"must be {least} or more, got {getattr(self, name)}")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            yield Mistake(("max_tokens",), f"must be 1 or more, or null; got {self.max_tokens}")
+        if not (self.timeout_s > 0 and math.isfinite(self.timeout_s)):
+            yield Mistake(("timeout_s",), f"must be more than 0 seconds, got {self.timeout_s:g}")
+        for name in ("backoff_s", "longest_wait_s"):
+            if not (getattr(self, name) >= 0 and math.isfinite(getattr(self, name))):
+                yield Mistake((name,), f"must be 0 seconds or more, got {getattr(self, name):g}")
+        for name in _OWN_FIELDS:
+            if name in self.extra:
+                yield Mistake(("extra", name), "has an option of its own, or can't be changed")
+        yield from price_mistakes(self.prices)
+
+    @property
+    def price(self) -> Price | None:
+        """What the model's tokens cost; None if that isn't known."""
+        return find_price(self.model, self.prices)
+
+    def can(self, kind: Kind) -> bool:
+        """A model has something to say to everything."""
+        return True
+
+    def check_ceiling(self, max_cost: float | None) -> None:
+        """Refuse to start under a ceiling that nobody could keep: raises `StudyError`."""
+        if max_cost is not None and self.price is None:
+            model = self.model
+            raise StudyError(
+                Mistake(
+                    ("prices",),
+                    f"the price of the model '{model}' is not known (table of {PRICES_DATE}), so "
+                    f"that a ceiling of ${max_cost:g} can't be kept",
+                    f"add `prices: {{{model}: [input, output]}}`, in US dollars for a million "
+                    "tokens ([0, 0] for a server of your own), or leave out the ceiling",
+                )
+            )
+
+    def check_ready(self) -> None:
+        """Whether the key is there, before anything starts: raises `StudyError`."""
+        try:
+            Secret.of(self.key_variable)
+        except LabError as error:
+            raise StudyError(Mistake(("key_variable",), str(error))) from None
+
+    async def propose(self, brief: Brief, request: Request) -> Reply:
+        """Ask the model; once more if its answer can't be used."""
+        messages = write_messages(brief, request, self.answer)
+        size = sum(len(message["content"]) for message in messages)
+        if size > self.longest_prompt:
+            return Reply(
+                usage=Usage(self.model),
+                refusal=f"the prompt has {size:,} characters, more than `longest_prompt` "
+                f"({self.longest_prompt:,}): narrow `editable` to what matters",
+            )
+        async with _gate(self):
+            return await Conversation(self._terms(), brief, request).hold(messages)
+
+    def _terms(self) -> Terms:
+        endpoint = Endpoint(
+            self.base_url,
+            Secret.of(self.key_variable),
+            self.timeout_s,
+            self.retries,
+            self.backoff_s,
+            self.longest_wait_s,
+        )
+        return Terms(self.model, endpoint, self.answer, self.price, self._body)
+
+    def _body(self, messages: list[Message]) -> dict[str, Any]:
+        """What is sent."""
+        body: dict[str, Any] = {**self.extra, "model": self.model, "messages": messages}
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            body["max_tokens"] = self.max_tokens
+        if self.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return body
+
+
+def _gate(chat: Chat) -> anyio.Semaphore:
+    """What lets in as many requests at once as this one allows, in each event loop."""
+    import anyio
+
+    gates = _gates().get(None)
+    if gates is None:
+        gates = {}
+        _gates().set(gates)
+    # The object stays, so that no other gets its id.
+    gate: anyio.Semaphore
+    _, gate = gates.setdefault(id(chat), (chat, anyio.Semaphore(chat.most_at_once)))
+    return gate
+
+
+@functools.cache
+def _gates() -> Any:
+    from anyio.lowlevel import RunVar
+
+    return RunVar[Any]("fairtrial chat gates")
+
+
+def _url_mistakes(url: str) -> Iterator[Mistake]:
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_address = is_address and (parts.port is None or parts.port > 0) and url.isprintable()
+    except ValueError:
+        is_address = False
+    if not is_address or " " in url:
+        hint = "for example https://api.openai.com/v1"
+        yield Mistake(("base_url",), "must be an http:// or https:// address", hint)
+    elif "@" in parts.netloc or parts.query or parts.fragment:
+        message = "must hold no user name, password, query or fragment"
+        yield Mistake(("base_url",), message, "name the key's variable in `key_variable`")
+
+
+def _variable_mistakes(name: str) -> Iterator[Mistake]:
+    # What is no name may be the key itself: it is not repeated.
+    if name and not (name.isascii() and name.isidentifier()):
+        yield Mistake(
+            ("key_variable",),
+            "must be the name of an environment variable, such as OPENAI_API_KEY",
+            "put the key into that variable, not here",
+        )

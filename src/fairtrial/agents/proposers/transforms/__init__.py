@@ -1,0 +1,7 @@
+"""Source transformations for known slow patterns, a small module for each family.
+
+`ast` decides, libcst writes: a transformation finds changes in the syntax tree, and `writing` puts
+them into the source without touching anything else. Each is as careful as syntax allows: names that
+are shadowed, captured by a closure or changed in between are left alone. What syntax can't tell
+(is it hashable? does it overload an operator?) the arena finds out.
+"""

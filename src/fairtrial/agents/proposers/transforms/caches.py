@@ -1,0 +1,167 @@
+"""Pure recursive functions that meet the same arguments again: remembered."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.source import Change, Source
+from fairtrial.agents.proposers.transforms.uses import COMPREHENSIONS, LOOPS, PURE, unhashable
+
+_MUTABLE = ("list", "dict", "set", "List", "Dict", "Set", "MutableMapping", "MutableSequence")
+_FRESH = ("list", "dict", "set", "sorted", "enumerate", "zip", "reversed")
+
+
+def find_caches(source: Source) -> Iterator[Change]:
+    """A function that calls itself more than once, and nothing else but pure builtins."""
+    if not source.can_import("functools"):
+        return
+    for node in source.tree.body:
+        if isinstance(node, ast.FunctionDef) and _is_pure(source, node) and _branches(node):
+            what = f"what {node.name} gives is remembered"
+            edit = ("decorate", node, "functools.cache")
+            yield Change(what, node.lineno, node.name, (edit,), ("functools",))
+
+
+def _own_calls(function: ast.FunctionDef) -> list[ast.Call]:
+    return [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == function.name
+    ]
+
+
+def _branches(function: ast.FunctionDef) -> bool:
+    """Whether it calls itself in two places, or in a loop: else no call comes twice."""
+    calls = _own_calls(function)
+    loops = [node for node in ast.walk(function) if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
+    repeated = {node for loop in loops for node in ast.walk(loop)}
+    return len(calls) > 1 or any(call in repeated for call in calls)
+
+
+def _is_pure(source: Source, function: ast.FunctionDef) -> bool:
+    given = function.args
+    if function.decorator_list or given.vararg or given.kwarg or not (given.args or given.kwonlyargs):
+        return False
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    defaults = [*given.defaults, *(each for each in given.kw_defaults if each)]
+    if any(_is_mutable(each.annotation) for each in parameters) or any(map(unhashable, defaults)):
+        return False
+    if _is_mutable(function.returns) or _is_bound_again(source, function.name):
+        return False
+    return _does_nothing_else(source, function) and _gives_values(function)
+
+
+def _is_mutable(annotation: ast.expr | None) -> bool:
+    return annotation is not None and any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and (node.id if isinstance(node, ast.Name) else node.attr) in _MUTABLE
+        for node in ast.walk(annotation)
+    )
+
+
+def _is_bound_again(source: Source, name: str) -> bool:
+    """Whether anything else has its name, or it is written to."""
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Name(id=bound, ctx=ast.Store() | ast.Del()) | ast.arg(arg=bound):
+                if bound == name:
+                    return True
+            case ast.FunctionDef(name=bound) | ast.AsyncFunctionDef(name=bound):
+                if bound == name and source.parents[node] is not source.tree:
+                    return True
+            case ast.alias(name=bound, asname=asname) if (asname or bound) == name:
+                return True
+    functions = [node for node in source.tree.body if isinstance(node, ast.FunctionDef)]
+    return sum(each.name == name for each in functions) != 1
+
+
+def _does_nothing_else(source: Source, function: ast.FunctionDef) -> bool:
+    """Whether it only computes: from its arguments, constants, itself and pure builtins."""
+    own = {each.arg for each in ast.walk(function) if isinstance(each, ast.arg)}
+    own |= {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    for statement in function.body:
+        for node in ast.walk(statement):
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()):
+                    if name not in own and not _is_known(source, function, name):
+                        return False
+                case ast.Attribute() | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                    return False
+                case ast.Global() | ast.Nonlocal() | ast.Yield() | ast.YieldFrom() | ast.Await():
+                    return False
+                case ast.Lambda() | ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
+                    return False
+                case ast.Import() | ast.ImportFrom() | ast.With() | ast.Try() | ast.Delete():
+                    return False
+                case ast.Call(func=func) if not isinstance(func, ast.Name) or func.id in own:
+                    return False
+                case ast.AugAssign(target=ast.Name(id=name)) if _is_parameter(function, name):
+                    return False  # a list that is given would grow
+    return True
+
+
+def _is_parameter(function: ast.FunctionDef, name: str) -> bool:
+    given = function.args
+    return any(each.arg == name for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+
+def _is_known(source: Source, function: ast.FunctionDef, name: str) -> bool:
+    if name == function.name or (name in PURE and source.is_builtin(name)):
+        return True
+    return _is_constant(source, name)
+
+
+def _is_constant(source: Source, name: str) -> bool:
+    """Whether the module binds a name once, to a number or text."""
+    values = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            parent = source.parents[node]
+            is_top = source.parents.get(parent) is source.tree
+            values.append(parent.value if isinstance(parent, ast.Assign) and is_top else None)
+    return len(values) == 1 and isinstance(values[0], ast.Constant)
+
+
+def _gives_values(function: ast.FunctionDef) -> bool:
+    """Whether arguments of its own calls look hashable, and nobody could change a result."""
+    fresh = {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and _is_fresh(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+    def may_change(node: ast.expr | None) -> bool:
+        match node:
+            case ast.Name(id=name):
+                return name in fresh
+            case ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
+                return any(map(may_change, parts))
+            case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+                return may_change(one) or may_change(other)
+        return node is not None and _is_fresh(node)
+
+    returns = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    if not any(returns) or any(map(may_change, returns)):
+        return False
+    calls = _own_calls(function)
+    given = [*(each for call in calls for each in call.args)]
+    given += [each.value for call in calls for each in call.keywords]
+    return not any(isinstance(each, ast.Starred) or may_change(each) for each in given)
+
+
+def _is_fresh(node: ast.expr) -> bool:
+    if unhashable(node) or isinstance(node, ast.GeneratorExp):
+        return True
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _FRESH
+    return False

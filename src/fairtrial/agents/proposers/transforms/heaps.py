@@ -1,0 +1,110 @@
+"""Lists whose smallest element is taken again and again: heaps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.matching import match, same
+from fairtrial.agents.proposers.transforms.source import Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.uses import LOOPS, Scope, Use, is_fresh_list
+
+# The smallest is looked for, then taken out: in two statements, ...
+_PAIRS = (
+    ("__x = min(__l)", "__l.remove(__x)"),
+    ("__l.sort()", "__x = __l.pop(0)"),
+    ("__l.sort(reverse=True)", "__x = __l.pop()"),
+    ("__l = sorted(__l)", "__x = __l.pop(0)"),
+)
+# ... or in one.
+_SINGLES = ("__x = __l.pop(__l.index(min(__l)))",)
+
+
+def find_heaps(source: Source) -> Iterator[Change]:
+    """``x = min(todo); todo.remove(x)`` in a loop."""
+    if not source.is_builtin("min") or not source.can_import("heapq"):
+        return
+    for name, function in source.functions:
+        scope = Scope(source, name, function)
+        for node in ast.walk(function):
+            if isinstance(node, LOOPS) and source.function_of(node) is function:
+                yield from _find_in(scope, node.body)
+
+
+def _find_in(scope: Scope, block: list[ast.stmt]) -> Iterator[Change]:
+    for at, statement in enumerate(block):
+        following = block[at + 1] if at + 1 < len(block) else None
+        for first, second in _PAIRS:
+            found = match(first, statement)
+            again = match(second, following) if found and following else None
+            if found and again and all(same(again[key], found[key]) for key in found):
+                taken = [("replace", statement, ""), ("replace", following, "")]
+                yield from _make_heap(scope, {**found, **again}, statement, taken)
+        for pattern in _SINGLES:
+            found = match(pattern, statement)
+            if found:
+                yield from _make_heap(scope, found, statement, [("replace", statement, "")])
+
+
+def _make_heap(
+    scope: Scope, found: dict[str, ast.expr], at: ast.stmt, taken: list[tuple[str, ast.AST, str]]
+) -> Iterator[Change]:
+    items, target = found["__l"], found["__x"]
+    if not isinstance(items, ast.Name) or not isinstance(target, ast.Name):
+        return
+    inside = {node for _, part, _ in taken for node in ast.walk(part)}
+    loop = scope.loops(at)[0]
+    if not isinstance(loop, LOOPS) or not _is_suitable(scope, items.id, inside):
+        return
+    pushes = _pushes(scope, items.id, loop, inside)
+    if pushes is None:
+        return
+    name = items.id
+    taken[0] = ("replace", taken[0][1], f"{target.id} = heapq.heappop({name})")
+    what = f"the smallest of {name} is taken off a heap"
+    edits = [("before", loop, f"heapq.heapify({name})"), *taken, *pushes]
+    yield Change(what, at.lineno, scope.name, tuple(edits), ("heapq",))
+
+
+def _is_suitable(scope: Scope, name: str, inside: set[ast.AST]) -> bool:
+    """Whether it is a list of this function's own that nothing but the loop rearranges."""
+    if not scope.is_local(name) or scope.parameter(name):
+        return False
+    bindings = [each for each in scope.bindings(name) if each not in inside]
+    return len(bindings) == 1 and is_fresh_list(scope.assignment(bindings[0]), scope.source)
+
+
+def _pushes(scope: Scope, name: str, loop: Loop, inside: set[ast.AST]) -> list[Edit] | None:
+    """What becomes of the places that add something; None if something else is done in the loop."""
+    pushes: list[Edit] = []
+    in_loop = set(ast.walk(loop))
+    for mention in scope.mentions(name):
+        if mention in inside or mention not in in_loop:
+            if mention not in in_loop and mention.lineno > loop.lineno:
+                # Afterwards its order shows, unless it has none to show.
+                if not _is_orderless(scope, mention):
+                    return None
+            continue
+        parent = scope.source.parents[mention]
+        if scope.use(mention) is Use.BIND:
+            return None
+        if scope.use(mention) is Use.METHOD and scope.method(mention)[0] == "append":
+            call = scope.method(mention)[1]
+            if len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+                return None
+            item = scope.source.say(call.args[0])
+            pushes.append(("replace", call, f"heapq.heappush({name}, {item})"))
+        elif not _is_orderless(scope, mention) and not isinstance(parent, ast.If | ast.While):
+            return None
+    return pushes
+
+
+def _is_orderless(scope: Scope, mention: ast.Name) -> bool:
+    """Whether it doesn't matter in which order the elements are."""
+    parent = scope.source.parents[mention]
+    match parent:
+        case ast.UnaryOp(op=ast.Not()) | ast.If() | ast.While():
+            return True
+        case ast.Call(func=ast.Name(id="len" | "sorted" | "set" | "max" | "min")):
+            return scope.use(mention) is Use.READ
+    return scope.use(mention) is Use.TEST

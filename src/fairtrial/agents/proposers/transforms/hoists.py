@@ -1,0 +1,127 @@
+"""Work that is the same in every round of a loop: done before it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.matching import match
+from fairtrial.agents.proposers.transforms.source import Change, Comprehension, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.uses import LOOPS, Scope
+
+_NUMBERS = ("len", "sum", "max", "min")
+_COLLECTIONS = ("sorted", "set", "list", "tuple", "frozenset")
+_MODULES = ("math", "cmath", "operator", "itertools", "bisect", "heapq", "functools")
+"""Modules whose functions nobody replaces."""
+
+
+def find_hoists(source: Source) -> Iterator[Change]:
+    """``x / sum(items)`` in a loop that doesn't change `items`."""
+    for scope in _scopes(source):
+        groups: dict[tuple[str, ast.AST], list[ast.Call]] = {}
+        for node in ast.walk(scope.function):
+            if not isinstance(node, ast.Call) or source.function_of(node) is not scope.function:
+                continue
+            loop = _hoistable(scope, node)
+            if loop is not None:
+                groups.setdefault((ast.dump(node), loop), []).append(node)
+        for (_, loop), calls in groups.items():
+            yield _hoist(scope, loop, calls)
+
+
+def _scopes(source: Source) -> Iterator[Scope]:
+    for name, function in source.functions:
+        yield Scope(source, name, function)
+
+
+def _hoistable(scope: Scope, call: ast.Call) -> Loop | Comprehension | None:
+    """The outermost loop in which a call gives the same each time."""
+    match call:
+        case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=items)], keywords=[]):
+            pass
+        case _:
+            return None
+    if name not in _NUMBERS + _COLLECTIONS or not scope.source.is_builtin(name):
+        return None
+    if name in _COLLECTIONS and not _only_asked(scope, call):
+        return None
+    best = None
+    for loop in reversed(scope.loops(call)):
+        if not scope.is_untouched(items, loop) or _is_made_in(scope, items, loop):
+            break
+        # Of nothing there is no largest; but then the loop over it has no rounds.
+        if name not in ("max", "min") or _goes_through(loop, items):
+            best = loop
+    return best
+
+
+def _is_made_in(scope: Scope, name: str, loop: ast.AST) -> bool:
+    inside = set(ast.walk(loop))
+    return any(each in inside for each in scope.bindings(name))
+
+
+def _only_asked(scope: Scope, call: ast.Call) -> bool:
+    """Whether a collection is not kept or changed by whoever asked for it."""
+    match scope.source.parents[call]:
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[it]):
+            return it is call
+        case ast.Subscript(value=it, ctx=ast.Load()):
+            return it is call
+        case ast.Compare():
+            return True
+        case ast.For(iter=it) | ast.comprehension(iter=it):
+            return it is call
+        case ast.Call(func=ast.Name(id="len" | "sum" | "max" | "min")):
+            return True
+    return False
+
+
+def _goes_through(loop: ast.AST, items: str) -> bool:
+    """Whether a loop has a round for each of the items, and so none if there are none."""
+    given = loop.iter if isinstance(loop, ast.For) else None
+    if isinstance(loop, ast.ListComp | ast.SetComp | ast.DictComp):
+        given = loop.generators[0].iter
+    if given is None:
+        return False
+    if isinstance(given, ast.Name) and given.id == items:
+        return True
+    return any(
+        match(pattern, given) is not None
+        for pattern in (f"enumerate({items})", f"range(len({items}))", f"reversed({items})")
+    )
+
+
+def _hoist(scope: Scope, loop: ast.AST, calls: list[ast.Call]) -> Change:
+    source = scope.source
+    call = calls[0]
+    assert isinstance(call.func, ast.Name)
+    (given,) = call.args
+    assert isinstance(given, ast.Name)
+    name = source.fresh(f"{given.id}_{call.func.id}")
+    default = ", default=None" if call.func.id in ("max", "min") else ""
+    code = f"{name} = {call.func.id}({given.id}{default})"
+    edits: list[Edit] = [("before", source.statement_of(loop), code)]
+    edits += [("replace", each, name) for each in calls]
+    what = f"{source.say(call)} is computed once, before the loop"
+    return Change(what, call.lineno, scope.name, tuple(edits))
+
+
+def find_lookups(source: Source) -> Iterator[Change]:
+    """``math.sqrt`` in a loop: looked up once."""
+    for scope in _scopes(source):
+        groups: dict[tuple[str, ast.AST], list[ast.Attribute]] = {}
+        for node in ast.walk(scope.function):
+            match node:
+                case ast.Attribute(value=ast.Name(id=module), ctx=ast.Load()):
+                    loops = scope.loops(node)
+                    is_ours = source.function_of(node) is scope.function
+                    is_known = module in _MODULES and source.has_import(module)
+                    if loops and is_ours and is_known and isinstance(loops[0], LOOPS):
+                        key = (f"{module}.{node.attr}", loops[0])
+                        groups.setdefault(key, []).append(node)
+        for (dotted, loop), nodes in groups.items():
+            name = source.fresh(dotted.replace(".", "_"))
+            edits: list[Edit] = [("before", loop, f"{name} = {dotted}")]
+            edits += [("replace", each, name) for each in nodes]
+            what = f"{dotted} is looked up once, before the loop"
+            yield Change(what, loop.lineno if isinstance(loop, ast.stmt) else 0, scope.name, tuple(edits))

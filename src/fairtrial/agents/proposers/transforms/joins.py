@@ -1,0 +1,101 @@
+"""Texts that grow in a loop: their parts are joined afterwards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.matching import match
+from fairtrial.agents.proposers.transforms.source import Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.uses import LOOPS, Scope
+
+
+def find_joins(source: Source) -> Iterator[Change]:
+    """``text += part`` in a loop, where nothing reads `text` before the loop is over."""
+    for qualified, function in source.functions:
+        scope = Scope(source, qualified, function)
+        seen: set[tuple[str, ast.AST]] = set()
+        for node in ast.walk(function):
+            if not isinstance(node, ast.stmt) or source.function_of(node) is not function:
+                continue
+            grown = _grows(node)
+            loop = _outermost(scope, *grown, node) if grown else None
+            if grown and loop and (grown[0], loop) not in seen:
+                seen.add((grown[0], loop))
+                change = _join(scope, grown[0], loop)
+                if change:
+                    yield change
+
+
+def _grows(node: ast.stmt) -> tuple[str, ast.expr] | None:
+    """The name that a statement adds to, and what it adds."""
+    for pattern in ("__s += __e", "__s = __s + __e"):
+        found = match(pattern, node)
+        if found and isinstance(found["__s"], ast.Name):
+            return found["__s"].id, found["__e"]
+    return None
+
+
+def _outermost(scope: Scope, name: str, added: ast.expr, node: ast.stmt) -> Loop | None:
+    """The largest loop around in which a name is only ever added to."""
+    del added
+    best = None
+    for loop in reversed(scope.loops(node)):
+        if not isinstance(loop, LOOPS) or not _only_grows(scope, name, loop):
+            break
+        best = loop
+    return best
+
+
+def _only_grows(scope: Scope, name: str, loop: Loop) -> bool:
+    for mention in scope.mentions(name, loop):
+        statement = scope.source.statement_of(mention)
+        grown = _grows(statement)
+        if not grown or grown[0] != name or _mentions(grown[1], name):
+            return False
+    return True
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
+
+
+def _join(scope: Scope, name: str, loop: Loop) -> Change | None:
+    source = scope.source
+    empty = _empty(scope, name, loop)
+    # Somebody may catch what is raised in the loop, and read the text then.
+    is_watched = any(isinstance(each, ast.Try) for each in source.around(loop))
+    if empty is None or is_watched or not scope.is_local(name):
+        return None
+    parts = source.fresh(f"{name}_parts")
+    edits: list[Edit] = [("before", loop, f"{parts} = [{name}]")]
+    statements = {source.statement_of(each) for each in scope.mentions(name, loop)}
+    for statement in sorted(statements, key=lambda each: each.lineno):
+        grown = _grows(statement)
+        assert grown is not None
+        edits.append(("replace", statement, f"{parts}.append({source.say(grown[1])})"))
+    edits.append(("after", loop, f"{name} = {empty}.join({parts})"))
+    what = f"the parts of {name} are joined after the loop"
+    return Change(what, loop.lineno, scope.name, tuple(edits))
+
+
+def _empty(scope: Scope, name: str, loop: Loop) -> str | None:
+    """The empty text of its kind, if all that it is ever bound to is a text, and it is by now."""
+    kinds = set()
+    first = None
+    for bound in scope.bindings(name):
+        statement = scope.source.statement_of(bound)
+        if _grows(statement):
+            continue
+        value = scope.assignment(bound)
+        match value:
+            case ast.Constant(value=str()) | ast.JoinedStr():
+                kinds.add('""')
+            case ast.Constant(value=bytes()):
+                kinds.add('b""')
+            case _:
+                return None
+        block = scope.source.block_of(statement)
+        if loop in block and block.index(statement) < block.index(loop):
+            first = statement
+    return kinds.pop() if first is not None and len(kinds) == 1 else None

@@ -1,0 +1,227 @@
+"""Lists that are asked what is in them: a set beside the list."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.matching import match
+from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list, unhashable
+
+FEWEST_CONSTANTS = 3
+_LIST_TYPES = {"list", "List", "tuple", "Tuple"}
+
+
+def find_sets(source: Source) -> Iterator[Change]:
+    """``if x not in seen: seen.append(x)``: a list that is tested in a loop."""
+    if not source.is_builtin("set"):
+        return
+    for qualified, function in source.functions:
+        scope = Scope(source, qualified, function)
+        for name in sorted({each.id for each in _tested(scope)}):
+            change = _add_set(scope, name)
+            if change:
+                yield change
+
+
+def _tested(scope: Scope) -> Iterator[ast.Name]:
+    """Names that are tested for membership in a loop of this very function."""
+    for node in ast.walk(scope.function):
+        match node:
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Name() as name]):
+                if scope.source.function_of(node) is scope.function and scope.loops(node):
+                    yield name
+
+
+def _add_set(scope: Scope, name: str) -> Change | None:
+    source = scope.source
+    if not scope.is_local(name):
+        return None
+    beside = source.fresh(f"{name}_set")
+    edits: list[Edit] = []
+    tests = [each for each in scope.mentions(name) if scope.use(each) is Use.TEST]
+    last_test = max(each.lineno for each in tests)
+    starts = _starts(scope, name, beside)
+    if not starts or not _pays(scope, tests, [node for _, node, _ in starts]):
+        return None
+    for mention in scope.mentions(name):
+        match scope.use(mention):
+            case Use.BIND | Use.READ | Use.GIVE:
+                continue
+            case Use.TEST:
+                edits.append(("replace", mention, beside))
+            case Use.METHOD:
+                more = _mirror(scope, mention, beside)
+                if more is None:
+                    return None
+                edits += more
+            case Use.OTHER:
+                # It may be changed there; that matters as long as it is tested.
+                if mention.lineno <= last_test or scope.loops(mention):
+                    return None
+    what = f"a set beside {name} says what is in it"
+    return Change(what, tests[0].lineno, scope.name, (*starts, *edits))
+
+
+def _starts(scope: Scope, name: str, beside: str) -> list[Edit] | None:
+    """Where the list begins, each time: the set begins there, too."""
+    starts: list[Edit] = []
+    for bound in scope.bindings(name):
+        value = scope.assignment(bound)
+        if value is None or not is_fresh_list(value, scope.source):
+            return None
+        if isinstance(value, ast.List):
+            if any(map(unhashable, value.elts)):
+                return None
+            code = f"{beside} = set({name})" if value.elts else f"{beside} = set()"
+        else:
+            if isinstance(value, ast.ListComp) and unhashable(value.elt):
+                return None
+            code = f"{beside} = set({name})"
+        starts.append(("after", scope.source.statement_of(bound), code))
+    parameter = scope.parameter(name)
+    if parameter is None:
+        return starts
+    if starts or not _is_list_type(parameter.annotation):
+        return None
+    body = scope.function.body
+    has_docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+    if has_docstring:
+        return [("after", body[0], f"{beside} = set({name})")]
+    return [("before", body[0], f"{beside} = set({name})")]
+
+
+def _is_list_type(annotation: ast.expr | None) -> bool:
+    if isinstance(annotation, ast.Subscript):
+        annotation = annotation.value
+    return isinstance(annotation, ast.Name) and annotation.id in _LIST_TYPES
+
+
+def _pays(scope: Scope, tests: list[ast.Name], starts: list[ast.AST]) -> bool:
+    """Whether it is tested in a loop that doesn't begin it anew each time."""
+    return any(
+        not any(start is each for start in starts for each in ast.walk(loop))
+        for test in tests
+        for loop in scope.loops(test)
+    )
+
+
+def _mirror(scope: Scope, mention: ast.Name, beside: str) -> list[Edit] | None:
+    """What is done to the set when something is done to the list."""
+    method, call = scope.method(mention)
+    if method in ("count", "index", "copy"):
+        return []
+    statement = scope.source.statement_of(call)
+    is_alone = isinstance(statement, ast.Expr) and statement.value is call
+    if not is_alone or len(call.args) != 1 or call.keywords:
+        return None
+    (given,) = call.args
+    if method == "append" and isinstance(given, ast.Name | ast.Constant):
+        return [("after", statement, f"{beside}.add({scope.source.say(given)})")]
+    if method == "extend" and isinstance(given, ast.Name) and scope.is_local(given.id):
+        return [("after", statement, f"{beside}.update({given.id})")]
+    return None
+
+
+def find_constant_sets(source: Source) -> Iterator[Change]:
+    """``x in ["a", "b", "c"]``: the compiler keeps a set of constants ready."""
+    for qualified, function in source.functions:
+        for node in ast.walk(function):
+            match node:
+                case ast.Compare(
+                    ops=[ast.In() | ast.NotIn()],
+                    comparators=[(ast.List() | ast.Tuple()) as items],
+                ) if source.function_of(node) is function and _are_constants(items.elts):
+                    elements = ", ".join(map(source.say, items.elts))
+                    edit = ("replace", items, f"{{{elements}}}")
+                    what = f"a set of {len(items.elts)} constants"
+                    yield Change(what, node.lineno, qualified, (edit,))
+
+
+def _are_constants(elements: list[ast.expr]) -> bool:
+    return len(elements) >= FEWEST_CONSTANTS and all(
+        isinstance(each, ast.Constant) and isinstance(each.value, str | int | bytes)
+        for each in elements
+    )
+
+
+def find_module_sets(source: Source) -> Iterator[Change]:
+    """``x in NAMES`` in functions, where the module says ``NAMES = ["a", "b", ...]``."""
+    if not source.is_builtin("frozenset"):
+        return
+    for statement in source.tree.body:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Name(id=name) as target],
+                value=(ast.List() | ast.Tuple()) as items,
+            ) if _are_constants(items.elts):
+                change = _add_frozenset(source, statement, target, name)
+                if change:
+                    yield change
+
+
+def _add_frozenset(
+    source: Source, statement: ast.stmt, target: ast.Name, name: str
+) -> Change | None:
+    mentions = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Name) and node.id == name and node is not target
+    ]
+    scope = Scope(source, "", ast.FunctionDef(name="", body=[], decorator_list=[]))
+    uses = [scope.use(each) for each in mentions]
+    if Use.TEST not in uses or any(each not in (Use.TEST, Use.READ) for each in uses):
+        return None
+    if sum(name in _declared(node) for node in ast.walk(source.tree)):
+        return None
+    beside = source.fresh(f"_{name.lstrip('_')}_SET" if name.isupper() else f"_{name}_set")
+    tests = [each for each, use in zip(mentions, uses, strict=True) if use is Use.TEST]
+    inner = [each for each in tests if source.function_of(each)]
+    if not inner:
+        return None
+    edits: list[Edit] = [("after", statement, f"{beside} = frozenset({name})")]
+    edits += [("replace", each, beside) for each in inner]
+    lines = ", ".join(str(each.lineno) for each in inner)
+    what = f"a frozenset beside {name} (tested in line {lines})"
+    return Change(what, statement.lineno, "", tuple(edits))
+
+
+def _declared(node: ast.AST) -> list[str]:
+    """Names that mean something else, or are written, in another scope."""
+    match node:
+        case ast.arg(arg=name):
+            return [name]
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return names
+        case ast.alias(name=name, asname=asname):
+            return [asname or name]
+    return []
+
+
+def find_key_tests(source: Source) -> Iterator[Change]:
+    """``x in d.keys()``: the dictionary itself says so; ``x in list(d.values())`` needs no list."""
+    patterns = [("__d.keys()", 1)]
+    if source.is_builtin("list"):
+        patterns += [("list(__d.keys())", 1), ("list(__d.values())", 0), ("list(__d.items())", 0)]
+    for qualified, function in source.functions:
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Compare) or source.function_of(node) is not function:
+                continue
+            if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
+                continue
+            (right,) = node.comparators
+            for pattern, is_itself in patterns:
+                found = match(pattern, right)
+                if found:
+                    kept = found["__d"] if is_itself else _only_argument(right)
+                    if isinstance(kept, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+                        edit = ("replace", right, source.say(kept))
+                        what = f"the test asks {source.say(kept)} itself"
+                        yield Change(what, node.lineno, qualified, (edit,))
+                    break
+
+
+def _only_argument(call: ast.expr) -> ast.expr:
+    assert isinstance(call, ast.Call)
+    return call.args[0]

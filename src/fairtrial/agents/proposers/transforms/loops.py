@@ -1,0 +1,132 @@
+"""Loops by hand for what the interpreter does faster by itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.matching import match
+from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.uses import PURE, Scope
+
+
+def find_sums(source: Source) -> Iterator[Change]:
+    """``total = 0; for x in items: total += x``; likewise a flag that says if there is any."""
+    for qualified, function in source.functions:
+        scope = Scope(source, qualified, function)
+        for node in ast.walk(function):
+            if isinstance(node, ast.For) and source.function_of(node) is function:
+                change = _sum(scope, node)
+                if change:
+                    yield change
+
+
+def _sum(scope: Scope, loop: ast.For) -> Change | None:
+    source = scope.source
+    block = source.block_of(loop)
+    place = block.index(loop) if loop in block else 0
+    if loop.orelse or not place or len(loop.body) != 1:
+        return None
+    first, (step,) = block[place - 1], loop.body
+    if not isinstance(loop.target, ast.Name) or not scope.is_local(loop.target.id):
+        return None
+    item = loop.target.id
+    if any(each not in set(ast.walk(loop)) for each in scope.mentions(item)):
+        return None
+    for start, pattern, code, name in (
+        ("__t = 0", "__t += __e", "sum", "__e"),
+        ("__t = False", "if __c:\n __t = True", "any", "__c"),
+        ("__t = True", "if not __c:\n __t = False", "all", "__c"),
+    ):
+        begun, done = match(start, first), match(pattern, step)
+        if begun and done and ast.unparse(begun["__t"]) == ast.unparse(done["__t"]):
+            if not isinstance(done["__t"], ast.Name) or not source.is_builtin(code):
+                return None
+            total = done["__t"].id
+            if not _is_simple(source, done[name]) or total in _names(done[name], loop.iter):
+                return None
+            if not scope.is_local(total):
+                return None
+            given = _given(source, code, done[name], item, loop.iter)
+            edits: tuple[Edit, ...] = (
+                ("replace", first, f"{total} = {code}({given})"),
+                ("replace", loop, ""),
+            )
+            what = f"{total} by {code}()"
+            return Change(what, loop.lineno, scope.name, edits)
+    return None
+
+
+def _given(source: Source, code: str, each: ast.expr, item: str, items: ast.expr) -> str:
+    if code == "sum" and isinstance(each, ast.Name) and each.id == item:
+        return source.say(items)
+    inner = f"{source.say(each)} for {item} in {ast.unparse(items)}"
+    return f"[{inner}]" if code == "sum" else inner
+
+
+def _names(*nodes: ast.AST) -> set[str]:
+    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _is_simple(source: Source, node: ast.expr) -> bool:
+    """Whether it may be left out once the answer is known: it calls nothing but pure builtins."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Call(func=ast.Name(id=name)):
+                if name not in PURE or not source.is_builtin(name):
+                    return False
+            case ast.Call() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
+                return False
+    return True
+
+
+def find_enumerations(source: Source) -> Iterator[Change]:
+    """``for i in range(len(items))`` that only reads ``items[i]``."""
+    if not all(map(source.is_builtin, ("range", "len", "enumerate"))):
+        return
+    for qualified, function in source.functions:
+        scope = Scope(source, qualified, function)
+        for node in ast.walk(function):
+            if isinstance(node, ast.For) and source.function_of(node) is function:
+                found = match("range(len(__l))", node.iter)
+                if found and isinstance(found["__l"], ast.Name) and isinstance(node.target, ast.Name):
+                    change = _enumerate(scope, node, found["__l"].id, node.target)
+                    if change:
+                        yield change
+
+
+def _enumerate(scope: Scope, loop: ast.For, items: str, index: ast.Name) -> Change | None:
+    source = scope.source
+    if not scope.is_local(items) or not scope.is_local(index.id) or _is_dict(scope, items):
+        return None
+    item = source.fresh(f"{items}_item")
+    in_iter = set(ast.walk(loop.iter))
+    edits: list[Edit] = []
+    seen: set[ast.AST] = set()
+    for mention in scope.mentions(items, loop):
+        if mention in in_iter:
+            continue
+        match source.parents[mention]:
+            case ast.Subscript(slice=ast.Name(id=at), ctx=ast.Load()) as part if at == index.id:
+                edits.append(("replace", part, item))
+                seen |= {part.slice}
+            case _:
+                return None
+    others = [each for each in scope.mentions(index.id) if each not in seen and each is not index]
+    if not edits or any(not isinstance(each.ctx, ast.Load) for each in others):
+        return None
+    if others:
+        edits += [
+            ("replace", loop.iter, f"enumerate({items})"),
+            ("replace", index, f"{index.id}, {item}"),
+        ]
+        what = f"enumerate({items}) instead of an index"
+    else:
+        edits += [("replace", loop.iter, items), ("replace", index, item)]
+        what = f"{items} is gone through without an index"
+    return Change(what, loop.lineno, scope.name, tuple(edits))
+
+
+def _is_dict(scope: Scope, name: str) -> bool:
+    values = map(scope.assignment, scope.bindings(name))
+    return any(isinstance(each, ast.Dict | ast.DictComp) for each in values)

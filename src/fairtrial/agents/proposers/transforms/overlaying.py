@@ -1,0 +1,51 @@
+"""A candidate's files, from the base's and its diff."""
+
+from __future__ import annotations
+
+from fairtrial.agents.proposers.transforms.recipes import Files
+from fairtrial.arena.proposals.diff_reading import read_diff
+from fairtrial.arena.proposals.diffs import FileDiff, UnreadableDiff
+
+
+def overlay(files: Files, diff: str) -> dict[str, str] | None:
+    """The files with a diff applied, exactly as it says; None if it doesn't fit."""
+    try:
+        parts = read_diff(diff.encode())
+    except UnreadableDiff:
+        return None
+    changed = dict(files)
+    for part in parts:
+        if part.old is not None and part.old not in files:
+            return None
+        text = _patch(changed.get(part.old or "", ""), part)
+        if text is None:
+            return None
+        if part.old is not None and part.old != part.new and part.moved != "copy":
+            del changed[part.old]
+        if part.new is not None:
+            changed[part.new] = text
+    return changed
+
+
+def _patch(text: str, part: FileDiff) -> str | None:
+    if part.binary:
+        return None
+    lines = _lines(text)
+    made: list[bytes] = []
+    at = 0
+    for hunk in part.hunks:
+        before = hunk.before
+        start = max(hunk.start - 1, 0) if before else hunk.start
+        if lines[start : start + len(before)] != before or start < at:
+            return None
+        made += lines[at:start]
+        made += [line.text for line in hunk.lines if line.sign != "-"]
+        at = start + len(before)
+    return b"".join([*made, *lines[at:]]).decode()
+
+
+def _lines(text: str) -> list[bytes]:
+    """As diffs count lines: by newlines alone."""
+    lines = [line + b"\n" for line in text.encode().split(b"\n")]
+    last = lines.pop().removesuffix(b"\n")
+    return [*lines, last] if last else lines

@@ -1,0 +1,137 @@
+"""Recipes: which transformations are applied, in which order, in which functions.
+
+A recipe's name says all of it, so that it can be read back from a candidate's:
+``heap+join(3,7)`` is `heap` wherever it applies, then `join` in the functions number 3 and 7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fairtrial.agents.proposers.transforms.catalogue import BY_NAME, Applied, refuse, transform
+from fairtrial.agents.proposers.transforms.source import read_source
+
+Files = Mapping[str, str]
+Site = tuple[str, str]
+"""A file and a function in it; "" for the module itself."""
+_STEP = re.compile(r"(\w+)(?:\((\d+(?:,\d+)*)\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transformation of a recipe.
+
+    name: the transformation's
+    only: the numbers of the functions that it is applied in; None for all
+    """
+
+    name: str
+    only: frozenset[int] | None = None
+
+    def __str__(self) -> str:
+        if self.only is None:
+            return self.name
+        return f"{self.name}({','.join(map(str, sorted(self.only)))})"
+
+
+Recipe = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dish:
+    """What comes of a recipe.
+
+    files: every file, changed or not
+    notes: what was done where, a line each
+    sites: for each step the numbers of the functions that it changed
+    """
+
+    files: Files
+    notes: tuple[str, ...]
+    sites: tuple[frozenset[int], ...]
+
+
+def spell(recipe: Recipe) -> str:
+    """A recipe's name."""
+    return "+".join(map(str, recipe))
+
+
+def parse(name: str) -> Recipe | None:
+    """The recipe of that name; None if it isn't one's."""
+    steps = []
+    for part in name.split("+"):
+        read = _STEP.fullmatch(part)
+        if read is None or read[1] not in BY_NAME:
+            return None
+        only = frozenset(map(int, read[2].split(","))) if read[2] else None
+        steps.append(Step(read[1], only))
+    return tuple(steps)
+
+
+def transformable(files: Files) -> tuple[dict[str, str], list[str]]:
+    """The files that can be transformed, and why the other Python files can't."""
+    kept: dict[str, str] = {}
+    notes = []
+    for path in sorted(files):
+        if path.endswith(".py"):
+            why = _refuse(files[path])
+            if why is None:
+                kept[path] = files[path]
+            else:
+                notes.append(f"{path} is left alone: {why}")
+    return kept, notes
+
+
+def number_sites(files: Files) -> list[Site]:
+    """All functions of all files in a fixed order; what recipes number them by."""
+    return [(path, scope) for path in sorted(files) for scope in _scopes(files[path])]
+
+
+def cook(files: Files, recipe: Recipe) -> Dish:
+    """Apply a recipe to files that can be transformed; functions are numbered as they are there."""
+    sites = number_sites(files)
+    numbers = {site: number for number, site in enumerate(sites)}
+    now = dict(files)
+    notes: list[str] = []
+    touched = []
+    for step in recipe:
+        chosen = None if step.only is None else {sites[at] for at in step.only if at < len(sites)}
+        changed: set[int] = set()
+        for path in sorted(now):
+            applied = _apply(now[path], path, step.name, chosen)
+            now[path] = applied.text
+            notes += [f"{step.name}: {path}, {note}" for note in applied.notes]
+            changed |= {numbers[path, each] for each in applied.scopes if (path, each) in numbers}
+        touched.append(frozenset(changed))
+    return Dish(now, tuple(notes), tuple(touched))
+
+
+def _apply(text: str, path: str, name: str, chosen: set[Site] | None) -> Applied:
+    if chosen is None:
+        return transform(text, name)
+    only = frozenset(scope for place, scope in chosen if place == path)
+    return transform(text, name, only) if only else Applied(text)
+
+
+def touches(sites: Sequence[Site], number: int, words: set[str]) -> bool:
+    """Whether words, of failures for instance, speak of a function."""
+    path, scope = sites[number]
+    if not scope:
+        stem = path.rpartition("/")[2].removesuffix(".py")
+        return stem in words
+    return scope.rpartition(".")[2] in words
+
+
+@lru_cache(maxsize=512)
+def _scopes(text: str) -> tuple[str, ...]:
+    source = read_source(text.removeprefix("\ufeff"))
+    found = [] if source is None else [name for name, _ in source.functions]
+    return tuple(dict.fromkeys(["", *found]))
+
+
+@lru_cache(maxsize=512)
+def _refuse(text: str) -> str | None:
+    return refuse(text)

@@ -1,0 +1,218 @@
+"""Changes, written into a source by libcst: comments, blank lines and style stay as they are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
+from fairtrial.errors import LabError
+
+if TYPE_CHECKING:
+    from libcst import CSTNode, Module
+
+MISSING = "the codemod proposer needs libcst: pip install 'fairtrial[codemod]'"
+Span = tuple[int, int, int, int]
+
+
+def write_changes(source: Source, changes: Iterable[Change]) -> tuple[str, list[Change]]:
+    """The source with as many of the changes as don't get in each other's way, and which."""
+    tree = _Tree(source)
+    done: list[Change] = []
+    for change in changes:
+        if tree.take(change):
+            done.append(change)
+    if not done:
+        return source.text, []
+    text = tree.write(sorted({name for change in done for name in change.imports}))
+    return text, done
+
+
+def check_installed() -> None:
+    """Raise a `LabError` if libcst isn't there."""
+    try:
+        import libcst  # noqa: F401
+    except ImportError as error:
+        raise LabError(MISSING) from error
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What becomes of one node."""
+
+    before: list[str] = field(default_factory=list)
+    replace: str | None = None
+    after: list[str] = field(default_factory=list)
+    decorators: list[str] = field(default_factory=list)
+
+
+class _Tree:
+    """The source as libcst sees it, with what is to become of its nodes."""
+
+    def __init__(self, source: Source) -> None:
+        import libcst as cst
+        from libcst.metadata import MetadataWrapper, PositionProvider
+
+        self.source = source
+        # What was parsed just now has no node twice, so that it needn't be copied.
+        wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
+        self.module: Module = wrapper.module
+        self.expressions: dict[Span, CSTNode] = {}
+        self.statements: dict[tuple[int, int], CSTNode] = {}
+        self.plans: dict[CSTNode, _Plan] = {}
+        self.claimed: list[Span] = []
+        for node, place in wrapper.resolve(PositionProvider).items():
+            span = (place.start.line, place.start.column, place.end.line, place.end.column)
+            if isinstance(node, cst.BaseExpression):
+                self.expressions.setdefault(span, node)
+            elif isinstance(node, cst.BaseStatement) and _is_whole(node):
+                self.statements[span[:2]] = node
+
+    def take(self, change: Change) -> bool:
+        """Plan a change, if all its places are there and free."""
+        found: list[tuple[CSTNode, Edit]] = []
+        spans: list[Span] = []
+        for edit in change.edits:
+            how, node, _ = edit
+            target = self._find(node)
+            if target is None or (how in ("before", "after") and not self._has_room(node)):
+                return False
+            found.append((target, edit))
+            if how == "replace":
+                spans.append(self._span(node))
+        if any(_overlap(mine, other) for mine in spans for other in self.claimed):
+            return False
+        self.claimed += spans
+        for target, (how, _, code) in found:
+            plan = self.plans.setdefault(target, _Plan())
+            match how:
+                case "before":
+                    plan.before.append(code)
+                case "after":
+                    plan.after.append(code)
+                case "decorate":
+                    plan.decorators.append(code)
+                case _:
+                    plan.replace = code
+        return True
+
+    def write(self, imports: Sequence[str]) -> str:
+        """The source with all that was planned."""
+        from libcst.codemod import CodemodContext
+        from libcst.codemod.visitors import AddImportsVisitor
+
+        module = _rewrite(self.module, self.plans)
+        context = CodemodContext()
+        for dotted in imports:
+            place, _, name = dotted.rpartition(".")
+            if place:
+                AddImportsVisitor.add_needed_import(context, place, name)
+            else:
+                AddImportsVisitor.add_needed_import(context, name)
+        if imports:
+            module = AddImportsVisitor(context).transform_module(module)
+        return module.code
+
+    def _find(self, node: ast.AST) -> CSTNode | None:
+        span = self._span(node)
+        if isinstance(node, ast.stmt):
+            return self.statements.get(span[:2])
+        return self.expressions.get(span) or self.expressions.get(_inside(span))
+
+    def _span(self, node: ast.AST) -> Span:
+        """Where a node stands, in characters; `ast` counts bytes."""
+        assert isinstance(node, ast.expr | ast.stmt)
+        last = node.end_lineno or node.lineno
+        return (
+            node.lineno,
+            self._column(node.lineno, node.col_offset),
+            last,
+            self._column(last, node.end_col_offset or 0),
+        )
+
+    def _column(self, line: int, offset: int) -> int:
+        return len(self.source.lines[line - 1].encode()[:offset].decode())
+
+    def _has_room(self, node: ast.AST) -> bool:
+        """Whether statements may stand before and after: not around an `elif`."""
+        parent = self.source.parents[node]
+        if not (isinstance(node, ast.If) and isinstance(parent, ast.If)):
+            return True
+        return node not in parent.orelse or self._starts_with_if(node)
+
+    def _starts_with_if(self, node: ast.If) -> bool:
+        line = self.source.lines[node.lineno - 1].encode()
+        return line[node.col_offset :].startswith(b"if")
+
+
+def _is_whole(node: CSTNode) -> bool:
+    """Whether it is one statement: not ``a = 1; b = 2``."""
+    body = getattr(node, "body", None)
+    return not isinstance(body, Sequence) or len(body) == 1
+
+
+def _inside(span: Span) -> Span:
+    """The same without parentheses: libcst has them around, `ast` in, tuples and generators."""
+    return (span[0], span[1] + 1, span[2], span[3] - 1)
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[:2] < other[2:] and other[:2] < one[2:]
+
+
+def _rewrite(module: Module, plans: Mapping[CSTNode, _Plan]) -> Module:
+    import libcst as cst
+
+    def parse(code: str) -> list[Any]:
+        return list(cst.parse_module(code, config=module.config_for_parsing).body)
+
+    class Writer(cst.CSTTransformer):
+        """Puts new nodes in the places of old ones."""
+
+        def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+            left = super().on_leave(original_node, updated_node)
+            plan = plans.get(original_node)
+            if plan is None:
+                return left
+            if isinstance(original_node, cst.BaseExpression):
+                return _put_expression(original_node, plan)
+            return self._put_statements(left, plan)
+
+        def _put_statements(self, left: Any, plan: _Plan) -> Any:
+            if plan.decorators:
+                added = [_decorator(code) for code in plan.decorators]
+                left = left.with_changes(decorators=[*added, *left.decorators])
+            kept = [left] if plan.replace is None else parse(plan.replace)
+            before = [node for code in plan.before for node in parse(code)]
+            after = [node for code in plan.after for node in parse(code)]
+            nodes = [*before, *kept, *after]
+            if not nodes:
+                return cst.RemoveFromParent()
+            if nodes[0] is not left:
+                lines = left.leading_lines
+                if before and isinstance(left, cst.FunctionDef | cst.ClassDef):
+                    # What is said of a function stays with it.
+                    lines = [each for each in lines if each.comment is None]
+                elif before and kept and kept[0] is left:
+                    nodes[len(before)] = left.with_changes(leading_lines=[])
+                nodes[0] = nodes[0].with_changes(leading_lines=lines)
+            return cst.FlattenSentinel(nodes)
+
+    return module.visit(Writer())
+
+
+def _put_expression(old: Any, plan: _Plan) -> Any:
+    import libcst as cst
+
+    new: Any = cst.parse_expression(plan.replace or "None")
+    if old.lpar and not new.lpar and not isinstance(old, cst.GeneratorExp | cst.Tuple):
+        return new.with_changes(lpar=old.lpar, rpar=old.rpar)
+    return new
+
+
+def _decorator(code: str) -> Any:
+    import libcst as cst
+
+    return cst.Decorator(cst.parse_expression(code))

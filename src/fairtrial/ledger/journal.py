@@ -1,0 +1,60 @@
+"""The journals of runs in the ledger: every entry on disk before anybody relies on it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from zlib import crc32
+
+from fairtrial.ledger.faults import damaged, explained
+from fairtrial.ledger.store import Ledger
+from fairtrial.model.runs import RunSpec
+
+_ADD = (
+    "INSERT INTO journal SELECT :run_id, :seed, coalesce(max(number), -1) + 1, :attempt, :data, "
+    ":crc FROM journal WHERE run_id = :run_id AND seed = :seed"
+)
+_READ = "SELECT data, crc FROM journal WHERE run_id = ? AND seed = ? ORDER BY number"
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'journal'"
+
+
+class Journals:
+    """The journals of a study's runs, of this session and of earlier ones."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        with explained(ledger.path):
+            found = ledger.connection.execute("SELECT 1 FROM journal LIMIT 1").fetchone()
+        self._has_any = found is not None
+
+    def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
+        """Add an entry to a run's journal; it is on disk when this returns."""
+        row = {
+            "run_id": spec.run_id,
+            "seed": spec.seed,
+            "attempt": attempt,
+            "data": data,
+            "crc": crc32(data),
+        }
+        with self._ledger.writing() as connection:
+            connection.execute(_ADD, row)
+        self._has_any = True
+
+    def of(self, spec: RunSpec) -> tuple[bytes, ...]:
+        """The entries of a run's journal, packed, in order."""
+        if not self._has_any:  # as in most studies: nothing to look up for any run
+            return ()
+        return read_journal(self._ledger.connection, self._ledger.path, spec)
+
+
+def read_journal(
+    connection: sqlite3.Connection, path: Path | None, spec: RunSpec
+) -> tuple[bytes, ...]:
+    """The same of any ledger; one that was begun before there were journals has none."""
+    with explained(path):
+        if connection.execute(_HAS_TABLE).fetchone() is None:
+            return ()
+        rows = connection.execute(_READ, (spec.run_id, spec.seed)).fetchall()
+    if any(crc32(data) != crc for data, crc in rows):
+        raise damaged(path, f"the journal of {spec.run_id}: its bytes are not those written")
+    return tuple(data for data, _ in rows)

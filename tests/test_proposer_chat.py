@@ -1,0 +1,604 @@
+"""The chat proposer against a real endpoint on loopback: answers, failures, money, the key."""
+
+import json
+import logging
+import random
+import threading
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llm_kit import (
+    KEY,
+    KEY_VARIABLE,
+    breaks_off,
+    busy_until,
+    completion,
+    echoes_key,
+    event,
+    events,
+    fails,
+    hangs,
+    hangs_up,
+    meets,
+    redirects,
+    says,
+    says_key,
+    sends,
+    serving,
+)
+
+from fairtrial.agents.proposers.chat import Chat
+from fairtrial.agents.proposers.chat_client import Endpoint, Secret
+from fairtrial.agents.proposers.chat_wire import Stream, Trouble, read_usage, read_wait, read_whole
+from fairtrial.errors import LabError, StudyError
+from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.record import build
+from fairtrial.model.verdicts import Verdict
+
+BASE = "def f(x):\n    return x in [1, 2, 3]\n"
+BETTER = "def f(x):\n    return x in {1, 2, 3}\n"
+BRIEF = Brief("slow", "Make f faster.", {"src/slow.py": BASE, "src/other.py": "y = 1\n"})
+FIRST = Request(Kind.INITIAL, line=2, step=0, seed=7)
+GOOD = f"A set is faster.\n\nFILE: src/slow.py\n```python\n{BETTER}```\n"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    """A key, and no proxy between us and loopback."""
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def chat(server, **options):
+    """A proposer that doesn't wait for long."""
+    given = {"backoff_s": 0.001, "longest_wait_s": 0.01, "retries": 2, "timeout_s": 20.0}
+    options = {"key_variable": KEY_VARIABLE, "prices": {"kit": (2.0, 10.0)}, **given, **options}
+    return Chat(server.base_url, "kit", **options)
+
+
+def ask(proposer, request=FIRST, brief=BRIEF):
+    return anyio.run(proposer.propose, brief, request)
+
+
+def tell(*turns, request=FIRST, **options):
+    """The reply of an endpoint that takes these turns, and what it was sent."""
+    with serving(*turns) as server:
+        reply = ask(chat(server, **options), request)
+        assert server.turns == [], "it was asked less often than expected"
+        return reply, server.seen
+
+
+def lose(*turns, **options):
+    """The message of the `LabError` that comes of these turns."""
+    with serving(*turns) as server:
+        with pytest.raises(LabError) as caught:
+            ask(chat(server, **options))
+        assert server.turns == []
+        return str(caught.value), server
+
+
+# -- answers --
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_becomes_a_candidate_with_its_usage(stream):
+    reply, [seen] = tell(says(GOOD), stream=stream, temperature=0.5, max_tokens=99)
+    [candidate] = reply.candidates
+    assert {path: state.content.decode() for path, state in candidate.files.items()} == {
+        "src/slow.py": BETTER
+    }
+    assert (candidate.note, candidate.parent) == ("A set is faster.", None)
+    assert candidate.origin == "chat: kit"
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1_000, 200)
+    assert reply.usage.cost_usd == pytest.approx((1_000 * 2 + 200 * 10) / 1e6)
+    assert (reply.refusal, reply.usage.model) == ("", "kit")
+    assert seen.path == "/v1/chat/completions"
+    assert seen.headers["authorization"] == f"Bearer {KEY}"
+    assert (seen.body["temperature"], seen.body["max_tokens"]) == (0.5, 99)
+    assert seen.body.get("stream", False) is stream
+
+
+def test_search_and_replace():
+    block = "FILE: src/slow.py\n<<<<<<< SEARCH\n    return x in [1, 2, 3]\n=======\n"
+    block += "    return x in {1, 2, 3}\n>>>>>>> REPLACE\n"
+    reply, [seen] = tell(says(block), answer="search_replace")
+    assert reply.candidates[0].files["src/slow.py"].content.decode() == BETTER
+    assert "<<<<<<< SEARCH" in seen.body["messages"][1]["content"]
+
+
+def test_options_that_are_not_given_are_not_sent():
+    reply, [seen] = tell(says(GOOD), max_tokens=None, key_variable="", extra={"top_p": 0.9})
+    assert set(seen.body) == {"model", "messages", "top_p"}
+    assert "authorization" not in seen.headers
+    assert reply.candidates
+
+
+def test_the_exchange_holds_what_was_sent_and_received():
+    reply, [seen] = tell(fails(500), says(GOOD))[0], [None]
+    first, second = reply.exchange
+    assert (first["attempt"], first["status"]) == (1, 500)
+    assert first["error"] == "something went wrong"
+    assert first["request"]["messages"][0]["role"] == "system"
+    assert (second["attempt"], second["status"], second["response"]) == (2, 200, GOOD)
+    assert "request" not in second, "it is the same as before"
+    json.dumps(reply.exchange, allow_nan=False)
+    assert seen is None
+
+
+def test_several_candidates_in_one_answer():
+    tried = [Tried(f"c{n}", f"d{n}", "diff", Verdict.FASTER) for n in range(3)]
+    request = Request(Kind.REFINE, line=0, step=1, about=tuple(tried), wanted=3)
+    other = "FILE: src/other.py\n```\ny = 2\n```\n"
+    reply, _ = tell(says(f"CANDIDATE 1\n{GOOD}\nCANDIDATE 3\n{other}"), request=request)
+    first, second, third = reply.candidates
+    assert second is None
+    assert (first.parent, third.parent) == ("d0", "d2")
+    assert third.files["src/other.py"].content == b"y = 2\n"
+    assert first.name != third.name
+
+
+def test_a_server_that_streams_unasked_or_does_not_stream_when_asked():
+    stream = sends(b"".join(events(GOOD)), headers={"Content-Type": "text/event-stream"})
+    assert tell(stream)[0].candidates
+    assert tell(sends(completion(GOOD)), stream=True)[0].candidates
+
+
+def test_thoughts_before_the_answer_are_not_the_answer():
+    draft = "FILE: src/slow.py\n```\nraise NotImplementedError\n```"
+    reply, _ = tell(says(f"<think>\n{draft}\n</think>\n{GOOD}"))
+    assert reply.candidates[0].files["src/slow.py"].content.decode() == BETTER
+
+
+# -- answers that can't be used --
+
+
+def test_a_malformed_answer_is_repaired_once():
+    reply, [_, seen] = tell(says("FILE: src/nope.py\n```\nx = 1\n```"), says(GOOD))
+    assert reply.candidates
+    assert reply.usage.prompt_tokens == 2_000, "both are paid for"
+    assert reply.usage.cost_usd == pytest.approx(2 * 0.004)
+    roles = [message["role"] for message in seen.body["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    complaint = seen.body["messages"][-1]["content"]
+    assert "src/nope.py is not one of the files that may be changed" in complaint
+    assert [entry["attempt"] for entry in reply.exchange] == [1, 1]
+    assert len(reply.exchange[1]["request"]["messages"]) == 4
+
+
+def test_a_second_malformed_answer_is_refused_with_why():
+    reply, _ = tell(says("I would use a set."), says("A set, I say."))
+    assert reply.candidates == ()
+    assert "there is no fenced block" in reply.refusal
+    assert reply.usage.completion_tokens == 400
+
+
+def test_a_truncated_answer_is_said_to_be_truncated():
+    reply, [_, seen] = tell(says(GOOD, finish="length"), says(GOOD, finish="length"))
+    assert reply.candidates == (), "what looks complete may not be"
+    assert "cut off" in reply.refusal
+    assert "finish_reason: length" in seen.body["messages"][-1]["content"]
+
+
+def test_when_asking_once_more_fails_the_first_answer_is_not_lost():
+    reply, _ = tell(says("Hm."), fails(400, "no more"))
+    assert "no fenced block" in reply.refusal
+    assert "400 no more" in reply.refusal
+    assert reply.usage.prompt_tokens == 1_000
+
+
+def test_a_model_that_has_nothing_to_propose_is_not_asked_again():
+    reply, [_] = tell(says("NO CHANGE\nIt is a set already."))
+    assert "changes nothing" in reply.refusal
+    assert "set already" in reply.refusal
+    reply, [_] = tell(says(f"FILE: src/slow.py\n```\n{BASE}```"))
+    assert "changes nothing" in reply.refusal
+
+
+def test_a_refusal_is_told():
+    reply, [_] = tell(says(None, refusal="I can't help with that."))
+    assert reply.refusal == "the model refuses: I can't help with that."
+    assert reply.usage.cost_usd == pytest.approx(0.004)
+    reply, [_] = tell(says("", finish="content_filter"))
+    assert "content_filter" in reply.refusal
+
+
+def test_a_request_that_is_too_long_is_refused_not_broken():
+    reply, [_] = tell(fails(400, "too many tokens", code="context_length_exceeded"))
+    assert "too many tokens" in reply.refusal
+    reply, seen = tell(longest_prompt=100)
+    assert (seen, reply.exchange) == ([], ())
+    assert "longest_prompt" in reply.refusal
+
+
+# -- an endpoint in trouble --
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 529])
+def test_what_may_pass_is_tried_again(status):
+    reply, seen = tell(fails(status), fails(status), says(GOOD))
+    assert len(seen) == 3
+    assert [entry["status"] for entry in reply.exchange] == [status, status, 200]
+    assert reply.usage.cost_usd == pytest.approx(0.004), "errors cost nothing"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 422])
+def test_what_will_not_pass_is_not_tried_again(status):
+    message, server = lose(fails(status, "no, thank you"))
+    assert len(server.seen) == 1
+    assert f"{status} no, thank you" in message
+    if status in (401, 403):
+        assert KEY_VARIABLE in message
+    if status == 404:
+        assert "base_url" in message
+
+
+def test_an_account_without_money_is_not_tried_again():
+    message, server = lose(fails(429, "You exceeded your quota", code="insufficient_quota"))
+    assert len(server.seen) == 1
+    assert "quota" in message
+
+
+def test_retries_come_to_an_end():
+    message, server = lose(fails(503), fails(503), fails(503))
+    assert len(server.seen) == 3
+    assert "(3 attempts): 503 something went wrong" in message
+    assert server.base_url.removeprefix("http://").removesuffix("/v1") in message
+
+
+@pytest.mark.parametrize("turn", [fails(429, headers={"Retry-After": "7"}), busy_until(7)])
+def test_retry_after_is_honoured_up_to_a_cap(turn):
+    reply, _ = tell(turn, says(GOOD), longest_wait_s=0.02)
+    assert reply.exchange[1]["waited_s"] == 0.02
+
+
+def test_retry_after_goes_before_our_own_wait():
+    now = fails(503, headers={"Retry-After": "0"})
+    reply, _ = tell(now, says(GOOD), backoff_s=0.002, longest_wait_s=60)
+    assert reply.exchange[1]["waited_s"] <= 0.001
+
+
+def test_waits_follow_from_the_seed_of_the_request():
+    def waits(seed):
+        request = Request(Kind.INITIAL, 0, 0, seed=seed)
+        reply, _ = tell(fails(500), fails(500), says(GOOD), request=request)
+        return [entry["waited_s"] for entry in reply.exchange]
+
+    assert waits(1) == waits(1)
+    assert waits(1) != waits(2)
+
+
+def test_an_endpoint_that_does_not_answer_in_time():
+    reply, seen = tell(hangs(), says(GOOD), timeout_s=0.2)
+    assert len(seen) == 2
+    assert "within 0.2 s" in reply.exchange[0]["error"]
+    assert reply.usage.cost_usd is None, "the lost answer may be on the bill"
+
+
+def test_a_stream_that_stands_still():
+    start = b"".join(list(events(GOOD))[:5])
+    reply, _ = tell(hangs(after=start), says(GOOD), stream=True, timeout_s=0.2)
+    assert reply.candidates
+
+
+def test_a_stream_that_ends_early_is_no_answer():
+    start = b"".join(list(events(GOOD))[:-3])
+    reply, _ = tell(hangs_up(after=start), says(GOOD), stream=True)
+    assert "the stream ended early" in reply.exchange[0]["error"]
+    assert reply.candidates
+    assert reply.usage.cost_usd is None
+    message, _ = lose(*[hangs_up(after=start)] * 3, stream=True)
+    assert "ended early" in message
+
+
+def test_a_stream_without_its_last_line_is_whole():
+    reply, _ = tell(hangs_up(after=b"".join(list(events(GOOD))[:-1])), stream=True)
+    assert reply.candidates
+    assert reply.usage.prompt_tokens == 1_000
+
+
+def test_an_answer_that_breaks_off_and_a_connection_that_ends():
+    reply, _ = tell(breaks_off(GOOD), hangs_up(), says(GOOD))
+    assert reply.candidates
+    assert "broke off" in reply.exchange[0]["error"]
+    assert [entry["status"] for entry in reply.exchange] == [None, None, 200]
+
+
+@pytest.mark.parametrize(
+    "data", [b"{not json", b"[]", b'"text"', b"", b"{}", b'{"choices": []}', b"[" * 100_000]
+)
+def test_a_response_that_is_no_answer(data):
+    reply, _ = tell(sends(data), says(GOOD))
+    assert reply.candidates
+    assert reply.exchange[0]["error"]
+
+
+def test_an_error_in_the_midst_of_a_stream():
+    broken = event(error={"message": "overloaded", "code": 502})
+    reply, _ = tell(hangs_up(after=broken), says(GOOD), stream=True)
+    assert reply.exchange[0]["error"] == "overloaded"
+    final = hangs_up(after=event(error={"message": "bad model", "code": 400}))
+    message, _ = lose(final, stream=True)
+    assert "bad model" in message
+
+
+def test_nobody_listens():
+    with serving() as server:
+        proposer = chat(server, retries=1)
+    with pytest.raises(LabError, match=r"gave no answer \(2 attempts\): ConnectError"):
+        ask(proposer)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": -5, "completion_tokens": 10},
+        {"prompt_tokens": "many", "completion_tokens": 10},
+        {"prompt_tokens": None, "completion_tokens": True},
+        {"prompt_tokens": 1e300, "completion_tokens": 10},
+        [1, 2],
+        "1000",
+    ],
+)
+def test_usage_that_is_wrong_makes_the_cost_unknown(usage):
+    reply, _ = tell(says(GOOD, usage=usage))
+    assert reply.candidates, "the answer is good nevertheless"
+    assert reply.usage.cost_usd is None
+    assert reply.usage.prompt_tokens == 0
+    free, _ = tell(says(GOOD, usage=usage), prices={"kit": (0, 0)})
+    assert free.usage.cost_usd == 0
+
+
+def test_a_stream_without_usage():
+    reply, _ = tell(says(GOOD, usage=None), stream=True)
+    assert reply.usage.cost_usd is None
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=3))
+def test_usage_is_a_count_or_nothing(value):
+    for count in read_usage({"prompt_tokens": value, "completion_tokens": value}):
+        assert count is None or (type(count) is int and 0 <= count)
+
+
+def test_no_more_at_once_than_allowed_and_no_fewer():
+    others = threading.Barrier(2)
+    with serving(*[meets(others, GOOD)] * 6) as server:
+        proposer = chat(server, most_at_once=2)
+
+        async def ask_all():
+            async with anyio.create_task_group() as group:
+                for line in range(6):
+                    group.start_soon(proposer.propose, BRIEF, Request(Kind.INITIAL, line, 0))
+
+        anyio.run(ask_all)
+        assert server.most_inside == 2
+        assert len(server.seen) == 6
+
+
+# -- the key --
+
+
+def everything_of(reply):
+    return repr(reply) + repr(reply.exchange) + repr(reply.candidates)
+
+
+def test_the_key_is_in_the_header_and_nowhere_else(caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    with serving(echoes_key(500), says("Hm."), says(GOOD)) as server:
+        proposer = chat(server)
+        reply = ask(proposer)
+        assert all(KEY in seen.headers["authorization"] for seen in server.seen)
+        assert all(KEY not in json.dumps(seen.body) for seen in server.seen)
+    assert "[key removed]" in reply.exchange[0]["error"]
+    shown = capfd.readouterr()
+    for text in (everything_of(reply), repr(proposer), caplog.text, shown.out, shown.err):
+        assert KEY not in text
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 500])
+def test_the_key_is_not_in_error_messages(status):
+    count = 3 if status == 500 else 1
+    with serving(*[echoes_key(status)] * count) as server:
+        with pytest.raises(LabError) as caught:
+            ask(chat(server))
+    text = ""
+    error = caught.value
+    while error is not None:
+        text += f"{error!r} {getattr(error, 'args', '')}"
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    # The message is cut somewhere behind 500 characters: half a key is no better.
+    assert KEY[:12] not in text
+
+
+def test_an_answer_with_the_key_in_it_is_refused():
+    reply, _ = tell(says_key())
+    assert reply.candidates == ()
+    assert KEY_VARIABLE in reply.refusal
+    assert KEY not in everything_of(reply)
+
+
+def test_a_base_with_the_key_in_it_makes_no_candidate():
+    brief = Brief("slow", "Faster.", {"src/slow.py": f"KEY = '{KEY}'\nx = 1\n"})
+    block = "FILE: src/slow.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE"
+    with serving(says(block)) as server:
+        reply = ask(chat(server, answer="search_replace"), brief=brief)
+    assert "src/slow.py holds the value of" in reply.refusal
+    assert KEY not in everything_of(reply)
+
+
+def test_a_redirect_is_not_followed():
+    with serving() as other:
+        message, server = lose(redirects(f"{other.base_url}/chat/completions?next=1"))
+        assert other.seen == []
+        place = other.base_url.removesuffix("/v1")
+    assert len(server.seen) == 1
+    assert f"redirects to {place}, " in message
+
+
+def test_a_key_that_is_missing_or_impossible(monkeypatch):
+    with serving() as server:
+        for value, why in (("", "not set"), (" ", "not set"), ("sk-12345\n678", "ASCII")):
+            monkeypatch.setenv(KEY_VARIABLE, value)
+            with pytest.raises(LabError, match=f"{KEY_VARIABLE}.*{why}") as caught:
+                ask(chat(server))
+            assert "12345" not in str(caught.value)
+            with pytest.raises(StudyError, match=why):
+                chat(server).check_ready()
+        assert server.seen == []
+        monkeypatch.setenv(KEY_VARIABLE, f"{KEY}\n")
+        chat(server).check_ready()
+
+
+def test_a_key_that_stands_where_its_variables_name_belongs_is_not_repeated():
+    mistakes = []
+    given = {"base_url": "http://localhost/v1", "model": "m", "key_variable": KEY}
+    build(Chat, given, (), mistakes)
+    assert [mistake.path for mistake in mistakes] == [("key_variable",)]
+    assert KEY not in str(mistakes)
+
+
+@given(
+    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=60),
+    st.text(),
+)
+def test_nothing_of_a_key_survives_redaction(key, text):
+    secret = Secret("X", key)
+    message = json.dumps({"said": f"{text} Bearer {key}"})
+    redacted = secret.redact(message)
+    assert not secret.is_in(redacted.replace("[key removed]", ""))
+    assert secret.is_in(message)
+    assert key not in repr(secret) or key in repr(Secret("X", "other-key"))
+
+
+# -- options --
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"base_url": "api.openai.com/v1"}, ("base_url",)),
+        ({"base_url": "ftp://host/"}, ("base_url",)),
+        ({"base_url": "http://host:99999/"}, ("base_url",)),
+        ({"base_url": "https://me:secret@host/v1"}, ("base_url",)),
+        ({"base_url": "https://host/v1?key=secret"}, ("base_url",)),
+        ({"model": " "}, ("model",)),
+        ({"temperature": -1}, ("temperature",)),
+        ({"max_tokens": 0}, ("max_tokens",)),
+        ({"timeout_s": 0}, ("timeout_s",)),
+        ({"retries": -1}, ("retries",)),
+        ({"backoff_s": -1}, ("backoff_s",)),
+        ({"most_at_once": 0}, ("most_at_once",)),
+        ({"answer": "diff"}, ("answer",)),
+        ({"prices": {"m": [1]}}, ("prices", "m")),
+        ({"prices": {"m": [1, -1]}}, ("prices", "m", 1)),
+        ({"extra": {"messages": []}}, ("extra", "messages")),
+        ({"modle": "m"}, ("modle",)),
+    ],
+)
+def test_options_are_checked_when_they_are_read(options, place):
+    mistakes = []
+    build(Chat, {"base_url": "http://localhost/v1", "model": "m", **options}, (), mistakes)
+    assert [mistake.path for mistake in mistakes] == [place]
+    assert "secret" not in str(mistakes)
+
+
+def test_it_can_do_everything():
+    proposer = Chat("http://localhost/v1", "m")
+    assert all(proposer.can(kind) for kind in Kind)
+    assert (proposer.name, proposer.can_batch, proposer.most_at_once) == ("chat", True, 4)
+
+
+# -- the pieces --
+
+
+@given(
+    st.integers(0, 50),
+    st.none() | st.floats(0, 1e6),
+    st.floats(0, 100),
+    st.floats(0, 100),
+    st.integers(),
+)
+def test_waits_are_bounded_and_never_shorter_than_asked(retry, asked, backoff, longest, seed):
+    endpoint = Endpoint("http://h", backoff_s=backoff, longest_wait_s=longest)
+    wait = endpoint.wait_before(retry, asked, random.Random(seed))
+    assert 0 <= wait <= longest
+    if asked is not None:
+        assert wait >= min(asked, longest)
+
+
+def test_waits_double():
+    endpoint = Endpoint("http://h", backoff_s=1, longest_wait_s=1e9)
+    for retry in range(8):
+        wait = endpoint.wait_before(retry, None, random.Random(retry))
+        assert 2**retry / 2 <= wait <= 2**retry
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("12", 12),
+        (" 0.5 ", 0.5),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 37),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", 37),
+        ("Sun Nov  6 08:49:37 1994", 37),
+        ("Sun, 06 Nov 1994 08:48:00 GMT", 0),
+        ("Sun, 06 Nov 1994 09:49:37 +0100", 37),
+        ("-3", None),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("Sun, 99 Nov 1994 08:49:37 GMT", None),
+        ("", None),
+    ],
+)
+def test_retry_after_is_read(header, expected):
+    now = datetime(1994, 11, 6, 8, 49, tzinfo=UTC)
+    assert read_wait({"retry-after": header}, now) == expected
+    # The server's own clock, where it tells the time.
+    told = {"retry-after": header, "date": format_datetime(now, usegmt=True)}
+    assert read_wait(told, datetime(2020, 1, 1, tzinfo=UTC)) == expected
+
+
+@given(st.text(), st.integers(1, 9), st.data())
+def test_a_stream_may_be_cut_anywhere(text, size, data):
+    whole = b"".join(events(text, size=size))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
+    stream = Stream()
+    for start, stop in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        stream.feed(whole[start:stop])
+    answer = stream.finish()
+    assert answer.text == text
+    assert (answer.finish, answer.prompt_tokens, answer.model) == ("stop", 1_000, "kit-1")
+
+
+def test_lines_of_a_stream_may_end_in_crlf_and_hold_other_line_ends():
+    text = "a\u2028b\x85c\x0bd"
+    stream = Stream()
+    stream.feed(b"".join(events(text)).replace(b"\n", b"\r\n"))
+    assert stream.finish().text == text
+
+
+@given(st.binary(max_size=200))
+def test_whatever_a_server_sends_is_an_answer_or_trouble(data):
+    for read in (read_whole, lambda data: (stream := Stream()).feed(data) or stream.finish()):
+        try:
+            read(data)
+        except Trouble as trouble:
+            assert trouble.message
+
+
+def test_half_a_surrogate_pair_is_spelled_out():
+    answer = read_whole(b'{"choices": [{"message": {"content": "a\\ud800b"}}]}')
+    assert answer.text == "a\\ud800b"
+
+
+def test_a_message_in_parts():
+    parts = [{"type": "text", "text": "a"}, {"type": "image"}, "x", {"type": "text", "text": "b"}]
+    assert read_whole(completion(parts)).text == "ab"
