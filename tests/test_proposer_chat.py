@@ -1,5 +1,6 @@
 """The chat proposer against a real endpoint on loopback: answers, failures, money, the key."""
 
+import contextlib
 import json
 import logging
 import random
@@ -11,6 +12,21 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fairtrial.agents.proposers.chat import Chat
+from fairtrial.agents.proposers.chat_client import Endpoint, Secret
+from fairtrial.agents.proposers.chat_wire import (
+    Answer,
+    Stream,
+    Trouble,
+    read_usage,
+    read_wait,
+    read_whole,
+)
+from fairtrial.errors import LabError, StudyError
+from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.record import build
+from fairtrial.model.verdicts import Verdict
 from llm_kit import (
     KEY,
     KEY_VARIABLE,
@@ -30,14 +46,6 @@ from llm_kit import (
     sends,
     serving,
 )
-
-from fairtrial.agents.proposers.chat import Chat
-from fairtrial.agents.proposers.chat_client import Endpoint, Secret
-from fairtrial.agents.proposers.chat_wire import Stream, Trouble, read_usage, read_wait, read_whole
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
-from fairtrial.model.record import build
-from fairtrial.model.verdicts import Verdict
 
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"
 BETTER = "def f(x):\n    return x in {1, 2, 3}\n"
@@ -120,7 +128,7 @@ def test_options_that_are_not_given_are_not_sent():
 
 
 def test_the_exchange_holds_what_was_sent_and_received():
-    reply, [seen] = tell(fails(500), says(GOOD))[0], [None]
+    reply, _ = tell(fails(500), says(GOOD))
     first, second = reply.exchange
     assert (first["attempt"], first["status"]) == (1, 500)
     assert first["error"] == "something went wrong"
@@ -128,7 +136,6 @@ def test_the_exchange_holds_what_was_sent_and_received():
     assert (second["attempt"], second["status"], second["response"]) == (2, 200, GOOD)
     assert "request" not in second, "it is the same as before"
     json.dumps(reply.exchange, allow_nan=False)
-    assert seen is None
 
 
 def test_several_candidates_in_one_answer():
@@ -364,7 +371,7 @@ def test_a_stream_without_usage():
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=3))
 def test_usage_is_a_count_or_nothing(value):
     for count in read_usage({"prompt_tokens": value, "completion_tokens": value}):
-        assert count is None or (type(count) is int and 0 <= count)
+        assert count is None or (type(count) is int and count >= 0)
 
 
 def test_no_more_at_once_than_allowed_and_no_fewer():
@@ -405,9 +412,8 @@ def test_the_key_is_in_the_header_and_nowhere_else(caplog, capfd):
 @pytest.mark.parametrize("status", [400, 401, 403, 500])
 def test_the_key_is_not_in_error_messages(status):
     count = 3 if status == 500 else 1
-    with serving(*[echoes_key(status)] * count) as server:
-        with pytest.raises(LabError) as caught:
-            ask(chat(server))
+    with serving(*[echoes_key(status)] * count) as server, pytest.raises(LabError) as caught:
+        ask(chat(server))
     text = ""
     error = caught.value
     while error is not None:
@@ -588,10 +594,8 @@ def test_lines_of_a_stream_may_end_in_crlf_and_hold_other_line_ends():
 @given(st.binary(max_size=200))
 def test_whatever_a_server_sends_is_an_answer_or_trouble(data):
     for read in (read_whole, lambda data: (stream := Stream()).feed(data) or stream.finish()):
-        try:
-            read(data)
-        except Trouble as trouble:
-            assert trouble.message
+        with contextlib.suppress(Trouble):
+            assert isinstance(read(data), Answer)
 
 
 def test_half_a_surrogate_pair_is_spelled_out():

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial import plugins
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
 from fairtrial.agents.optimise.records import read_known
-from fairtrial.agents.optimise.stream import Spent, Stream, Watcher
-from fairtrial.agents.optimise.telling import Telling
+from fairtrial.agents.optimise.stream import Spent, Stream
+from fairtrial.agents.optimise.telling import Telling, tell_tree
+from fairtrial.agents.optimise.watching import Watcher, with_watcher
 from fairtrial.agents.optimise.winner import Winner, crown
 from fairtrial.agents.task import Task
 from fairtrial.arena.arena import Arena
@@ -59,18 +60,16 @@ class Optimise:
 
     async def __call__(self, task: Task) -> dict[str, Any]:
         """One optimisation: what came of it, as a study keeps it."""
-        found = await self.optimise(find_code(task), task, Telling(task.emit))
+        found = await self.optimise(find_code(task), task, with_watcher(Telling(task.emit)))
+        stream = found.stream
+        tell_tree(task.emit, stream.entries, stream.judgements, stream.notes)
         return found.as_output()
 
-    async def optimise(
-        self, problem: CodeProblem, task: Task, watcher: Watcher, *, say: Any = None
-    ) -> Optimised:
-        """The same for somebody who watches."""
+    async def optimise(self, problem: CodeProblem, task: Task, watcher: Watcher) -> Optimised:
+        """The same, told to somebody."""
         proposer = make_proposer(self.proposer, self.proposer_options, self.max_cost_usd)
         rules = self._rules(task, problem, proposer)
-        settings = ArenaSettings(unsandboxed=self.unsandboxed)
-        if say is not None:
-            settings = replace(settings, say=say)
+        settings = ArenaSettings(unsandboxed=self.unsandboxed, say=watcher.say)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
             settings.say("timing the unchanged base")
             async with arena.bench() as bench:

@@ -31,6 +31,7 @@ from fairtrial.agents.optimise.lines import BASE, Entry, Line, LoopRules, Move, 
 from fairtrial.model.proposals import Kind, Request, Tried, Usage
 from fairtrial.model.verdicts import Verdict
 
+NOTHING = Usage()
 __all__ = ["BASE", "Entry", "Loop", "LoopRules"]
 
 _FREE = Usage()
@@ -172,6 +173,11 @@ class Loop:
         for line in self._lines:
             if line.move is not None:
                 line.move, line.why_over = None, self._why_stopped
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more is to be asked of anybody."""
+        return bool(self._why_stopped)
 
     @property
     def is_over(self) -> bool:

@@ -23,6 +23,7 @@ from fairtrial.agents.optimise.records import (
     judgement_record,
     tried_of,
 )
+from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.agents.proposers.replay import record_of, reply_of
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
@@ -68,20 +69,6 @@ class Spent:
         self.tokens += usage.prompt_tokens + usage.completion_tokens
         self.cost_usd += usage.cost_usd or 0.0
         self.is_cost_known &= usage.cost_usd is not None
-
-
-class Watcher(Protocol):
-    """Is told what happens, as it happens."""
-
-    def asked(self, request: Request) -> None: ...
-
-    def entered(self, entry: Entry, candidate: Candidate) -> None: ...
-
-    def checking(self, entry: Entry) -> None: ...
-
-    def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None: ...
-
-    def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +122,7 @@ class Stream:
         self._watcher = watcher
         self.spent = Spent()
         self.changes: dict[str, Changes] = {}
+        self.notes: dict[str, str] = {}
         self.judgements: dict[str, Judgement] = {}
         self._waiting: list[_Waiting] = []
         self._checking = 0
@@ -188,12 +176,14 @@ class Stream:
         """One request: from asking to candidates under check."""
         async with self._seats:
             try:
-                reply = await self._reply(request)
+                # What waits for a seat has not been paid for, and needn't be.
+                reply = Reply() if self._loop.is_stopped else await self._reply(request)
             except LabError as error:  # what others still work on is paid for, and is kept
                 self._failure = self._failure or error
                 self._loop.stop(f"the proposer failed: {error}")
                 reply = Reply(refusal=str(error))
         self.spent.add(reply.usage)
+        self._watcher.replied(request, reply)
         await self._enter(request, reply)
 
     async def _reply(self, request: Request) -> Reply:
@@ -206,28 +196,37 @@ class Stream:
 
     async def _enter(self, request: Request, reply: Reply) -> None:
         """Candidates into the tree; what is new goes to its checks."""
-        given = [candidate for candidate in reply.candidates if candidate is not None]
+        answered = reply.candidates[: request.wanted]
+        given = [candidate for candidate in answered if candidate is not None]
         found = {
-            id(candidate): _Found(candidate, resolved, await self._arena.render(resolved))
+            id(candidate): await self._find(candidate, resolved)
             for candidate, resolved in zip(given, await self._arena.resolve_all(given), strict=True)
         }
-        places = [None if each is None else found[id(each)] for each in reply.candidates]
+        places = [None if each is None else found[id(each)] for each in answered]
         digests = [None if each is None else each.digest for each in places]
         diffs = ["" if each is None else each.diff for each in places]
         entries = self._loop.reply(request, digests, diffs, reply.usage)
         entered = [each for each in places if each is not None]
         for entry, each in zip(entries, entered, strict=True):
             self._watcher.entered(entry, each.candidate)
+            self.notes[entry.id] = each.candidate.note
+            if isinstance(each.resolved, Changes):
+                self.changes[entry.id] = each.resolved
             if entry.duplicate_of is None:
                 self._tasks.start_soon(self._judge, entry, each)
         self._go_on()
+
+    async def _find(self, candidate: Candidate, resolved: Changes | Rejection) -> _Found:
+        """With its diff; of one that can't be used, what its maker meant by it."""
+        diff = await self._arena.render(resolved) or (candidate.diff or b"").decode(
+            "utf-8", "replace"
+        )
+        return _Found(candidate, resolved, diff)
 
     # -- verdicts --
 
     async def _judge(self, entry: Entry, found: _Found) -> None:
         """Check one; what passes waits for the clock."""
-        if isinstance(found.resolved, Changes):
-            self.changes[entry.digest] = found.resolved
         recorded = self._known.verdicts.get(entry.digest)
         if recorded is not None:
             self._settle(entry, recorded, found.diff, is_known=True)
@@ -280,7 +279,7 @@ class Stream:
 
         rules = rules_of(self._arena.problem)
         entry = waiting.entry
-        changes = self.changes[entry.digest]
+        changes = self.changes[entry.id]
         result = await measure(self._bench, entry.id, changes, rules, watcher=watch)
         self._settle(entry, with_timing(waiting.judgement, result), waiting.diff)
 

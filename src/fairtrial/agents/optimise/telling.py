@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
-from fairtrial.model.proposals import Request
+from fairtrial.model.proposals import Reply, Request
 from fairtrial.model.timings import Estimate
 
 Emit = Callable[..., None]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Telling:
-    """A watcher that emits events: `request`, and `candidate` when there is a verdict."""
+    """A watcher that emits events as things happen: `reply`, `verdict`."""
 
     emit: Emit
-    notes: dict[str, str] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        """Nothing worth keeping."""
 
     def asked(self, request: Request) -> None:
-        """Something is asked for."""
-        self.emit("request", text=request.key, kind=request.kind.value, line=request.line)
+        """Nothing worth keeping: there will be an answer."""
+
+    def replied(self, request: Request, reply: Reply) -> None:
+        """What was asked for, and what the answer took."""
+        usage = reply.usage
+        self.emit(
+            "reply",
+            text=reply.refusal,
+            key=request.key,
+            kind=request.kind.value,
+            line=request.line,
+            model=usage.model,
+            tokens=usage.prompt_tokens + usage.completion_tokens,
+            cost_usd=usage.cost_usd,
+        )
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
-        """A candidate came; one that equals another has its verdict already."""
-        self.notes[entry.id] = candidate.note
-        if entry.duplicate_of is not None:
-            self.emit("candidate", **_place(entry, candidate.note))
+        """Nothing worth keeping: it stands in the tree."""
 
     def checking(self, entry: Entry) -> None:
         """Nothing worth keeping."""
@@ -40,21 +52,32 @@ class Telling:
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         """A candidate has its verdict."""
-        note = self.notes.get(entry.id, "")
-        fields = {**_place(entry, note), **_verdict(judgement), "diff_bytes": len(diff.encode())}
-        self.emit("candidate", text=diff, **fields)
+        self.emit("verdict", text=entry.id, **_verdict(judgement))
 
 
-def _place(entry: Entry, note: str) -> dict[str, Any]:
-    return {
-        "candidate_id": entry.id,
-        "parent_id": entry.parent,
-        "line": entry.line,
-        "step": entry.step,
-        "kind": entry.kind.value,
-        "duplicate_of": entry.duplicate_of,
-        "note": note,
-    }
+def tell_tree(
+    emit: Emit,
+    entries: Sequence[Entry],
+    judgements: Mapping[str, Judgement],
+    notes: Mapping[str, str],
+) -> None:
+    """A `candidate` event for each in the tree, in its order: what `candidates.csv` is made of.
+
+    At the end, since who is a duplicate of whom must not depend on who came first.
+    """
+    for entry in entries:
+        judgement = judgements.get(entry.digest)
+        fields = {
+            "candidate_id": entry.id,
+            "parent_id": entry.parent,
+            "line": entry.line,
+            "step": entry.step,
+            "kind": entry.kind.value,
+            "duplicate_of": entry.duplicate_of,
+            "note": notes.get(entry.id, ""),
+            "diff_bytes": len(entry.diff.encode()),
+        }
+        emit("candidate", text=entry.diff, **fields, **(_verdict(judgement) if judgement else {}))
 
 
 def _verdict(judgement: Judgement) -> dict[str, Any]:

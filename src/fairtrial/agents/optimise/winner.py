@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairtrial.agents.optimise.selection import rank
-from fairtrial.agents.optimise.stream import Stream, Watcher
+from fairtrial.agents.optimise.stream import Stream
+from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
 from fairtrial.arena.bench.deciding import race
@@ -51,7 +52,7 @@ async def crown(stream: Stream, arena: Arena, bench: Bench, watcher: Watcher) ->
     def watch(digest: str, sessions: int, estimate: Estimate | None) -> None:
         watcher.timing(entries[digest], sessions, estimate)
 
-    contenders = {digest: stream.changes[digest] for digest in entries}
+    contenders = {digest: stream.changes[entry.id] for digest, entry in entries.items()}
     found = await race(bench, contenders, rules_of(arena.problem), watcher=watch)
     adopted = [
         (result.estimate.low, digest, result)
@@ -64,5 +65,5 @@ async def crown(stream: Stream, arena: Arena, bench: Bench, watcher: Watcher) ->
     _, digest, measured = max(adopted, key=lambda each: each[0])
     entry = entries[digest]
     judgement = stream.judgements[digest]
-    patch = await arena.render(stream.changes[digest])
+    patch = await arena.render(stream.changes[entry.id])
     return Winner(entry.id, judgement.name, patch, judgement, measured)

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
-from fairtrial.agents.proposers.transforms.overlaying import overlay
-from fairtrial.agents.proposers.transforms.recipes import (
-    Dish,
-    Files,
-    Recipe,
-    Site,
-    Step,
-    cook,
-    number_sites,
-    parse,
-    spell,
-    touches,
-    transformable,
-)
+from fairtrial.agents.proposers.transforms.planning import Plan, Planner, Rules
+from fairtrial.agents.proposers.transforms.recipes import Interrupted, never, transformable
 from fairtrial.agents.proposers.transforms.writing import check_installed
 from fairtrial.errors import Mistake, did_you_mean
 from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Tried, Usage
+from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
 from fairtrial.model.record import Record
 from fairtrial.sandbox.quiet import HostLock
-
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,31 +65,58 @@ class CodemodProposer(Record):
 
         check_installed()
         began_s = time.monotonic()
-        # It uses a core, so it must not run beside what is timed. The thread is waited for even
-        # if we are cancelled: else it would go on without the lease.
-        async with HostLock().shared():
-            reply = await to_thread.run_sync(self.answer, brief, request)
+        while True:
+            # It uses a core, so it must not run beside what is timed. The thread is waited for even
+            # if we are cancelled: else it would go on without the lease.
+            async with HostLock().shared() as lease:
+                try:
+                    reply = await to_thread.run_sync(self.answer, brief, request, lease.is_overdue)
+                    break
+                except Interrupted:
+                    continue
         return replace(reply, usage=Usage(model=self.name, seconds=time.monotonic() - began_s))
 
-    def answer(self, brief: Brief, request: Request) -> Reply:
-        """The same at once, in this thread and without regard to others."""
-        names = tuple(
-            each.name
-            for each in CATALOGUE
-            if not self.families or {each.name, each.family} & {*self.families}
-        )
-        files, notes = transformable(brief.files)
-        kitchen = _Kitchen(brief, files, names, self)
+    def answer(
+        self, brief: Brief, request: Request, must_stop: Callable[[], bool] = never
+    ) -> Reply:
+        """The same at once, in this thread and without regard to others.
+
+        Raises `Interrupted` when it is told that it must stop; nothing of what it did is lost.
+        """
+        files, skipped = transformable(brief.files)
+        planner = Planner(files, self._rules(brief), must_stop)
         if request.kind is Kind.INITIAL:
-            recipe = kitchen.first(request.line)
-            parent = None
+            plans = [planner.first(request.line)]
         else:
-            recipe, why = kitchen.follow(request)
-            parent = request.about[0].digest if request.about else None
-            if recipe is None:
-                return Reply(refusal=why)
-        if recipe is None:
-            count = len(kitchen.plans)
-            told = f"there are {count} proposals for these files" if count else "nothing applies"
-            return Reply(refusal="; ".join([told, *notes]))
-        return Reply(candidates=(kitchen.serve(recipe, parent, notes),))
+            plans = [planner.follow(request, tried) for tried in request.about]
+        made = [plan for plan in plans if isinstance(plan, Plan)]
+        if not made:
+            refusals = [plan for plan in plans if isinstance(plan, str)]
+            why = "; ".join(dict.fromkeys([*refusals, *skipped]))
+            return Reply(refusal=why or "there is nothing to go on from")
+        parents = [tried.digest for tried in request.about] or [None]
+        return Reply(
+            candidates=tuple(
+                self._candidate(plan, brief, parent, skipped) if isinstance(plan, Plan) else None
+                for plan, parent in zip(plans, parents, strict=True)
+            )
+        )
+
+    def _rules(self, brief: Brief) -> Rules:
+        wanted = {*self.families}
+        names = tuple(
+            each.name for each in CATALOGUE if not wanted or wanted & {each.name, each.family}
+        )
+        return Rules(names, self.combinations, self.most, brief.benchmarks)
+
+    def _candidate(
+        self, plan: Plan, brief: Brief, parent: str | None, skipped: list[str]
+    ) -> Candidate:
+        # Against the base, not against what it was made from: so is every candidate.
+        changed = {
+            path: FileState(text.encode())
+            for path, text in plan.files.items()
+            if brief.files.get(path) != text
+        }
+        note = "\n".join([*plan.notes, *skipped])
+        return Candidate(plan.name, files=changed, parent=parent, origin=self.name, note=note)

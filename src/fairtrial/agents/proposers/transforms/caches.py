@@ -43,7 +43,12 @@ def _branches(function: ast.FunctionDef) -> bool:
 
 def _is_pure(source: Source, function: ast.FunctionDef) -> bool:
     given = function.args
-    if function.decorator_list or given.vararg or given.kwarg or not (given.args or given.kwonlyargs):
+    if (
+        function.decorator_list
+        or given.vararg
+        or given.kwarg
+        or not (given.args or given.kwonlyargs)
+    ):
         return False
     parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
     defaults = [*given.defaults, *(each for each in given.kw_defaults if each)]

@@ -98,7 +98,7 @@ def refuse(text: str) -> str | None:
     return None if read_source(text.removeprefix("\ufeff")) else "it can't be parsed"
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def transform(text: str, name: str, only: frozenset[str] | None = None) -> Applied:
     """Apply a transformation to a source, in some functions only or wherever it can be.
 

@@ -124,4 +124,6 @@ def find_lookups(source: Source) -> Iterator[Change]:
             edits: list[Edit] = [("before", loop, f"{name} = {dotted}")]
             edits += [("replace", each, name) for each in nodes]
             what = f"{dotted} is looked up once, before the loop"
-            yield Change(what, loop.lineno if isinstance(loop, ast.stmt) else 0, scope.name, tuple(edits))
+            yield Change(
+                what, loop.lineno if isinstance(loop, ast.stmt) else 0, scope.name, tuple(edits)
+            )

@@ -81,7 +81,9 @@ def _iterates(scope: Scope, given: ast.expr, name: str) -> bool:
     match given:
         case ast.Name(id=it):
             return it == name
-        case ast.Call(func=ast.Name(id="set" | "sorted" | "list" as builtin), args=[ast.Name(id=it)]):
+        case ast.Call(
+            func=ast.Name(id="set" | "sorted" | "list" as builtin), args=[ast.Name(id=it)]
+        ):
             return it == name and scope.source.is_builtin(builtin)
     return False
 

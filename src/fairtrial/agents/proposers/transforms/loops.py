@@ -89,7 +89,11 @@ def find_enumerations(source: Source) -> Iterator[Change]:
         for node in ast.walk(function):
             if isinstance(node, ast.For) and source.function_of(node) is function:
                 found = match("range(len(__l))", node.iter)
-                if found and isinstance(found["__l"], ast.Name) and isinstance(node.target, ast.Name):
+                if (
+                    found
+                    and isinstance(found["__l"], ast.Name)
+                    and isinstance(node.target, ast.Name)
+                ):
                     change = _enumerate(scope, node, found["__l"].id, node.target)
                     if change:
                         yield change

@@ -126,7 +126,9 @@ def _is_own(scope: Scope, name: str) -> bool:
         statement = scope.source.statement_of(mention)
         grows = match("__l = __l + __m", statement) or match("__l += __m", statement)
         if grows and isinstance(grows["__l"], ast.Name) and grows["__l"].id == name:
-            if any(each.id == name for each in ast.walk(grows["__m"]) if isinstance(each, ast.Name)):
+            if any(
+                each.id == name for each in ast.walk(grows["__m"]) if isinstance(each, ast.Name)
+            ):
                 return False
             continue
         match scope.use(mention):

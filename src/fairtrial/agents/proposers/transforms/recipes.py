@@ -7,7 +7,7 @@ A recipe's name says all of it, so that it can be read back from a candidate's:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,7 +41,7 @@ Recipe = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Dish:
+class Made:
     """What comes of a recipe.
 
     files: every file, changed or not
@@ -52,6 +52,15 @@ class Dish:
     files: Files
     notes: tuple[str, ...]
     sites: tuple[frozenset[int], ...]
+
+
+class Interrupted(Exception):  # noqa: N818 - nothing is wrong
+    """Somebody else needs the host; what was done so far is remembered."""
+
+
+def never() -> bool:
+    """Nobody else needs the host."""
+    return False
 
 
 def spell(recipe: Recipe) -> str:
@@ -90,8 +99,11 @@ def number_sites(files: Files) -> list[Site]:
     return [(path, scope) for path in sorted(files) for scope in _scopes(files[path])]
 
 
-def cook(files: Files, recipe: Recipe) -> Dish:
-    """Apply a recipe to files that can be transformed; functions are numbered as they are there."""
+def make(files: Files, recipe: Recipe, must_stop: Callable[[], bool] = never) -> Made:
+    """Apply a recipe to files that can be transformed; functions are numbered as they are there.
+
+    Raises `Interrupted` between two files if it must stop; it is quick to get there again.
+    """
     sites = number_sites(files)
     numbers = {site: number for number, site in enumerate(sites)}
     now = dict(files)
@@ -101,12 +113,14 @@ def cook(files: Files, recipe: Recipe) -> Dish:
         chosen = None if step.only is None else {sites[at] for at in step.only if at < len(sites)}
         changed: set[int] = set()
         for path in sorted(now):
+            if must_stop():
+                raise Interrupted
             applied = _apply(now[path], path, step.name, chosen)
             now[path] = applied.text
             notes += [f"{step.name}: {path}, {note}" for note in applied.notes]
             changed |= {numbers[path, each] for each in applied.scopes if (path, each) in numbers}
         touched.append(frozenset(changed))
-    return Dish(now, tuple(notes), tuple(touched))
+    return Made(now, tuple(notes), tuple(touched))
 
 
 def _apply(text: str, path: str, name: str, chosen: set[Site] | None) -> Applied:
@@ -116,22 +130,20 @@ def _apply(text: str, path: str, name: str, chosen: set[Site] | None) -> Applied
     return transform(text, name, only) if only else Applied(text)
 
 
-def touches(sites: Sequence[Site], number: int, words: set[str]) -> bool:
-    """Whether words, of failures for instance, speak of a function."""
-    path, scope = sites[number]
-    if not scope:
-        stem = path.rpartition("/")[2].removesuffix(".py")
-        return stem in words
-    return scope.rpartition(".")[2] in words
+def is_named(site: Site, words: Set[str]) -> bool:
+    """Whether words, those of a failure for instance, speak of a function."""
+    path, scope = site
+    stem = path.rpartition("/")[2].removesuffix(".py")
+    return (scope.rpartition(".")[2] or stem) in words
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def _scopes(text: str) -> tuple[str, ...]:
     source = read_source(text.removeprefix("\ufeff"))
     found = [] if source is None else [name for name, _ in source.functions]
     return tuple(dict.fromkeys(["", *found]))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def _refuse(text: str) -> str | None:
     return refuse(text)

@@ -198,4 +198,3 @@ def binds(node: ast.AST) -> list[str]:
         case ast.MatchMapping(rest=str(name)):
             return [name]
     return []
-
