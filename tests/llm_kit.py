@@ -34,7 +34,7 @@ class Server:
     base_url: where it is
     turns: what it will do next
     seen: what it was sent
-    inside: how many requests it works on; most_inside: the most there ever were
+    inside: how many requests it keeps waiting (`waits_for`); most_inside: the most there ever were
     is_closing: set when it ends
     """
 
@@ -64,16 +64,10 @@ def serving(*turns: Turn):
             seen = Seen(self.path, headers, json.loads(self.rfile.read(size)))
             with server.lock:
                 server.seen.append(seen)
-                server.inside += 1
-                server.most_inside = max(server.most_inside, server.inside)
                 turn = server.turns.pop(0) if server.turns else fails(418, "no turns are left")
-            try:
-                # A client that has had enough hangs up.
-                with contextlib.suppress(ConnectionError):
-                    turn(self, seen, server)
-            finally:
-                with server.lock:
-                    server.inside -= 1
+            # A client that has had enough hangs up.
+            with contextlib.suppress(ConnectionError):
+                turn(self, seen, server)
 
         def log_message(self, *arguments):
             """Tests are quiet."""
@@ -251,11 +245,17 @@ def breaks_off(text):
     return turn
 
 
-def meets(others, text):
-    """An answer that comes once as many are inside as the barrier takes."""
+def waits_for(go, text):
+    """An answer that comes once an event is set; until then the request is inside."""
 
     def turn(handler, seen, server):
-        others.wait(PATIENCE_S)
+        with server.lock:
+            server.inside += 1
+            server.most_inside = max(server.most_inside, server.inside)
+        go.wait(PATIENCE_S)
+        # It leaves before it answers: whoever comes next has waited for the answer.
+        with server.lock:
+            server.inside -= 1
         says(text)(handler, seen, server)
 
     return turn

@@ -37,6 +37,7 @@ COMMANDS = {
     "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
     "compare": ("fairtrial.cli.compare:command", "Time one candidate against another."),
     "aa": ("fairtrial.cli.aa:command", "Time the base against itself: what can this machine see?"),
+    "optimize": ("fairtrial.cli.optimize:command", "Look for faster code, and prove it."),
     "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
     "doctor": (
         "fairtrial.cli.doctor:command",

@@ -198,10 +198,10 @@ def _bound_problem(name: str, binding: ProblemBinding, folder: Path | None) -> P
         )
     if ":" not in binding.use:
         made = _plug_in("problems", binding.use, binding.options)
-        if hasattr(made, "bound"):  # it stands for a file, or wants to know its name
-            made = made.bound(name, folder)
     else:
         made = _call(_load(binding.use, folder), binding.options)
+    if hasattr(made, "bound"):  # it stands for a file of the study's folder
+        made = made.bound(name, folder)
     return resolve_problem(name, registry={name: made})
 
 

@@ -97,7 +97,8 @@ class Feed:
         if limit is not None:
             limit.start()
         # Only now: those that are held back or wait for a retry need not take that much memory.
-        return assignment._replace(journal=self._journal_of(assignment.spec))
+        journal = self._journal_of(assignment.spec)
+        return assignment._replace(journal=journal) if journal else assignment
 
     def finish(self, turn: int) -> tuple[Assignment, float]:
         """An attempt has ended; returns what it was, and when it began."""

@@ -75,9 +75,9 @@ def tell_tree(
             "kind": entry.kind.value,
             "duplicate_of": entry.duplicate_of,
             "note": notes.get(entry.id, ""),
-            "diff_bytes": len(entry.diff.encode()),
+            "diff_bytes": len((entry.diff or "").encode()),
         }
-        emit("candidate", text=entry.diff, **fields, **(_verdict(judgement) if judgement else {}))
+        emit("candidate", text=entry.diff or "", **fields, **(_verdict(judgement) if judgement else {}))
 
 
 def _verdict(judgement: Judgement) -> dict[str, Any]:

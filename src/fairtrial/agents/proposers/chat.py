@@ -9,10 +9,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.agents.proposers.chat_client import Endpoint, Secret
+from fairtrial.agents.proposers.chat_client import Endpoint
 from fairtrial.agents.proposers.chat_conversation import Conversation, Terms
-from fairtrial.agents.proposers.prices import PRICES_DATE, Price, find_price, price_mistakes
+from fairtrial.agents.proposers.prices import (
+    PRICES_DATE,
+    Price,
+    cost_usd,
+    find_price,
+    price_mistakes,
+)
 from fairtrial.agents.proposers.prompts import Form, Message, write_messages
+from fairtrial.agents.proposers.secret import Secret
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
 from fairtrial.model.record import Record, blank
@@ -111,6 +118,16 @@ class Chat(Record):
                 )
             )
 
+    def estimate(self, brief: Brief) -> Usage:
+        """What one first request takes, roughly: an answer is as long as the largest file."""
+        messages = write_messages(brief, Request(Kind.INITIAL, 0, 0), self.answer)
+        prompt = _guess_tokens(sum(len(message["content"]) for message in messages))
+        longest = max(map(len, brief.files.values()), default=0)
+        answer = _guess_tokens(longest) + 200
+        if self.max_tokens is not None:
+            answer = min(answer, self.max_tokens)
+        return Usage(self.model, prompt, answer, cost_usd(self.price, prompt, answer))
+
     def check_ready(self) -> None:
         """Whether the key is there, before anything starts: raises `StudyError`."""
         try:
@@ -173,6 +190,11 @@ def _gates() -> Any:
     from anyio.lowlevel import RunVar
 
     return RunVar[Any]("fairtrial chat gates")
+
+
+def _guess_tokens(characters: int) -> int:
+    """Code has some three characters to a token."""
+    return math.ceil(characters / 3)
 
 
 def _url_mistakes(url: str) -> Iterator[Mistake]:

@@ -57,8 +57,9 @@ def read_answer(
         own = [lines for number, lines in sections if number == 1] or [sections[0][1]]
         return [_cut() if is_cut else _read_draft(own[-1], files, form)]
     if len(sections) == 1 and sections[0][0] is None:
-        if is_cut:
-            return [_cut()] * wanted
+        draft = _cut() if is_cut else _read_draft(sections[0][1], files, form)
+        if is_cut or draft.is_declined:
+            return [draft] * wanted
         missing = f"there is no line CANDIDATE 1 to CANDIDATE {wanted} before each answer"
         return [Draft(problems=(missing,))] * wanted
     if is_cut:

@@ -6,17 +6,13 @@ other host gets it; whatever comes back is searched for it before anybody else s
 
 from __future__ import annotations
 
-import base64
 import functools
-import html
-import json
-import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from fairtrial.agents.proposers.chat_wire import (
     MOST_BYTES,
@@ -26,6 +22,7 @@ from fairtrial.agents.proposers.chat_wire import (
     read_error,
     read_whole,
 )
+from fairtrial.agents.proposers.secret import Secret
 from fairtrial.errors import LabError, on_one_line
 
 if TYPE_CHECKING:
@@ -33,68 +30,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-SHORTEST_SECRET = 8
-"""Local servers take any key: what is shorter is a placeholder, and may well be in a file."""
 LONGEST_BODY, LONGEST_REASON = 4_000, 500
-_REMOVED = "[key removed]"
-
-
-@dataclass(frozen=True, slots=True)
-class Secret:
-    """A key, and the name of the environment variable that it comes from.
-
-    variable: the name; empty if there is no key
-    value: the key
-    """
-
-    variable: str = ""
-    value: str = field(default="", repr=False)
-
-    @classmethod
-    def of(cls, variable: str) -> Secret:
-        """The key in a variable; raises `LabError` where there is none that can be sent."""
-        if not variable:
-            return cls()
-        value = os.environ.get(variable, "").strip()
-        if not value:
-            raise LabError(
-                f"the environment variable {variable} is not set; it should hold the key "
-                "(`key_variable` names it; leave it empty for a server that needs none)"
-            )
-        if not all("!" <= char <= "~" for char in value):
-            raise LabError(f"the environment variable {variable} holds what no key can: not ASCII")
-        return cls(variable, value)
-
-    def _forms(self) -> Iterator[str]:
-        """The key as it may come back."""
-        if len(self.value) < SHORTEST_SECRET:
-            return
-        yield self.value
-        yield json.dumps(self.value)[1:-1]
-        yield self.value.replace("/", "\\/")
-        yield quote(self.value, safe="")
-        yield html.escape(self.value)
-        yield base64.b64encode(self.value.encode()).decode().rstrip("=")
-
-    def is_in(self, text: str) -> bool:
-        """Whether a text holds the key, in one form or another."""
-        return any(form in text for form in self._forms())
-
-    def redact(self, text: str) -> str:
-        """The text without the key."""
-        for form in self._forms():
-            text = text.replace(form, _REMOVED)
-        return text
-
-    def redact_all(self, value: Any) -> Any:
-        """Plain data without the key in any of its texts."""
-        if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, Mapping):
-            return {self.redact(key): self.redact_all(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self.redact_all(item) for item in value]
-        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +46,7 @@ class Endpoint:
     """
 
     base_url: str
-    secret: Secret = Secret()
+    secret: Secret = field(default_factory=Secret)
     timeout_s: float = 300.0
     retries: int = 4
     backoff_s: float = 1.0
@@ -238,9 +174,10 @@ async def _attempt(
             outcome = Trouble(f"no connection within {endpoint.timeout_s:g} s")
         except httpx.TimeoutException:
             pass
-        except httpx.TransportError as error:
+        except (httpx.RequestError, httpx.InvalidURL) as error:
             # What httpx says comes of the operating system or of the protocol; it may be empty.
-            outcome = Trouble(f"{type(error).__name__}: {error}".removesuffix(": "))
+            message = f"{type(error).__name__}: {error}".removesuffix(": ")
+            outcome = Trouble(message, may_pass=isinstance(error, httpx.TransportError))
     return outcome
 
 
@@ -255,17 +192,29 @@ async def _exchange(
         headers["Authorization"] = f"Bearer {key}"
     url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
     async with client.stream("POST", url, json=body, headers=headers) as response:
-        status = response.status_code
-        if 300 <= status < 400:
-            raise Trouble(_redirection(response), may_pass=False, status=status)
-        if status != 200:
-            raise read_error(status, await _read(response), response.headers)
-        if "text/event-stream" in response.headers.get("content-type", ""):
-            return await _read_stream(response)
         try:
-            return read_whole(await _read(response))
+            return await _read_response(response)
+        except Trouble as trouble:
+            trouble.status = response.status_code
+            raise
+        except httpx.TimeoutException:
+            raise
         except httpx.TransportError as error:
-            raise Trouble(f"the response broke off: {error}", is_paid=True) from None
+            is_paid = response.status_code == 200
+            raise Trouble(
+                f"the response broke off: {error}", status=response.status_code, is_paid=is_paid
+            ) from None
+
+
+async def _read_response(response: httpx.Response) -> Answer:
+    status = response.status_code
+    if 300 <= status < 400:
+        raise Trouble(_redirection(response), may_pass=False)
+    if status != 200:
+        raise read_error(status, await _read(response), response.headers)
+    if "text/event-stream" in response.headers.get("content-type", ""):
+        return await _read_stream(response)
+    return read_whole(await _read(response))
 
 
 def _redirection(response: httpx.Response) -> str:

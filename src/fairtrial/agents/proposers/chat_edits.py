@@ -83,7 +83,8 @@ def _place(path: str, lines: Sequence[str], edit: Edit) -> _Splice | str:
         return fitting[0]
     what = f"block {edit.number}: the lines under SEARCH"
     if fitting:
-        return f"block {edit.number} can be read in more than one way: it holds several ======="
+        ways = f"block {edit.number} can be read in more than one way: it holds several ======="
+        return f"{ways}; leave such lines of {path} out of it"
     if not any(edit.body[: edit.dividers[0]]):
         return f"{what} are empty; say which lines of {path} are replaced"
     if max(counts) > 1:

@@ -94,11 +94,11 @@ class CodemodProposer(Record):
             refusals = [plan for plan in plans if isinstance(plan, str)]
             why = "; ".join(dict.fromkeys([*refusals, *skipped]))
             return Reply(refusal=why or "there is nothing to go on from")
-        parents = [tried.digest for tried in request.about] or [None]
+        parents: list[str | None] = [tried.digest for tried in request.about]
         return Reply(
             candidates=tuple(
                 self._candidate(plan, brief, parent, skipped) if isinstance(plan, Plan) else None
-                for plan, parent in zip(plans, parents, strict=True)
+                for plan, parent in zip(plans, parents or [None], strict=True)
             )
         )
 

@@ -72,10 +72,9 @@ def write_messages(brief: Brief, request: Request, form: Form) -> list[Message]:
         _request_text(brief, request),
         _how_to_answer(brief, request, form),
     ]
-    return [
-        {"role": "system", "content": _ROLE},
-        {"role": "user", "content": "\n\n".join(part for part in parts if part)},
-    ]
+    # File names and messages may hold halves of surrogate pairs, which can't be sent.
+    text = "\n\n".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
+    return [{"role": "system", "content": _ROLE}, {"role": "user", "content": text}]
 
 
 def write_complaint(problems: Sequence[str], wanted: int) -> str:
@@ -98,7 +97,7 @@ def _brief_text(brief: Brief) -> str:
     if brief.benchmarks:
         parts.append("What is timed:\n" + _list(brief.benchmarks))
     parts.append(f"A gain below {brief.min_effect:.1%} counts for nothing.")
-    parts.append("# Files\n\nThese files may be changed, and no others:")
+    parts.append("# Files\n\nThis is the original. These files may be changed, and no others:")
     parts.extend(
         f"FILE: {path}\n{fenced(text, _language(path))}"
         for path, text in sorted(brief.files.items())
@@ -285,6 +284,5 @@ def _how_to_answer(brief: Brief, request: Request, form: Form) -> str:
             f"CANDIDATE 1, CANDIDATE 2, ... Leave out those that you can't make better."
         )
     parts.append(how)
-    if request.wanted == 1:
-        parts.append(f"If nothing can be gained, answer {NO_CHANGE} and say why.")
+    parts.append(f"If nothing can be gained at all, answer {NO_CHANGE} and say why.")
     return "\n\n".join(parts)

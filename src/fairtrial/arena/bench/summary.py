@@ -27,6 +27,8 @@ MOST_OUTSIDE = 0.1
 LITTLE_OUTSIDE = 0.02
 """Which share of it may be, however small the gain is."""
 MOST_GOING_THROUGH = 0.1
+LEAST_BUSY = 0.85
+"""Which share of its time the base should be computing; asking and replying take some, too."""
 TWO_STORIES = 0.05
 """From which difference on wall and CPU time tell different stories."""
 
@@ -159,6 +161,13 @@ def _notes(sessions: Sequence[Session]) -> list[str]:
     share = median(each.candidate for each in gone) if gone else 0.0
     if share > MOST_GOING_THROUGH:
         notes.append(f"{share:.0%} of the time went into going through what it returns")
+    busy = _busy(sessions)
+    if busy is not None and busy < LEAST_BUSY:
+        notes.append(
+            f"only {busy:.0%} of the base's time was spent computing: either it waits for "
+            "something, or other programs used the core, which makes ratios look smaller than they "
+            "are; `fairtrial doctor` says what disturbs"
+        )
     walls = [_ratio(session) for session in sessions]
     cpus = [session_cpu_ratio(session.samples) for session in sessions]
     gaps = [cpu - wall for cpu, wall in zip(cpus, walls, strict=True) if cpu is not None]
@@ -173,6 +182,19 @@ def _notes(sessions: Sequence[Session]) -> list[str]:
                 "other cores, or waiting, make the difference"
             )
     return notes
+
+
+def _busy(sessions: Sequence[Session]) -> float | None:
+    """Which share of the base's samples was CPU time; None where that isn't known."""
+    kept = [
+        sample
+        for session in sessions
+        for sample in session.samples
+        if sample.is_kept and sample.arm == "base" and sample.calls
+    ]
+    if not kept or any(sample.cpu_s is None for sample in kept):
+        return None
+    return sum(sample.cpu_s or 0.0 for sample in kept) / sum(sample.wall_s for sample in kept)
 
 
 def _most_outside(timing: Timing) -> float:

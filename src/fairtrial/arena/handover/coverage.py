@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ from fairtrial.arena.checks.commands import CommandTrial, plain_command
 from fairtrial.arena.checks.functions import FunctionTrial
 from fairtrial.arena.checks.tests import SuiteTrial, pytest_command
 from fairtrial.arena.ground import Ground
+from fairtrial.arena.handover.edits import find_differing
 from fairtrial.arena.handover.tracing import Order, Traced, can_trace, trace
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.trial import Trial
@@ -120,23 +120,8 @@ def _changed_lines(ground: Ground, changes: Changes, path: str) -> set[int]:
     assert state is not None
     place: Path = ground.pool.base / path
     before = place.read_bytes() if place.is_file() and not place.is_symlink() else b""
-    return find_changed(before.splitlines(), state.content.splitlines())
-
-
-def find_changed(before: Sequence[bytes], after: Sequence[bytes]) -> set[int]:
-    """The lines of `after`, counted from 1, that are new or not what they were."""
-    start = 0
-    while start < min(len(before), len(after)) and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
-    changed: set[int] = set()
-    for tag, _, _, first, last in SequenceMatcher(None, old, new).get_opcodes():
-        if tag in ("insert", "replace"):
-            changed.update(range(start + first + 1, start + last + 1))
-    return changed
+    found = find_differing(before.splitlines(), state.content.splitlines())
+    return {line + 1 for lines in found.values() for line in lines}
 
 
 def _sum_up(

@@ -6,8 +6,9 @@ version of each file that is touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -42,6 +43,33 @@ class Edits:
 
     files: Mapping[str, Edit]
     patch: bytes
+
+    def count_lines(self) -> dict[str, tuple[int, int]]:
+        """Lines added and removed in each file; what is no text has none."""
+        counts = {}
+        for path, edit in self.files.items():
+            sides = [side.content if side else b"" for side in (edit.before, edit.after)]
+            if any(b"\0" in side for side in sides):
+                sides = [b"", b""]
+            found = find_differing(*(side.splitlines() for side in sides))
+            counts[path] = (sum(map(len, found.values())), sum(map(len, found)))
+        return counts
+
+
+def find_differing(before: Sequence[bytes], after: Sequence[bytes]) -> dict[range, range]:
+    """The lines that are not the same, counted from 0: those before, and those after instead."""
+    start, shorter = 0, min(len(before), len(after))
+    while start < shorter and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    return {
+        range(start + first, start + last): range(start + begin, start + stop)
+        for tag, first, last, begin, stop in SequenceMatcher(None, old, new).get_opcodes()
+        if tag != "equal"
+    }
 
 
 async def find_edits(arena: Arena, changes: Changes) -> Edits:

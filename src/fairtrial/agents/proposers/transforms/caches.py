@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import Change, Source
-from fairtrial.agents.proposers.transforms.uses import COMPREHENSIONS, LOOPS, PURE, unhashable
+from fairtrial.agents.proposers.transforms.source import COMPREHENSIONS, LOOPS, Change, Source
+from fairtrial.agents.proposers.transforms.uses import PURE, unhashable
 
 _MUTABLE = ("list", "dict", "set", "List", "Dict", "Set", "MutableMapping", "MutableSequence")
 _FRESH = ("list", "dict", "set", "sorted", "enumerate", "zip", "reversed")

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.matching import match, same
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Loop, Source
-from fairtrial.agents.proposers.transforms.uses import LOOPS, Scope, Use, is_fresh_list
+from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list
 
 # The smallest is looked for, then taken out: in two statements, ...
 _PAIRS = (
@@ -37,8 +37,8 @@ def _find_in(scope: Scope, block: list[ast.stmt]) -> Iterator[Change]:
         for first, second in _PAIRS:
             found = match(first, statement)
             again = match(second, following) if found and following else None
-            if found and again and all(same(again[key], found[key]) for key in found):
-                taken = [("replace", statement, ""), ("replace", following, "")]
+            if found and following and again and all(same(again[key], found[key]) for key in found):
+                taken: list[Edit] = [("replace", statement, ""), ("replace", following, "")]
                 yield from _make_heap(scope, {**found, **again}, statement, taken)
         for pattern in _SINGLES:
             found = match(pattern, statement)
@@ -47,14 +47,15 @@ def _find_in(scope: Scope, block: list[ast.stmt]) -> Iterator[Change]:
 
 
 def _make_heap(
-    scope: Scope, found: dict[str, ast.expr], at: ast.stmt, taken: list[tuple[str, ast.AST, str]]
+    scope: Scope, found: dict[str, ast.expr], at: ast.stmt, taken: list[Edit]
 ) -> Iterator[Change]:
     items, target = found["__l"], found["__x"]
     if not isinstance(items, ast.Name) or not isinstance(target, ast.Name):
         return
     inside = {node for _, part, _ in taken for node in ast.walk(part)}
-    loop = scope.loops(at)[0]
-    if not isinstance(loop, LOOPS) or not _is_suitable(scope, items.id, inside):
+    start = _start(scope, items.id, inside)
+    loop = next((each for each in scope.loops(at) if start not in set(ast.walk(each))), None)
+    if start is None or not isinstance(loop, LOOPS):
         return
     pushes = _pushes(scope, items.id, loop, inside)
     if pushes is None:
@@ -66,12 +67,14 @@ def _make_heap(
     yield Change(what, at.lineno, scope.name, tuple(edits), ("heapq",))
 
 
-def _is_suitable(scope: Scope, name: str, inside: set[ast.AST]) -> bool:
-    """Whether it is a list of this function's own that nothing but the loop rearranges."""
+def _start(scope: Scope, name: str, inside: set[ast.AST]) -> ast.Name | None:
+    """Where it is made, if it is a list of this function's own that is made in one place."""
     if not scope.is_local(name) or scope.parameter(name):
-        return False
+        return None
     bindings = [each for each in scope.bindings(name) if each not in inside]
-    return len(bindings) == 1 and is_fresh_list(scope.assignment(bindings[0]), scope.source)
+    if len(bindings) != 1 or not is_fresh_list(scope.assignment(bindings[0]), scope.source):
+        return None
+    return bindings[0]
 
 
 def _pushes(scope: Scope, name: str, loop: Loop, inside: set[ast.AST]) -> list[Edit] | None:
@@ -79,11 +82,12 @@ def _pushes(scope: Scope, name: str, loop: Loop, inside: set[ast.AST]) -> list[E
     pushes: list[Edit] = []
     in_loop = set(ast.walk(loop))
     for mention in scope.mentions(name):
-        if mention in inside or mention not in in_loop:
-            if mention not in in_loop and mention.lineno > loop.lineno:
-                # Afterwards its order shows, unless it has none to show.
-                if not _is_orderless(scope, mention):
-                    return None
+        if mention in inside:
+            continue
+        if mention not in in_loop:
+            # Afterwards its order shows.
+            if mention.lineno > loop.lineno and not _is_orderless(scope, mention):
+                return None
             continue
         parent = scope.source.parents[mention]
         if scope.use(mention) is Use.BIND:

@@ -6,8 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import Change, Comprehension, Edit, Loop, Source
-from fairtrial.agents.proposers.transforms.uses import LOOPS, Scope
+from fairtrial.agents.proposers.transforms.source import (
+    LOOPS,
+    Change,
+    Comprehension,
+    Edit,
+    Loop,
+    Source,
+)
+from fairtrial.agents.proposers.transforms.uses import Scope
 
 _NUMBERS = ("len", "sum", "max", "min")
 _COLLECTIONS = ("sorted", "set", "list", "tuple", "frozenset")
@@ -22,9 +29,9 @@ def find_hoists(source: Source) -> Iterator[Change]:
         for node in ast.walk(scope.function):
             if not isinstance(node, ast.Call) or source.function_of(node) is not scope.function:
                 continue
-            loop = _hoistable(scope, node)
-            if loop is not None:
-                groups.setdefault((ast.dump(node), loop), []).append(node)
+            around = _hoistable(scope, node)
+            if around is not None and scope.can_precede(around):
+                groups.setdefault((ast.dump(node), around), []).append(node)
         for (_, loop), calls in groups.items():
             yield _hoist(scope, loop, calls)
 

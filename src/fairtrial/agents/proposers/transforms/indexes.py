@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import LOOPS, Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
+from fairtrial.agents.proposers.transforms.uses import Scope, is_fresh_list
 
 
 def find_counts(source: Source) -> Iterator[Change]:
@@ -31,8 +31,8 @@ def _ask_index(
     scope: Scope, call: ast.Call, items: ast.Name, method: str, sought: ast.expr
 ) -> Change | None:
     source, name = scope.source, items.id
-    loops = scope.loops(call)
-    if not loops or not scope.is_untouched(name, loops[0]):
+    loops = [each for each in scope.loops(call) if scope.is_untouched(name, each)]
+    if not loops or not scope.can_precede(loops[0]):
         return None
     if isinstance(sought, ast.Starred) or not _is_of(scope, sought, name, call):
         return None
@@ -72,7 +72,8 @@ def _is_of(scope: Scope, sought: ast.expr, name: str, call: ast.Call) -> bool:
             generators += loop.generators
         for each in generators:
             if isinstance(each.target, ast.Name) and each.target.id == sought.id:
-                is_kept = len(scope.bindings(sought.id)) == 1
+                bound = [node for node in scope.bindings(sought.id) if node in set(ast.walk(loop))]
+                is_kept = len(bound) == 1
                 return is_kept and _iterates(scope, each.iter, name)
     return False
 
@@ -112,7 +113,7 @@ def _index(
     outer = next((each for each in loops if _stays(scope, others.id, each)), None)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         test = test.values[0]
-    sides = _sides(scope, test, item.id)
+    sides = _sides(test, item.id)
     if outer is None or sides is None or not scope.is_local(item.id):
         return None
     mine, sought = sides
@@ -147,15 +148,14 @@ def _is_list(scope: Scope, name: str) -> bool:
     return all(is_fresh_list(scope.assignment(each), scope.source) for each in bindings)
 
 
-def _sides(scope: Scope, test: ast.expr, item: str) -> tuple[ast.expr, ast.expr] | None:
+def _sides(test: ast.expr, item: str) -> tuple[ast.expr, ast.expr] | None:
     """Of an equality: the side that is of the item alone, and the one that knows nothing of it."""
     match test:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             for mine, other in ((left, right), (right, left)):
-                if _names(mine) == {item} and item not in _names(other):
-                    if _is_plain(mine) and _is_plain(other) and _names(other):
-                        return mine, other
-    del scope
+                is_told_apart = _names(mine) == {item} and item not in _names(other)
+                if is_told_apart and _names(other) and _is_plain(mine) and _is_plain(other):
+                    return mine, other
     return None
 
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Loop, Source
-from fairtrial.agents.proposers.transforms.uses import LOOPS, Scope
+from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.uses import Scope
 
 
 def find_joins(source: Source) -> Iterator[Change]:
@@ -19,7 +19,7 @@ def find_joins(source: Source) -> Iterator[Change]:
             if not isinstance(node, ast.stmt) or source.function_of(node) is not function:
                 continue
             grown = _grows(node)
-            loop = _outermost(scope, *grown, node) if grown else None
+            loop = _outermost(scope, grown[0], node) if grown else None
             if grown and loop and (grown[0], loop) not in seen:
                 seen.add((grown[0], loop))
                 change = _join(scope, grown[0], loop)
@@ -36,9 +36,8 @@ def _grows(node: ast.stmt) -> tuple[str, ast.expr] | None:
     return None
 
 
-def _outermost(scope: Scope, name: str, added: ast.expr, node: ast.stmt) -> Loop | None:
+def _outermost(scope: Scope, name: str, node: ast.stmt) -> Loop | None:
     """The largest loop around in which a name is only ever added to."""
-    del added
     best = None
     for loop in reversed(scope.loops(node)):
         if not isinstance(loop, LOOPS) or not _only_grows(scope, name, loop):

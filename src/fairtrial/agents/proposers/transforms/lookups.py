@@ -41,6 +41,8 @@ def _add_set(scope: Scope, name: str) -> Change | None:
     beside = source.fresh(f"{name}_set")
     edits: list[Edit] = []
     tests = [each for each in scope.mentions(name) if scope.use(each) is Use.TEST]
+    if any(_asks_unhashable(source.parents[each]) for each in tests):
+        return None
     last_test = max(each.lineno for each in tests)
     starts = _starts(scope, name, beside)
     if not starts or not _pays(scope, tests, [node for _, node, _ in starts]):
@@ -62,6 +64,10 @@ def _add_set(scope: Scope, name: str) -> Change | None:
                     return None
     what = f"a set beside {name} says what is in it"
     return Change(what, tests[0].lineno, scope.name, (*starts, *edits))
+
+
+def _asks_unhashable(test: ast.AST) -> bool:
+    return isinstance(test, ast.Compare) and unhashable(test.left)
 
 
 def _starts(scope: Scope, name: str, beside: str) -> list[Edit] | None:
@@ -110,7 +116,7 @@ def _pays(scope: Scope, tests: list[ast.Name], starts: list[ast.AST]) -> bool:
 def _mirror(scope: Scope, mention: ast.Name, beside: str) -> list[Edit] | None:
     """What is done to the set when something is done to the list."""
     method, call = scope.method(mention)
-    if method in ("count", "index", "copy"):
+    if method in ("count", "index", "copy", "sort", "reverse"):
         return []
     statement = scope.source.statement_of(call)
     is_alone = isinstance(statement, ast.Expr) and statement.value is call
@@ -169,8 +175,7 @@ def _add_frozenset(
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Name) and node.id == name and node is not target
     ]
-    scope = Scope(source, "", ast.FunctionDef(name="", body=[], decorator_list=[]))
-    uses = [scope.use(each) for each in mentions]
+    uses = [_use_anywhere(source, each) for each in mentions]
     if Use.TEST not in uses or any(each not in (Use.TEST, Use.READ) for each in uses):
         return None
     if sum(name in _declared(node) for node in ast.walk(source.tree)):
@@ -185,6 +190,14 @@ def _add_frozenset(
     lines = ", ".join(str(each.lineno) for each in inner)
     what = f"a frozenset beside {name} (tested in line {lines})"
     return Change(what, statement.lineno, "", tuple(edits))
+
+
+def _use_anywhere(source: Source, mention: ast.Name) -> Use:
+    """What a mention does, in whatever scope; at the top of the module it may do anything."""
+    for name, function in source.functions:
+        if source.function_of(mention) is function:
+            return Scope(source, name, function).use(mention)
+    return Use.OTHER
 
 
 def _declared(node: ast.AST) -> list[str]:

@@ -116,10 +116,10 @@ def _enumerate(scope: Scope, loop: ast.For, items: str, index: ast.Name) -> Chan
                 seen |= {part.slice}
             case _:
                 return None
-    others = [each for each in scope.mentions(index.id) if each not in seen and each is not index]
-    if not edits or any(not isinstance(each.ctx, ast.Load) for each in others):
+    inside = [each for each in scope.mentions(index.id, loop) if each is not index]
+    if not edits or any(not isinstance(each.ctx, ast.Load) for each in inside):
         return None
-    if others:
+    if any(each not in seen for each in inside) or _is_needed_after(scope, loop, index.id):
         edits += [
             ("replace", loop.iter, f"enumerate({items})"),
             ("replace", index, f"{index.id}, {item}"),
@@ -129,6 +129,23 @@ def _enumerate(scope: Scope, loop: ast.For, items: str, index: ast.Name) -> Chan
         edits += [("replace", loop.iter, items), ("replace", index, item)]
         what = f"{items} is gone through without an index"
     return Change(what, loop.lineno, scope.name, tuple(edits))
+
+
+def _is_needed_after(scope: Scope, loop: ast.For, index: str) -> bool:
+    """Whether the last index may be read outside of the loop: not by loops that set it anew."""
+    inside = set(ast.walk(loop))
+    for mention in scope.mentions(index):
+        is_set_anew = any(
+            isinstance(each, ast.For)
+            and each is not loop
+            and isinstance(each.target, ast.Name)
+            and each.target.id == index
+            and loop not in set(ast.walk(each))
+            for each in scope.source.around(mention)
+        )
+        if mention not in inside and not is_set_anew:
+            return True
+    return False
 
 
 def _is_dict(scope: Scope, name: str) -> bool:

@@ -69,6 +69,11 @@ def _edit_of(scope: Scope, mention: ast.Name) -> list[Edit] | None:
             return [] if index in ("0", "-1") else None
         case Use.READ if isinstance(parent, ast.Call):
             return [] if isinstance(parent.func, ast.Name) and parent.func.id in _ASKING else None
+        case Use.READ if isinstance(parent, ast.For):
+            # A deque can't be changed while it is gone through.
+            inside = scope.mentions(mention.id, parent)
+            is_changed = any(scope.use(each) is Use.METHOD for each in inside)
+            return None if is_changed else []
         case Use.READ:
             return []
     return None

@@ -81,7 +81,8 @@ def _read_steps(body: list[ast.stmt]) -> _Steps | None:
         if step is None:
             return None
         steps.append(step)
-    return _Steps(*steps, found)
+    ready, smallest, gone, left = steps
+    return _Steps(ready, smallest, gone, left, found)
 
 
 def _first(statements: list[ast.stmt], patterns: tuple[str, ...], found: Found) -> ast.stmt | None:

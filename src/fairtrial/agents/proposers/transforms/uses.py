@@ -19,8 +19,9 @@ from fairtrial.agents.proposers.transforms.source import (
 )
 
 PURE = frozenset(
-    "abs all any bool bytes chr dict divmod enumerate float frozenset hash int isinstance len list"
-    " max min ord pow range repr reversed round set sorted str sum tuple zip".split()
+    {"abs", "all", "any", "bool", "bytes", "chr", "dict", "divmod", "enumerate", "float"}
+    | {"frozenset", "hash", "int", "isinstance", "len", "list", "max", "min", "ord", "pow"}
+    | {"range", "repr", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip"}
 )
 """Builtins that change nothing and keep nothing but what they give back."""
 KEEPING = frozenset({"enumerate", "reversed", "zip"})
@@ -37,7 +38,7 @@ class Use(StrEnum):
     METHOD = "method"
     """a method of it is called"""
     GIVE = "give"
-    """returned or yielded"""
+    """returned"""
     OTHER = "other"
 
 
@@ -133,7 +134,7 @@ class Scope:
                 above = self.source.parents[parent]
                 is_called = isinstance(above, ast.Call) and above.func is parent
                 return Use.METHOD if is_called else Use.OTHER
-            case ast.Return() | ast.Yield():
+            case ast.Return():
                 return Use.GIVE
         return Use.OTHER
 
@@ -154,11 +155,40 @@ class Scope:
     def is_untouched(self, name: str, within: ast.AST) -> bool:
         """Whether, as far as one sees, what a local name stands for stays as it is in there."""
         reads = (Use.READ, Use.TEST)
-        return self.is_local(name) and all(
-            self.use(each) in reads
-            or (self.use(each) is Use.METHOD and self.method(each)[0] in ("count", "index"))
-            for each in self.mentions(name, within)
+        return (
+            self.is_local(name)
+            and not self._has_alias(name)
+            and all(
+                self.use(each) in reads
+                or (self.use(each) is Use.METHOD and self.method(each)[0] in ("count", "index"))
+                for each in self.mentions(name, within)
+            )
         )
+
+    def _has_alias(self, name: str) -> bool:
+        """Whether it may be changed under another name of this function's."""
+        return any(
+            isinstance(
+                self.source.parents[each],
+                ast.Assign | ast.AnnAssign | ast.List | ast.Tuple | ast.Dict | ast.NamedExpr,
+            )
+            for each in self.mentions(name)
+            if isinstance(each.ctx, ast.Load)
+        )
+
+    def can_precede(self, loop: Loop | Comprehension) -> bool:
+        """Whether what stands before a loop's statement comes right before the loop, always."""
+        statement = self.source.statement_of(loop)
+        if statement is loop:
+            return True
+        if isinstance(statement, ast.While):
+            return False
+        for each in self.source.around(loop):
+            if each is statement:
+                return True
+            if isinstance(each, ast.IfExp | ast.BoolOp):
+                return False
+        return False
 
     def loops(self, node: ast.AST) -> list[Loop | Comprehension]:
         """The loops in whose repeated part a node stands, the outermost first."""
@@ -170,10 +200,10 @@ class Scope:
             if isinstance(each, LOOPS) and below is not getattr(each, "iter", None):
                 if below not in each.orelse:
                     found.append(each)
-            elif isinstance(each, COMPREHENSIONS) and below is not each.generators[0]:
-                found.append(each)
-            elif isinstance(each, COMPREHENSIONS) and self._is_repeated(node, each.generators[0]):
-                found.append(each)
+            elif isinstance(each, COMPREHENSIONS):
+                first = each.generators[0]
+                if below is not first or self._is_repeated(node, first):
+                    found.append(each)
             below = each
         return found[::-1]
 

@@ -20,10 +20,7 @@ Span = tuple[int, int, int, int]
 def write_changes(source: Source, changes: Iterable[Change]) -> tuple[str, list[Change]]:
     """The source with as many of the changes as don't get in each other's way, and which."""
     tree = _Tree(source)
-    done: list[Change] = []
-    for change in changes:
-        if tree.take(change):
-            done.append(change)
+    done = [change for change in changes if tree.take(change)]
     if not done:
         return source.text, []
     text = tree.write(sorted({name for change in done for name in change.imports}))

@@ -1,0 +1,292 @@
+"""The winner in words: Markdown that can stand in a pull request.
+
+Names, lines of code and what a proposer says come from others: they are quoted as code, where
+neither links nor mentions nor tags mean anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fairtrial.arena.handover.coverage import Coverage
+from fairtrial.arena.handover.edits import Edit, Edits
+from fairtrial.arena.handover.profile import HotLine, Part, Profile, Side
+from fairtrial.arena.handover.quoting import cells, code, plain, quote, spell_time, word
+from fairtrial.model.code import Check, CodeProblem
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.timings import Estimate, Measurement, Timing
+from fairtrial.model.verdicts import Basis
+
+MOST_SPANS, MOST_FILES, MOST_LINES = 20, 50, 5
+LONGEST_NOTE = 4_000
+_RESTS_ON = {
+    Basis.NOTHING: "nothing: no check was made",
+    Basis.EXIT_STATUS: "the exit status of a command that the candidate's own code takes part in",
+    Basis.TESTS: (
+        "tests that run in the candidate's own process: they guard against mistakes, not against "
+        "code that means to deceive them"
+    ),
+    Basis.COMPARED: (
+        "results that were compared with those of the unchanged code, or with recorded ones, "
+        "outside of the candidate's reach"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """All that is told of a winner.
+
+    problem: what it was looked for in
+    name: what it is called
+    edits: its change
+    judgement: what its checks said
+    measurement: what the clock said in the end: only this is told
+    note: what its proposer says of it
+    origin: who proposed it
+    is_rechecked: whether its checks were done again by themselves, with other inputs
+    coverage: how much of the change the checks run; None if nobody looked
+    profile: where the time goes; None if nobody looked
+    notes: what else people should know
+    problem_file, patch_file: what to call them in commands
+    """
+
+    problem: CodeProblem
+    name: str
+    edits: Edits
+    judgement: Judgement
+    measurement: Measurement
+    note: str = ""
+    origin: str = ""
+    is_rechecked: bool = False
+    coverage: Coverage | None = None
+    profile: Profile | None = None
+    notes: tuple[str, ...] = ()
+    problem_file: str = "problem.yaml"
+    patch_file: str = "best.patch"
+
+
+def explain(finding: Finding) -> str:
+    """What changed, what it gains, what that rests on, what could still be wrong."""
+    sections = [
+        [f"# {_title(finding)}"],
+        _tell_change(finding),
+        _tell_speed(finding),
+        _tell_checks(finding),
+        _tell_costs(finding),
+        _tell_profile(finding.profile),
+        _tell_doubts(finding),
+        _tell_commands(finding),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _title(finding: Finding) -> str:
+    estimate = finding.measurement.estimate
+    what = code(finding.problem.problem_id)
+    return f"{what}: {estimate.ratio:.2f} times as fast" if estimate else f"{what}: a candidate"
+
+
+def _tell_change(finding: Finding) -> list[str]:
+    lines = ["## What changes", ""]
+    counts = finding.edits.count_lines()
+    for path, (added, removed) in list(counts.items())[:MOST_FILES]:
+        lines.append(f"- {code(path)} ({_tell_size(finding.edits.files[path], added, removed)})")
+    if len(counts) > MOST_FILES:
+        lines.append(f"- and {len(counts) - MOST_FILES} files more")
+    by = f" by {code(finding.origin)}" if finding.origin else ""
+    lines += ["", f"The candidate {code(finding.name)} was proposed{by}."]
+    if finding.note.strip():
+        lines += ["What its proposer says of it; nobody has checked these words:", ""]
+        lines += quote(finding.note.strip()[:LONGEST_NOTE])
+    return lines
+
+
+def _tell_size(edit: Edit, added: int, removed: int) -> str:
+    what = "new, " if edit.before is None else "removed, " if edit.after is None else ""
+    return what + (f"+{added} -{removed}" if added or removed else "not by lines")
+
+
+def _tell_speed(finding: Finding) -> list[str]:
+    measured, problem = finding.measurement, finding.problem
+    lines = ["## What it gains", ""]
+    if measured.estimate is None:
+        return [*lines, "It was not timed long enough to say."]
+    many = len(measured.timings) > 1
+    mean = "the geometric mean over all benchmarks of " if many else ""
+    lines += [
+        f"**{_ratio(measured.estimate)}**: {mean}the unchanged code's time by the candidate's. "
+        f"The bounds are a {measured.estimate.confidence:.0%} confidence interval for that ratio "
+        f"on the machine that measured it, from {measured.estimate.sessions} sessions of fresh "
+        "processes in which both took turns; they hold whenever one stops to measure.",
+        f"The smallest gain that counts here is {problem.min_effect:.1%}. "
+        + (
+            "These are fresh sessions, taken after it had been found."
+            if measured.is_confirmed
+            else "These are the sessions it was chosen by, so the ratio may be a little too good."
+        ),
+    ]
+    if measured.timings:
+        head = "| benchmark | times as fast | interval | verdict | by CPU time | unchanged takes |"
+        lines += ["", head, "|---|---|---|---|---|---|"]
+        lines += map(_row, measured.timings)
+    return lines
+
+
+def _row(timing: Timing) -> str:
+    estimate = timing.estimate
+    return cells(
+        code(timing.benchmark),
+        f"{estimate.ratio:.3f}" if estimate else "not known",
+        f"{estimate.low:.3f} to {estimate.high:.3f}" if estimate else "",
+        timing.verdict.value,
+        f"{timing.cpu_ratio:.3f}" if timing.cpu_ratio else "not known",
+        spell_time(timing.base_s),
+    )
+
+
+def _tell_checks(finding: Finding) -> list[str]:
+    basis = finding.judgement.basis
+    lines = ["## What the verdict rests on", ""]
+    lines.append(f"**{basis.value.capitalize()}**: {_RESTS_ON[basis]}. These checks hold:")
+    lines += ["", *(f"- {_tell_check(check)}" for check in finding.problem.check)]
+    if finding.is_rechecked:
+        lines += [
+            "",
+            "All of them were made again at the end, for this candidate alone, and functions with "
+            "inputs that no candidate had seen.",
+        ]
+    return [*lines, "", *_tell_coverage(finding.coverage)]
+
+
+def _tell_check(check: Check) -> str:
+    if not check.function:
+        what = "every test that passed before passes" if check.is_pytest else "it succeeds"
+        if check.compare == "output":
+            what = "it prints the same"
+        return f"{code(' '.join(check.command))}: {what}"
+    source = f"{check.cases} made inputs" if check.inputs else "recorded calls"
+    return (
+        f"{code(check.function)} gives and raises the same, and does the same to its arguments, "
+        f"for {source}; floats within {check.rel_tol:g} of each other"
+    )
+
+
+def _tell_coverage(found: Coverage | None) -> list[str]:
+    if found is None:
+        return ["Which of the changed lines the checks run was not looked at."]
+    lines = []
+    if found.share is None:
+        lines.append(
+            "No changed line could be followed, so which of them the checks run isn't known."
+        )
+        if not found.notes and not found.unfollowed:
+            lines = ["The change adds no line with code of its own: there is none to be run."]
+    else:
+        count = f"{found.executed} of {found.changed}"
+        lines.append(f"The checks run {count} changed lines that have code ({found.share:.0%}).")
+    if found.missed:
+        shown = ", ".join(code(str(span)) for span in found.missed[:MOST_SPANS])
+        more = len(found.missed) - MOST_SPANS
+        shown += f" and {more} places more" if more > 0 else ""
+        lines.append(f"**No check runs** {shown}.")
+    if found.unfollowed:
+        names = ", ".join(map(code, found.unfollowed[:MOST_SPANS]))
+        lines.append(f"Not Python, and not followed: {names}.")
+    return [*lines, *(f"- {plain(note)}" for note in found.notes)]
+
+
+def _tell_costs(finding: Finding) -> list[str]:
+    """Memory and start-up, benchmark by benchmark."""
+    lines = []
+    for timing in finding.measurement.timings:
+        told = []
+        if timing.peak_rss_mb is not None:
+            memory = timing.peak_rss_mb
+            told.append(f"memory {memory.base:.0f} MB before, {memory.candidate:.0f} MB with it")
+        if timing.startup is not None:
+            told.append(f"start-up {timing.startup:.2f} times as long as before")
+        if timing.outside is not None:
+            told.append(f"work outside of what is timed: {timing.outside:+.1%} of what is")
+        if told:
+            lines.append(f"- {code(timing.benchmark)}: {'; '.join(told)}")
+    return ["## What else it costs", "", *lines] if lines else []
+
+
+def _tell_profile(profile: Profile | None) -> list[str]:
+    if profile is None:
+        return []
+    lines = [
+        "## Where the time goes",
+        "",
+        "By line, while somebody looked on: that makes short lines look longer than they are, so "
+        "shares are rough. A line's time is that of all it runs but for lines of the editable "
+        "files.",
+    ]
+    for part in profile.parts:
+        lines += ["", f"### {code(part.what)}", "", *_tell_part(part)]
+    lines += [f"\nNot profiled: {plain(failure)}" for failure in profile.failures]
+    return lines
+
+
+def _tell_part(part: Part) -> Iterator[str]:
+    for title, side in (("Before", part.base), ("With it", part.winner)):
+        if side is None:
+            continue
+        yield from (f"{title}{_tell_slowdown(side)}:", "")
+        if side.lines:
+            yield from ("| share | hits | where | line |", "|---|---|---|---|")
+            yield from map(_hot, side.lines[:MOST_LINES])
+        yield from (f"- {plain(note)}" for note in side.notes)
+        yield ""
+
+
+def _tell_slowdown(side: Side) -> str:
+    told = [f"{side.calls} calls"] if side.calls else []
+    if side.slowdown is not None:
+        told.append(f"{side.slowdown:.1f} times as slow as when nobody looks on")
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _hot(line: HotLine) -> str:
+    where = code(f"{line.path}:{line.line}")
+    return cells(f"{line.share:.0%}", f"{line.hits:,}", where, code(line.text))
+
+
+def _tell_doubts(finding: Finding) -> list[str]:
+    judgement, measured, found = finding.judgement, finding.measurement, finding.coverage
+    doubts = []
+    if judgement.basis in (Basis.TESTS, Basis.EXIT_STATUS):
+        doubts.append(
+            "No result was compared outside of the candidate's reach. Read the change, or add a "
+            "check of a function or of a command's output."
+        )
+    doubts.append("What no check tries may behave differently: other inputs, threads, platforms.")
+    if found is None or found.missed or found.notes or found.share is None:
+        doubts.append("Changed lines that no check runs are unproven.")
+    doubts.append("Another machine, another Python or other inputs may give another ratio.")
+    if not finding.is_rechecked:
+        doubts.append("Its checks were not made again with inputs that no candidate had seen.")
+    if judgement.not_exercised:
+        names = ", ".join(map(code, judgement.not_exercised))
+        doubts.append(f"No check loaded {names}.")
+    told = (*measured.vetoes, *judgement.notes, *measured.notes)
+    benchmarks = (note for timing in measured.timings for note in timing.notes)
+    doubts += map(plain, dict.fromkeys((*told, *benchmarks, *finding.notes)))
+    return ["## What could still be wrong", "", *(f"- {doubt}" for doubt in doubts)]
+
+
+def _tell_commands(finding: Finding) -> list[str]:
+    problem, patch = map(word, (finding.problem_file, finding.patch_file))
+    commands = (
+        "# check and time it again, against the code without it",
+        f"fairtrial evaluate {problem} {patch}",
+        "# take it",
+        f"git apply {patch}",
+    )
+    return ["## How to reproduce", "", *quote("\n".join(commands), "sh")]
+
+
+def _ratio(estimate: Estimate) -> str:
+    return f"{estimate.ratio:.3f} times as fast ({estimate.low:.3f} to {estimate.high:.3f})"

@@ -1,0 +1,58 @@
+"""Others' words in Markdown, such that they mean nothing there: no link, no mention, no tag."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_CODE = 120
+_NOTHING = "\N{ZERO WIDTH SPACE}"
+
+
+def spell_time(seconds: float) -> str:
+    """With three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def cells(*texts: str) -> str:
+    """A row of a table."""
+    apart = (text.replace("\\|", "\\ |").replace("|", "\\|") for text in texts)
+    return f"| {' | '.join(apart)} |"
+
+
+def code(text: str) -> str:
+    """A text as code in a line, whatever is in it."""
+    text = "".join(char if char.isprintable() else " " for char in text)
+    text = text if len(text) <= LONGEST_CODE else f"{text[: LONGEST_CODE - 3]}..."
+    fence = "`" * (_longest_run(text) + 1)
+    room = " " if text.startswith("`") or text.endswith("`") or not text.strip() else ""
+    return f"{fence}{room}{text}{room}{fence}"
+
+
+def plain(text: str) -> str:
+    """A text of ours that may quote a candidate's, in one line."""
+    text = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+    text = re.sub(r"([\\`*_<>\[\]!|~])", r"\\\1", text)
+    # Sites make links of these after all else is done, so escaping them is not enough.
+    return re.sub(r"(@|#|://|www\.)", lambda found: found[0][0] + _NOTHING + found[0][1:], text)
+
+
+def quote(text: str, language: str = "") -> list[str]:
+    """Lines of a text as a block of code that nothing in them can end."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    lines = [
+        "".join(c if c.isprintable() or c == "\t" else " " for c in line)
+        for line in text.splitlines()
+    ]
+    return [f"{fence}{language or 'text'}", *lines, fence]
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def word(name: str) -> str:
+    """A name as a shell takes it."""
+    return name if re.fullmatch(r"[\w./+-]+", name) else "'" + name.replace("'", "'\\''") + "'"

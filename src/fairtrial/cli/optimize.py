@@ -1,0 +1,212 @@
+"""`fairtrial optimize`: a problem in, the best candidate out as a patch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairtrial.agents.optimise.agent import make_proposer
+from fairtrial.agents.optimise.watching import watched_by
+from fairtrial.cli.optimizing import Lines, Nothing
+from fairtrial.cli.output import (
+    json_option,
+    note,
+    print_json,
+    print_wrapped,
+    shown_path,
+    style,
+    warn,
+)
+from fairtrial.cli.timings import rough_seconds
+from fairtrial.cli.verdicts import LONGEST_NOTE
+from fairtrial.engine.run import conduct
+from fairtrial.engine.settings import RunSettings
+from fairtrial.errors import LabError, Mistake, StudyError, on_one_line
+from fairtrial.files import replacing
+from fairtrial.loading.problems import read_problem
+from fairtrial.model.claims import OutcomeSpec
+from fairtrial.model.code import CodeProblem
+from fairtrial.model.runs import RunResult, RunStatus
+from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
+
+AGENT = "optimiser"
+PATCH = "best.patch"
+FAILED = 5
+
+
+@click.command(
+    name="optimize",
+    epilog="Example: fairtrial optimize problem.yaml --max-candidates 8",
+    short_help="Look for faster code, and prove it.",
+)
+@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
+@click.option(
+    "--agent",
+    "proposer",
+    default="codemod",
+    show_default=True,
+    metavar="NAME",
+    help="Who proposes: codemod, chat, command, patches, function, replay.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of that agent: --option model=... ; the value is read as JSON if it is any.",
+)
+@click.option(
+    "--parallel-candidates",
+    "slots",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="How many candidates are checked at once; default: one for each core.",
+)
+@click.option(
+    "--max-candidates",
+    type=click.IntRange(1, 10_000),
+    default=16,
+    show_default=True,
+    metavar="K",
+    help="How many candidates there are in all.",
+)
+@click.option(
+    "--lines",
+    type=click.IntRange(1, 1_000),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="How many first proposals there are; the others come of them.",
+)
+@click.option(
+    "--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop asking beyond that."
+)
+@click.option(
+    "--max-seconds", type=click.FloatRange(1), metavar="S", help="Stop asking after that."
+)
+@click.option("--no-repair", is_flag=True, help="Don't ask for repairs of candidates that fail.")
+@click.option("--seed", type=int, default=0, show_default=True, help="What choices are drawn with.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
+@json_option
+@click.option(
+    "--unsandboxed",
+    is_flag=True,
+    help="Run candidates without a sandbox where there is none, or where the problem says plain.",
+)
+def command(
+    problem: Path,
+    proposer: str,
+    options: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+    **rules: Any,
+) -> int:
+    """Let an agent propose candidates, judge and time them, repair and refine, keep the best.
+
+    Your files are never touched: the best candidate is written as a patch. Stopped in whatever way,
+    the same command goes on where it was; nothing is asked for, judged or paid for twice.
+    """
+    loaded, doubts = read_problem(problem)
+    warn(doubts)
+    given = read_options(options)
+    make_proposer(proposer, given, rules["max_cost"])  # its mistakes come before any work
+    folder = output or Path("artifacts") / f"optimize-{loaded.problem_id}"
+    study = make_study(problem, loaded, proposer, given, rules)
+    if not as_json:
+        note(_estimate(loaded, rules["max_candidates"]))
+    settings = RunSettings(
+        output_dir=folder, resume=True, executor="serial", tell=lambda text: warn([text])
+    )
+    with watched_by(Nothing() if as_json else Lines()):
+        results = conduct(study, settings)
+    if results.stopped == "interrupted":
+        raise KeyboardInterrupt
+    (result,) = results
+    return _tell(result, folder, as_json=as_json)
+
+
+def read_options(given: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE, value by value; what is no JSON is a text."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise StudyError(Mistake(("--option",), f"expected NAME=VALUE, got {text!r}"))
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def make_study(
+    path: Path,
+    problem: CodeProblem,
+    proposer: str,
+    options: Mapping[str, Any],
+    rules: Mapping[str, Any],
+) -> Study:
+    """One optimisation as what it is: a study of one run."""
+    given = {
+        "proposer": proposer,
+        "proposer_options": dict(options),
+        "lines": rules["lines"],
+        "max_candidates": rules["max_candidates"],
+        "repair": not rules["no_repair"],
+        "slots": rules["slots"] or 0,
+        "max_seconds": rules["max_seconds"],
+        "max_cost_usd": rules["max_cost"],
+        "unsandboxed": rules["unsandboxed"],
+    }
+    return Study(
+        f"optimize-{problem.problem_id}",
+        f"The fastest {problem.problem_id} that {proposer} finds",
+        outcomes=(OutcomeSpec("speedup", source_table="evaluations", primary=True),),
+        agents={AGENT: AgentBinding(use="optimise", options=given)},
+        problems={
+            problem.problem_id: ProblemBinding(use="code", options={"path": str(path.resolve())})
+        },
+        agent_specs=(AGENT,),
+        problem_ids=(problem.problem_id,),
+        run_budget=RunBudget(replicates=1, retries=0),
+        seed_policy=SeedPolicy(base_seed=rules["seed"]),
+    )
+
+
+def _estimate(problem: CodeProblem, candidates: int) -> str:
+    most_s = candidates * problem.budget_s * max(len(problem.bench), 1)
+    return (
+        f"up to {candidates} candidates; timing takes {rough_seconds(most_s)} at most "
+        "(budget_s for each and each benchmark), mostly far less"
+    )
+
+
+def _tell(result: RunResult, folder: Path, *, as_json: bool) -> int:
+    outputs = result.outputs
+    if result.status != RunStatus.SUCCESS:
+        if as_json:
+            print_json({"ok": False, "error": result.error_info, "output_dir": str(folder)})
+            return FAILED
+        raise LabError(f"{result.error_info}; the same command goes on where it was")
+    patch = str(outputs.get("patch") or "")
+    if patch:
+        with replacing(folder / PATCH) as file:
+            file.write(patch)
+    if as_json:
+        print_json({"ok": True, "output_dir": str(folder), **outputs})
+        return 0
+    counted = f"{outputs['candidates']} candidates judged, {outputs['passed']} passed"
+    if not patch:
+        print_wrapped(f"{counted}; none is worth taking.")
+    else:
+        ratio = f"{outputs['ratio']:.2f}x [{outputs['low']:.2f}, {outputs['high']:.2f}]"
+        print_wrapped(f"{counted}.")
+        click.echo(style(f"{outputs['best']}: {ratio}", bold=True))
+        click.echo(f"the patch is in {shown_path(folder / PATCH)}")
+    for text in outputs.get("notes") or ():
+        print_wrapped(f"note: {on_one_line(str(text), LONGEST_NOTE)}", "", "  ")
+    return 0

@@ -1,0 +1,145 @@
+"""An optimisation under way: real slots, checks and clock; only the proposer is a script."""
+
+import asyncio
+import subprocess
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from fairtrial.agents.journal import Journal
+from fairtrial.agents.optimise.agent import make_brief
+from fairtrial.agents.optimise.lines import LoopRules
+from fairtrial.agents.optimise.loop import Loop
+from fairtrial.agents.optimise.records import read_known
+from fairtrial.agents.optimise.stream import Stream
+from fairtrial.agents.optimise.watching import Watchers
+from fairtrial.agents.optimise.winner import crown
+from fairtrial.arena.opening import open_arena
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.errors import LabError
+from fairtrial.model.candidates import Candidate, FileState
+from fairtrial.model.code import Benchmark, Check, CodeProblem
+from fairtrial.model.proposals import Kind, Reply, Usage
+from fairtrial.model.verdicts import Verdict
+
+SLOW = "def total(n):\n    return sum([i for i in range(n) for _ in range({})]) // {}\n"
+FILES = {
+    "src/mod.py": SLOW.format(8, 8),
+    "inputs.py": "def number(rng):\n    return (rng.randrange(900, 1000),), {}\n",
+}
+HALF, QUARTER = SLOW.format(4, 4), SLOW.format(2, 2)
+WRONG = SLOW.format(4, 5)
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    top = tmp_path_factory.mktemp("optimise") / "repo"
+    for path, text in FILES.items():
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text(text, "utf-8")
+    subprocess.run(["git", "init", "-q", top], check=True, timeout=60)
+    return CodeProblem(
+        "total",
+        editable=("src/*.py",),
+        import_roots=("src",),
+        check=(Check(function="mod:total", inputs="inputs.py:number", cases=3),),
+        bench=(Benchmark("total", "mod:total", "inputs.py:number"),),
+        budget_s=60.0,
+        folder=top,
+    )
+
+
+@dataclass
+class Script:
+    """Answers by the request: line 0 is right and gets better, line 1 wrong and is repaired."""
+
+    name: str = "script"
+    most_at_once: int = 4
+    can_batch: bool = False
+    asked: list = field(default_factory=list)
+    fails: bool = False
+
+    def can(self, kind):
+        return True
+
+    async def propose(self, brief, request):
+        self.asked.append(request.key)
+        if self.fails and request.kind != Kind.INITIAL:
+            raise LabError("the network is down")
+        assert brief.files["src/mod.py"] == FILES["src/mod.py"]
+        text = {
+            (Kind.INITIAL, 0): HALF,
+            (Kind.REFINE, 0): QUARTER,
+            (Kind.INITIAL, 1): WRONG,
+            (Kind.REPAIR, 1): HALF + "# mended\n",
+        }.get((request.kind, request.line))
+        usage = Usage("script", 100, 10, 0.01)
+        if text is None:
+            return Reply(refusal="nothing more to say", usage=usage)
+        files = {"src/mod.py": FileState(text.encode())}
+        return Reply((Candidate(f"{request.kind}-{request.line}", files=files),), usage)
+
+
+def optimise(problem, tmp_path, script, journal, slots=2):
+    settings = ArenaSettings(unsandboxed=True, warm=False, lock_folder=tmp_path)
+    rules = LoopRules(lines=2, max_candidates=6, refinements=1)
+
+    async def run():
+        async with (
+            open_arena(problem, slots=slots, settings=settings) as arena,
+            arena.bench() as bench,
+        ):
+            stream = Stream(
+                arena,
+                bench,
+                Loop(rules),
+                script,
+                await make_brief(arena),
+                journal=journal,
+                known=read_known((each.kind, each.data) for each in journal.entries()),
+                max_seconds=None,
+                watcher=Watchers(()),
+            )
+            await stream.run()
+            return stream, await crown(stream, arena, bench, Watchers(()))
+
+    return asyncio.run(run())
+
+
+def tree(stream):
+    return [
+        (each.id, each.parent, each.kind, each.duplicate_of, each.tried.verdict)
+        for each in stream.entries
+    ]
+
+
+def test_candidates_are_repaired_refined_and_the_best_is_confirmed(problem, tmp_path):
+    journal, script = Journal(), Script()
+    stream, winner = optimise(problem, tmp_path, script, journal)
+    found = {each.id: each for each in stream.entries}
+    assert found["0.0"].tried.verdict == Verdict.FASTER
+    assert (found["0.1"].kind, found["0.1"].parent) == (Kind.REFINE, "0.0")
+    assert found["1.0"].tried.verdict == Verdict.REJECTED
+    assert found["1.0"].tried.failures  # what a repair goes by
+    assert found["1.1"].duplicate_of == "0.0"  # mended, it is the same after normalisation
+    assert winner.id == "0.1"
+    assert winner.estimate.low > 1
+    assert "+    return sum([i for i in range(n) for _ in range(2)]) // 2" in winner.patch
+    assert stream.spent.tokens == 110 * len(script.asked)
+
+    # Resumed from its journal it asks nobody, judges nothing, and comes to the same.
+    again = Script()
+    resumed, _ = optimise(problem, tmp_path, again, journal, slots=1)
+    assert again.asked == []
+    assert tree(resumed) == tree(stream)
+    assert len(journal.entries()) == len(script.asked) + 3
+
+
+def test_a_proposer_that_fails_costs_nothing_that_was_paid_for(problem, tmp_path):
+    journal = Journal()
+    cheap = replace(problem, budget_s=20.0)
+    with pytest.raises(LabError, match="the network is down"):
+        optimise(cheap, tmp_path, Script(fails=True), journal)
+    kept = [(each.kind, each.data.get("key", "")) for each in journal.entries()]
+    assert ("reply", "initial/line 0/0/0") in kept
+    assert ("reply", "initial/line 1/0/1") in kept

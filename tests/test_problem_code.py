@@ -1,0 +1,286 @@
+"""Code problems in studies: read when names are bound, and what outputs come to (issue 6.5)."""
+
+import subprocess
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import yaml
+
+from fairtrial import LabError, Study, StudyError, load_study, plugins, run_study
+from fairtrial.arena.evaluation import judge_candidates
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.engine.binding import make_problem
+from fairtrial.ledger.packing import pack, unpack
+from fairtrial.model.candidates import Candidate, FileState
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.study import ProblemBinding
+from fairtrial.model.timings import Estimate, Measurement
+from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.problems import code as module
+from fairtrial.problems.code import UNITS, BoundCode, Code, read_answer
+from fairtrial.problems.scoring import read_verdict
+
+MODULE = "def double(number):\n    return number + number\n"
+DIFF = """\
+--- a/src/twice.py
++++ b/src/twice.py
+@@ -1,2 +1,2 @@
+ def double(number):
+-    return number + number
++    return {}
+"""
+PROBLEM = """\
+problem_id: twice
+brief: Make it faster.
+editable: ["src/*.py"]
+check:
+  - function: "twice:double"
+    calls: calls.json
+"""
+STUDY = {
+    "study_id": "s",
+    "title": "t",
+    "agent_specs": ["a"],
+    "problems": {"doubling": {"use": "code", "options": {"path": "below/twice.yaml"}}},
+    "outcomes": [{"name": "speedup", "source_table": "evaluations", "primary": True}],
+}
+OPTIMISED = {
+    "best": "2.1",
+    "ratio": 1.5,
+    "low": 1.4,
+    "high": 1.6,
+    "confidence": 0.95,
+    "adopt": True,
+    "candidates": 9,
+    "passed": 7,
+    "sessions": 16,
+    "tokens": 1200,
+    "cost_usd": 0.25,
+    "patch": "...",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = {
+        "below/src/twice.py": MODULE,
+        "below/calls.json": '[{"args": [3], "kwargs": {}, "result": 6}]',
+        "below/twice.yaml": PROBLEM,
+        "study.yaml": yaml.safe_dump({**STUDY, "output_dir": str(tmp_path / "out")}),
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True, timeout=60)
+    return tmp_path
+
+
+@pytest.fixture
+def problem(folder):
+    bound = Code("below/twice.yaml").bound("doubling", folder)
+    return replace(bound, settings=ArenaSettings(unsandboxed=True, timing="none"))
+
+
+def values_of(rows):
+    """The rows as evaluations.csv has them, by metric."""
+    return {row["metric_name"]: row["metric_value"] for row in read_verdict(rows)}
+
+
+def judged_as(monkeypatch, judgement):
+    """A problem whose arena comes to this."""
+
+    def judge(problem, candidates, *, slots, settings):
+        assert [type(each) for each in candidates] == [Candidate]
+
+        class Evaluation:
+            judgements = (judgement,)
+
+        return Evaluation
+
+    monkeypatch.setattr(module, "judge_candidates", judge)
+    return BoundCode(code=None)
+
+
+# -- in a study --
+
+
+def test_it_is_found_by_its_name():
+    assert plugins.load("problems", "code") is Code
+
+
+def test_a_study_names_its_file(folder):
+    binding = load_study(folder / "study.yaml").problems["doubling"]
+    bound = make_problem("doubling", binding, folder)
+    assert (bound.problem_id, bound.family, bound.brief) == ("doubling", "code", "Make it faster.")
+    assert bound.code.problem_id == "twice"
+    assert bound.code.folder == (folder / "below").resolve()
+    assert BoundCode(bound.code).problem_id == "twice"
+
+
+def test_mistakes_in_the_file_are_told_with_its_lines(folder):
+    (folder / "below/twice.yaml").write_text(PROBLEM.replace("brief", "breif") + "alpha: 2\n")
+    study = load_study(folder / "study.yaml")
+    with pytest.raises(StudyError) as caught:
+        run_study(study, agent_bindings={"a": lambda task: {}}, dry_run=True)
+    file = folder / "below/twice.yaml"
+    place = "problems.doubling.options.path"
+    lines = str(caught.value).splitlines()
+    assert any(line.startswith(f"{place}: {file}:2: breif: ") for line in lines)
+    assert any(line.startswith(f"{place}: {file}:7: alpha: must be above 0") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"path": "none.yaml"}, "none.yaml"),
+        ({}, "options: 'path' is missing"),
+        ({"path": "below/twice.yaml", "slots": 3}, "options.slots"),
+    ],
+)
+def test_options_are_checked_when_names_are_bound(folder, options, words):
+    with pytest.raises(StudyError, match=words):
+        make_problem("doubling", ProblemBinding(use="code", options=options), folder)
+
+
+def test_a_study_of_agents_that_write_code(folder, monkeypatch):
+    """From YAML to tables: one agent gets it right, one wrong; both are results."""
+    settings = ArenaSettings(unsandboxed=True, timing="none")
+    judge = partial(judge_candidates, slots=1, settings=settings)
+    monkeypatch.setattr(module, "judge_candidates", lambda code, given, **_: judge(code, given))
+
+    def agent(task):
+        assert task.problem.code.check[0].function == "twice:double"
+        return {"diff": DIFF.format("2 * number" if task.run_spec.replicate == 1 else "number")}
+
+    study = load_study(folder / "study.yaml")
+    study = Study.from_dict({**study.to_dict(), "run_budget": {"replicates": 2}})
+    object.__setattr__(study, "folder", folder)
+    results = run_study(study, agent_bindings={"a": agent}, executor="serial")
+    assert [each.status for each in results] == ["success", "success"]
+    right, wrong = ({**row} for row in map(evaluated, results))
+    assert (right["passed"], right["speedup"], right["adopt"]) == (1, None, 0)
+    assert (wrong["passed"], wrong["speedup"], wrong["adopt"]) == (0, 1.0, 0)
+    notes = results[1].evaluator_outputs[0]["notes_json"]
+    assert notes["verdict"] == "rejected"
+    assert notes["why"].startswith("different results: ")
+    assert results[1].metrics["primary_outcome"] == 1.0
+
+
+def evaluated(result):
+    return {row["metric_name"]: row["metric_value"] for row in result.evaluator_outputs}
+
+
+# -- what outputs come to --
+
+
+def test_an_optimiser_says_itself_what_it_found():
+    problem = BoundCode(code=None)
+    rows = problem.evaluate(OPTIMISED)
+    assert values_of(rows) == {
+        "speedup": 1.5,
+        "speedup_low": 1.4,
+        "speedup_high": 1.6,
+        "confidence": 0.95,
+        "adopt": True,
+        "passed": 7,
+        "candidates": 9,
+        "sessions": 16,
+        "tokens": 1200,
+        "cost_usd": 0.25,
+    }
+    assert {row["metric_name"]: row["metric_unit"] for row in read_verdict(rows)} == UNITS
+    assert rows[0]["notes_json"] == {"best": "2.1"}
+    assert problem.evaluate(unpack(pack(OPTIMISED))) == rows  # as `rescore` has it
+
+
+def test_an_optimiser_that_found_nothing_leaves_the_base():
+    nothing = {**OPTIMISED, **dict.fromkeys(("best", "ratio", "low", "high", "cost_usd"))}
+    values = values_of(BoundCode(code=None).evaluate(nothing))
+    assert [values[name] for name in ("speedup", "speedup_low", "speedup_high")] == [1.0] * 3
+    assert (values["adopt"], values["candidates"], values["cost_usd"]) == (False, 9, None)
+
+
+def test_a_figure_that_is_none_is_an_error():
+    with pytest.raises(TypeError, match="`ratio` must be a number or None"):
+        BoundCode(code=None).evaluate({**OPTIMISED, "ratio": "fast"})
+
+
+def test_a_candidate_that_was_timed(monkeypatch):
+    estimate = Estimate(2.0, 1.8, 2.2, 10, 0.95)
+    measured = Measurement(Verdict.FASTER, estimate, adopt=True)
+    judgement = Judgement("answer", "d", Verdict.FASTER, Basis.TESTS, measurement=measured)
+    rows = judged_as(monkeypatch, judgement).evaluate({"diff": "x", "tokens": 5})
+    assert values_of(rows) == {
+        "speedup": 2.0,
+        "speedup_low": 1.8,
+        "speedup_high": 2.2,
+        "confidence": 0.95,
+        "adopt": True,
+        "passed": 1,
+        "candidates": 1,
+        "sessions": 10,
+        "tokens": 5,
+        "cost_usd": None,
+    }
+    notes = {"verdict": "faster", "basis": "tests only", "digest": "d"}
+    assert rows[0]["notes_json"] == notes
+
+
+def test_a_lab_that_broke_is_not_the_agents_failure(monkeypatch):
+    rejection = Rejection(Reason.EVALUATOR, "no room")
+    judgement = Judgement("answer", "d", Verdict.INCONCLUSIVE, rejection=rejection)
+    with pytest.raises(LabError, match="no room"):
+        judged_as(monkeypatch, judgement).evaluate({"diff": "x"})
+
+
+def test_real_candidates_are_judged(problem):
+    same = problem.evaluate({"files": {"below/src/twice.py": MODULE + "# the same\n"}})
+    values = values_of(same)
+    assert (values["passed"], values["speedup"], values["adopt"]) == (1, 1.0, False), same[0]
+
+
+# -- answers --
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"diff": "é"},
+        {"diff": "é".encode()},
+        {"candidate": "é"},
+        {"candidate": {"diff": "é"}},
+        {"diff": None, "candidate": Candidate("answer", diff="é".encode())},
+        unpack(pack({"candidate": Candidate("mine", diff="é".encode())})),
+    ],
+)
+def test_a_diff_is_found_wherever_it_is(output):
+    assert read_answer(output) == Candidate("answer", diff="é".encode())
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"files": {"a.py": "x"}},
+        {"files": {"a.py": b"x"}},
+        {"candidate": {"files": {"a.py": FileState(b"x")}}},
+        unpack(pack({"candidate": Candidate("mine", files={"a.py": FileState(b"x")})})),
+    ],
+)
+def test_files_are_found_wherever_they_are(output):
+    assert read_answer(output) == Candidate("answer", files={"a.py": FileState(b"x")})
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ({"text": "done"}, "return a unified diff as `diff`"),
+        ({"diff": 3}, "`diff` must be text, not int"),
+        ({"files": "x"}, "`files` must be a mapping of paths to contents, not str"),
+        ({"files": {"a.py": 3}}, "the content of `a.py` must be text, not int"),
+        ({"candidate": {"patch": "x"}}, "return a unified diff as `diff`"),
+    ],
+)
+def test_anything_else_is_refused(output, words):
+    with pytest.raises(TypeError, match=words):
+        read_answer(output)
