@@ -90,30 +90,27 @@ Feed = Callable[[], "Assignment | float | None"]
 class Executor(Protocol):
     """Runs assignments somewhere, up to `slots` at once.
 
-    One that runs them in the very thread that calls `execute` says so: ``is_inline = True``.
+    Says whether `random` and `numpy.random` are seeded for each run, which alone uses them
+    (`is_reproducible`); whether a crash, a hang or a flood of output costs one run and no more
+    (`is_isolated`). One that runs them in the very thread that calls `execute` says so, too:
+    ``is_inline = True``.
     """
 
     @property
     def name(self) -> str: ...
-
     @property
-    def is_reproducible(self) -> bool:
-        """Whether `random` and `numpy.random` are seeded for each run, and it alone uses them."""
-        ...
-
+    def is_reproducible(self) -> bool: ...
     @property
-    def is_isolated(self) -> bool:
-        """Whether a crash, a hang or a flood of output costs one run and no more."""
-        ...
+    def is_isolated(self) -> bool: ...
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """Take assignments while there are any and a slot is free; report what comes of each.
 
         Lazy: asks `feed` only when a slot is free, and reports each attempt once, after all its
         events. An entry of a journal (`Noted`) is durable when the caller asks for the next report,
-        and only then its run may go on. Yields None when there is nothing to report, at least every 50 ms if it can, so
-        that the caller gets to do its own work. Closing the iterator ends what still runs, at
-        once, and without a report.
+        and only then its run may go on. Yields None when there is nothing to report, at least every
+        50 ms if it can, so that the caller gets to do its own work. Closing the iterator ends what
+        still runs, at once, and without a report.
         """
         ...
 
@@ -140,29 +137,20 @@ class Sandbox(Protocol):
 
 
 class Proposer(Protocol):
-    """Makes candidates: an LLM, a command-line agent, a codemod, a folder of patches."""
+    """Makes candidates: an LLM, a command-line agent, a codemod, a folder of patches.
+
+    Says how many requests it can work on at once, whether one request may be about several
+    candidates, and to which kinds of request it has anything to say.
+    """
 
     @property
     def name(self) -> str: ...
-
     @property
-    def most_at_once(self) -> int:
-        """How many requests it can work on at the same time."""
-        ...
-
+    def most_at_once(self) -> int: ...
     @property
-    def can_batch(self) -> bool:
-        """Whether one request may be about several candidates."""
-        ...
-
-    def can(self, kind: Kind) -> bool:
-        """Whether it has anything to say to such a request."""
-        ...
+    def can_batch(self) -> bool: ...
+    def can(self, kind: Kind) -> bool: ...
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        """Answer a request; what it can't do is a refusal.
-
-        Raises a `LabError` where it is the network or the machine that failed, after its own
-        retries.
-        """
+        """Answer; what it can't do is a refusal. A `LabError` is the network's or the machine's."""
         ...

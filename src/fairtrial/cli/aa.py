@@ -11,7 +11,15 @@ import click
 
 from fairtrial.arena.duels import SelfTest, builtin_problem, check_clock
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.cli.output import json_option, note, print_json, print_wrapped, style, warn
+from fairtrial.cli.output import (
+    json_option,
+    print_json,
+    print_wrapped,
+    say,
+    say_nothing,
+    style,
+    warn,
+)
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
 from fairtrial.cli.timings import percent_text, rough_seconds
@@ -82,11 +90,11 @@ def command(
     if only and not builtin:
         raise click.UsageError("--only is for --builtin: a problem's benchmarks are all timed")
     check_timing_files(samples, plot)
-    say = _say_nothing if as_json else _say
-    settings = ArenaSettings(unsandboxed=unsandboxed, say=say)
+    tell = say_nothing if as_json else say
+    settings = ArenaSettings(unsandboxed=unsandboxed, say=tell)
 
     def told(number: int, sessions: int, estimate: Estimate | None) -> None:
-        say(f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)}")
+        tell(f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)}")
 
     with ExitStack() as opened:
         if problem is None:
@@ -111,14 +119,6 @@ def command(
     else:
         _print(found)
     return 0
-
-
-def _say(text: str) -> None:
-    note(f"{text} ...")
-
-
-def _say_nothing(text: str) -> None:
-    pass
 
 
 def as_dict(found: SelfTest) -> dict[str, Any]:

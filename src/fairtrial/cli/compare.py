@@ -11,7 +11,15 @@ import click
 from fairtrial.arena.duels import Comparison, compare_candidates
 from fairtrial.arena.evaluation import judgement_as_dict, measured_as_dict
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.cli.output import json_option, note, print_json, print_wrapped, style, warn
+from fairtrial.cli.output import (
+    json_option,
+    print_json,
+    print_wrapped,
+    say,
+    say_nothing,
+    style,
+    warn,
+)
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
 from fairtrial.cli.timings import remark_lines, verdict_text
@@ -55,11 +63,11 @@ def command(
     loaded, doubts = read_problem(problem)
     check_timing_files(samples, plot)
     warn(doubts)
-    say = _say_nothing if as_json else _say
-    settings = ArenaSettings(unsandboxed=unsandboxed, say=say)
+    tell = say_nothing if as_json else say
+    settings = ArenaSettings(unsandboxed=unsandboxed, say=tell)
 
     def timed(sessions: int, estimate: Estimate | None) -> None:
-        say(f"{sessions} sessions, {estimate_text(estimate)}")
+        tell(f"{sessions} sessions, {estimate_text(estimate)}")
 
     work = partial(compare_candidates, loaded, first, second, settings=settings, timed=timed)
     found = run_until_told(work)
@@ -76,14 +84,6 @@ def command(
             return LabError.exit_code
         raise LabError("they could not be compared, through no fault of theirs; see above")
     return 0
-
-
-def _say(text: str) -> None:
-    note(f"{text} ...")
-
-
-def _say_nothing(text: str) -> None:
-    pass
 
 
 def _as_dict(found: Comparison) -> dict[str, Any]:

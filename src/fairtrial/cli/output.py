@@ -130,3 +130,12 @@ def _fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_fact(item)}" for key, item in value.items())
     return str(value)
+
+
+def say_nothing(text: str) -> None:
+    """What goes on is told to nobody."""
+
+
+def say(text: str) -> None:
+    """What goes on, for somebody who waits."""
+    note(f"{text} ...")

@@ -77,7 +77,8 @@ def tell_tree(
             "note": notes.get(entry.id, ""),
             "diff_bytes": len((entry.diff or "").encode()),
         }
-        emit("candidate", text=entry.diff or "", **fields, **(_verdict(judgement) if judgement else {}))
+        known = _verdict(judgement) if judgement else {}
+        emit("candidate", text=entry.diff or "", **fields, **known)
 
 
 def _verdict(judgement: Judgement) -> dict[str, Any]:

@@ -256,10 +256,10 @@ def _edited_files(
             problems.append(f"block {number} doesn't say which file it is about (FILE: path)")
         elif path is None:
             problems.append(explain_unknown(written, files))
-        elif not any(_DIVIDER.fullmatch(line.strip()) for line in body):
+        elif not (dividers := _dividers(body)):
             problems.append(f"block {number} has no line ======= between SEARCH and REPLACE")
         else:
-            edits.setdefault(path, []).append(Edit(number, tuple(body), _dividers(body)))
+            edits.setdefault(path, []).append(Edit(number, tuple(body), dividers))
     texts: dict[str, str] = {}
     for path, own in edits.items():
         text, wrong = apply_edits(path, files[path], own)
@@ -290,11 +290,9 @@ def _edit_blocks(
                 body.append(line)
         elif _SEARCH.fullmatch(line.strip()):
             body = []
-        elif _FENCE.match(line):
-            known, named = path_of_info(_FENCE.match(line)["info"], files)  # type: ignore[index]
-            path = known or named or path
         elif line.strip():
-            known, named = path_in(line, files)
+            fence = _FENCE.match(line)
+            known, named = path_of_info(fence["info"], files) if fence else path_in(line, files)
             path = known or named or path
     if body is not None:
         yield path, None

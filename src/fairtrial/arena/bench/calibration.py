@@ -9,7 +9,8 @@ from statistics import median
 from typing import Any
 
 from fairtrial.arena.bench.line import LineError, Reply
-from fairtrial.arena.bench.turns import ArmError, Schedule, Talk, read_object
+from fairtrial.arena.bench.turns import ArmError, Schedule, Talk
+from fairtrial.arena.checks.reports import read_line
 from fairtrial.model.timings import Arm
 
 SAMPLE_S = 0.002
@@ -78,7 +79,7 @@ def calibrate(
     """Call the base's function more and more often, until a sample is long enough."""
     talk = talks["base"]
     loaded = _ask(talk, b"L", job)
-    told = read_object(loaded.payload)
+    told = read_line(loaded.payload)
     if "files" not in told:
         raise ArmError("base", f"it can't be loaded: {_spell(told)}")
     lasted_s = loaded.wall_s
@@ -101,12 +102,12 @@ def calibrate(
     return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, files, lasted_s)
 
 
-def _turn(talk: Talk, inputs: Sequence[bytes]) -> tuple[float, float, dict[str, Any]]:
+def _turn(talk: Talk, inputs: Sequence[bytes]) -> tuple[float, float, Mapping[str, Any]]:
     """How long the calls took, how long all around them, and what the first gave."""
     ready = _ask(talk, b"I", b"\n".join(inputs))
     gone = _ask(talk, b"G")
     told = _ask(talk, b"C")
-    return gone.wall_s, ready.wall_s + told.wall_s, read_object(told.payload.split(b"\n")[0])
+    return gone.wall_s, ready.wall_s + told.wall_s, read_line(told.payload.split(b"\n")[0])
 
 
 def _ask(talk: Talk, letter: bytes, payload: bytes = b"") -> Reply:

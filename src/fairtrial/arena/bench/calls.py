@@ -15,11 +15,11 @@ from fairtrial.arena.bench.line import Line
 from fairtrial.arena.bench.meter import Duel
 from fairtrial.arena.bench.supply import Supplier
 from fairtrial.arena.bench.talks import Talked, is_late, talk_with
-from fairtrial.arena.bench.turns import Schedule, Turns, read_object, take_turns
+from fairtrial.arena.bench.turns import Schedule, Turns, take_turns
 from fairtrial.arena.checks.encoded import find_unplain
 from fairtrial.arena.checks.endings import in_one_line, stop_reason, tail_of, tell_ending
 from fairtrial.arena.checks.rendering import render_call
-from fairtrial.arena.checks.reports import compare_outcomes
+from fairtrial.arena.checks.reports import compare_outcomes, read_line
 from fairtrial.arena.stage import GUEST, Stage
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.guest.codec import Caps, dump
@@ -99,8 +99,8 @@ class CallMeter:
     def _differs(self, inputs: Sequence[bytes], place: int, base: bytes, candidate: bytes) -> bool:
         if not self.compares:
             return False
-        outcomes = read_object(base), read_object(candidate)
-        case = read_object(inputs[place])
+        outcomes = read_line(base), read_line(candidate)
+        case = read_line(inputs[place])
         return compare_outcomes(*outcomes, case, self.check).count > 0
 
     def _reject(self, talked: Talked[Turns], inputs: Sequence[bytes]) -> Rejection | None:
@@ -114,8 +114,8 @@ class CallMeter:
             return self._tell_failure(talked)
         if talked.result is not None and talked.result.differing is not None:
             place, base, candidate = talked.result.differing
-            case = read_object(inputs[place])
-            found = compare_outcomes(read_object(base), read_object(candidate), case, self.check)
+            case = read_line(inputs[place])
+            found = compare_outcomes(read_line(base), read_line(candidate), case, self.check)
             first = found.first[0]
             message = (
                 f"{self.name}: while it was timed, {self.benchmark.call} gave something else than "

@@ -10,8 +10,8 @@ from functools import partial
 
 from fairtrial.arena.bench.line import LateError, Line, LineError
 from fairtrial.arena.bench.talks import START_S
-from fairtrial.arena.bench.turns import read_object
 from fairtrial.arena.checks.endings import in_one_line
+from fairtrial.arena.checks.reports import read_line
 from fairtrial.arena.stage import GUEST, Stage
 from fairtrial.arena.tasks import single_cause
 from fairtrial.errors import Mistake, StudyError
@@ -61,7 +61,7 @@ class Supplier:
         except LineError as error:
             raise self._refuse(f"the process that makes inputs is gone: {error}") from None
         lines = reply.payload.split(b"\n")
-        told = read_object(lines[0]) if len(lines) == 1 else {}
+        told = read_line(lines[0]) if len(lines) == 1 else {}
         if "mistake" in told:
             trace = in_one_line(str(told.get("traceback", "")))
             raise self._refuse(f"{told['mistake']}" + (f" ({trace})" if trace else ""))

@@ -5,14 +5,14 @@ All of it blocks and runs in a thread. Time comes from the lines alone, so that 
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, NoReturn, Protocol
+from typing import Protocol
 
 from fairtrial.arena.bench.line import LineError, Reply
+from fairtrial.arena.checks.reports import read_line
 from fairtrial.model.timings import Arm, Pair, Sample
 
 EMPTY_TURNS = 7
@@ -92,7 +92,7 @@ class _Arm:
         self.startup_s = before_s + used_s
         self.stalled_at_first_s = max(0.0, reply.wall_s - used_s)
         self._rest()
-        told = read_object(reply.payload)
+        told = read_line(reply.payload)
         files = told.get("files")
         if not isinstance(files, list):
             raise ArmError(self.arm, f"it can't be loaded: {told.get('failed')!r}")
@@ -115,7 +115,7 @@ class _Arm:
             self.outside.append(max(0.0, idle_s + busy_s - gone.cpu_s))
             used_s = (ready.cpu_s or 0.0) + (told.cpu_s or 0.0)
             self.stalled.append(max(0.0, ready.wall_s + told.wall_s - used_s))
-        through_s = read_object(closing).get("going_through_s", 0.0)
+        through_s = read_line(closing).get("going_through_s", 0.0)
         share = through_s / gone.wall_s if isinstance(through_s, float) and gone.wall_s else 0.0
         self.going_through.append(min(max(share, 0.0), 1.0))
         return gone, lines
@@ -233,16 +233,3 @@ def _pair(arms: Mapping[Arm, _Arm], figure: Callable[[_Arm], float]) -> Pair:
 
 def _median(values: Sequence[float]) -> float:
     return median(values) if values else 0.0
-
-
-def read_object(line: bytes) -> dict[str, Any]:
-    """A JSON object that somebody else wrote; empty if it is none."""
-    try:
-        read = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, dict) else {}
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} isn't JSON")

@@ -121,7 +121,7 @@ def _changed_lines(ground: Ground, changes: Changes, path: str) -> set[int]:
     place: Path = ground.pool.base / path
     before = place.read_bytes() if place.is_file() and not place.is_symlink() else b""
     found = find_differing(before.splitlines(), state.content.splitlines())
-    return {line + 1 for lines in found.values() for line in lines}
+    return {line + 1 for _, lines in found for line in lines}
 
 
 def _sum_up(

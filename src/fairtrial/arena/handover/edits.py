@@ -52,11 +52,11 @@ class Edits:
             if any(b"\0" in side for side in sides):
                 sides = [b"", b""]
             found = find_differing(*(side.splitlines() for side in sides))
-            counts[path] = (sum(map(len, found.values())), sum(map(len, found)))
+            counts[path] = (sum(len(new) for _, new in found), sum(len(old) for old, _ in found))
         return counts
 
 
-def find_differing(before: Sequence[bytes], after: Sequence[bytes]) -> dict[range, range]:
+def find_differing(before: Sequence[bytes], after: Sequence[bytes]) -> list[tuple[range, range]]:
     """The lines that are not the same, counted from 0: those before, and those after instead."""
     start, shorter = 0, min(len(before), len(after))
     while start < shorter and before[start] == after[start]:
@@ -65,11 +65,11 @@ def find_differing(before: Sequence[bytes], after: Sequence[bytes]) -> dict[rang
     while end < shorter - start and before[-1 - end] == after[-1 - end]:
         end += 1
     old, new = before[start : len(before) - end], after[start : len(after) - end]
-    return {
-        range(start + first, start + last): range(start + begin, start + stop)
+    return [
+        (range(start + first, start + last), range(start + begin, start + stop))
         for tag, first, last, begin, stop in SequenceMatcher(None, old, new).get_opcodes()
         if tag != "equal"
-    }
+    ]
 
 
 async def find_edits(arena: Arena, changes: Changes) -> Edits:

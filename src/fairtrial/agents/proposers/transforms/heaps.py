@@ -69,7 +69,7 @@ def _make_heap(
 
 def _start(scope: Scope, name: str, inside: set[ast.AST]) -> ast.Name | None:
     """Where it is made, if it is a list of this function's own that is made in one place."""
-    if not scope.is_local(name) or scope.parameter(name):
+    if not scope.is_local(name) or scope.parameter(name) or scope.has_alias(name):
         return None
     bindings = [each for each in scope.bindings(name) if each not in inside]
     if len(bindings) != 1 or not is_fresh_list(scope.assignment(bindings[0]), scope.source):

@@ -49,7 +49,7 @@ class _Steps:
     found: Found
 
     def name(self, key: str) -> str:
-        node = self.found[key]
+        node = self.found.get(key)
         return node.id if isinstance(node, ast.Name) else ""
 
     @property
@@ -103,7 +103,7 @@ def _is_safe(scope: Scope, loop: ast.While, steps: _Steps) -> bool:
         return False
     if not scope.is_local(waiting) or scope.parameter(waiting) or not scope.is_local(ready):
         return False
-    if not _holds_own_sets(scope, waiting, loop):
+    if scope.has_alias(waiting) or not _holds_own_sets(scope, waiting, loop):
         return False
     inside = {each for step in steps.all for each in ast.walk(step)}
     for mention in [*scope.mentions(ready), *scope.mentions(waiting, loop)]:

@@ -157,7 +157,7 @@ class Scope:
         reads = (Use.READ, Use.TEST)
         return (
             self.is_local(name)
-            and not self._has_alias(name)
+            and not self.has_alias(name)
             and all(
                 self.use(each) in reads
                 or (self.use(each) is Use.METHOD and self.method(each)[0] in ("count", "index"))
@@ -165,15 +165,18 @@ class Scope:
             )
         )
 
-    def _has_alias(self, name: str) -> bool:
-        """Whether it may be changed under another name of this function's."""
+    def has_alias(self, name: str) -> bool:
+        """Whether it may be changed by another name of this function's, or ``add = it.append``."""
+        loads = [each for each in self.mentions(name) if isinstance(each.ctx, ast.Load)]
         return any(
             isinstance(
                 self.source.parents[each],
                 ast.Assign | ast.AnnAssign | ast.List | ast.Tuple | ast.Dict | ast.NamedExpr,
             )
-            for each in self.mentions(name)
-            if isinstance(each.ctx, ast.Load)
+            or (
+                isinstance(self.source.parents[each], ast.Attribute) and self.use(each) is Use.OTHER
+            )
+            for each in loads
         )
 
     def can_precede(self, loop: Loop | Comprehension) -> bool:

@@ -1,0 +1,317 @@
+"""The user's own files: changed as asked, merged or left alone; all of them or none (26)."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from handover_kit import TEN, make_user, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtrial.arena.handover import disk
+from fairtrial.arena.handover.applying import apply_to_tree, write_patch
+from fairtrial.arena.handover.edits import merge
+from fairtrial.errors import LabError, StudyError
+from fairtrial.model.candidates import FileState
+
+WON = TEN.replace("line 2\n", "LINE 2\n")
+
+
+@pytest.fixture
+def user(tmp_path):
+    return make_user(tmp_path)
+
+
+def listing(user):
+    """All below the top but git's own, with what it holds."""
+    found = {}
+    for place in sorted(user.top.rglob("*")):
+        if ".git" in place.relative_to(user.top).parts:
+            continue
+        mode = place.lstat().st_mode
+        content = os.readlink(place) if place.is_symlink() else None
+        found[str(place.relative_to(user.top))] = (
+            mode,
+            place.read_bytes() if content is None and place.is_file() else content,
+        )
+    return found
+
+
+def test_files_are_changed_added_and_removed_and_the_index_is_not_touched(user):
+    user.write("src/pkg/dirty.py", "D = 1\n")  # untracked, and part of the base
+    user.write("other.txt", "edited and staged\n")
+    user.git("add", "other.txt")
+    user.snap()
+    index, head = (user.top / ".git/index").read_bytes(), user.git("rev-parse", "HEAD")
+    edits = user.edits(
+        {
+            "src/ten.txt": WON,
+            "src/pkg/dirty.py": "D = 2\n",
+            "new/deep/file.py": "N = 1\n",
+            "src/pkg/mod.py": None,
+            "other.txt": "won\n",
+        }
+    )
+    applied = run(apply_to_tree, user.top, edits)
+    assert sorted(applied.changed) == sorted(edits.files)
+    assert applied.merged == applied.already == ()
+    assert user.read("src/ten.txt") == WON
+    assert user.read("src/pkg/dirty.py") == "D = 2\n"
+    assert user.read("new/deep/file.py") == "N = 1\n"
+    assert user.read("other.txt") == "won\n"
+    assert not (user.top / "src/pkg/mod.py").exists()
+    assert (user.top / ".git/index").read_bytes() == index
+    assert user.git("rev-parse", "HEAD") == head
+    assert not [place for place in user.top.rglob(".fairtrial-*")]
+    again = run(apply_to_tree, user.top, edits)
+    assert again.changed == () and sorted(again.already) == sorted(edits.files)
+
+
+def test_what_was_edited_elsewhere_in_the_file_is_merged(user):
+    user.snap()
+    edits = user.edits({"src/ten.txt": WON})
+    user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
+    applied = run(apply_to_tree, user.top, edits)
+    assert applied.merged == ("src/ten.txt",)
+    assert user.read("src/ten.txt") == WON.replace("line 9\n", "mine\n")
+
+
+def remove(user):
+    (user.top / "src/ten.txt").unlink()
+
+
+def link(user):
+    remove(user)
+    (user.top / "src/ten.txt").symlink_to("../other.txt")
+
+
+def folder(user):
+    remove(user)
+    user.write("src/ten.txt/inner", "x")
+
+
+def link_above(user):
+    (user.top / "src").rename(user.top / "elsewhere")
+    (user.top / "src").symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "wanted", "words"),
+    [
+        (lambda u: u.write("src/ten.txt", TEN.replace("line 2", "mine")), WON, "meets"),
+        (lambda u: u.write("src/ten.txt", TEN + "mine\n"), None, "the winner removes it"),
+        (remove, WON, "you have removed it"),
+        (link, WON, "symbolic link"),
+        (folder, WON, "a folder is there now"),
+        (link_above, WON, "symbolic link: what lies behind it stays"),
+        (lambda u: u.write("src/ten.txt", TEN.replace("\n", "\r\n")), WON, "meets"),
+        (lambda u: u.write("src/ten.txt", b"\0" + TEN.encode()), WON, "meets"),
+    ],
+)
+def test_what_can_not_be_merged_is_refused_and_nothing_is_changed(user, meanwhile, wanted, words):
+    user.snap()
+    edits = user.edits({"src/ten.txt": wanted, "other.txt": "won\n", "src/fresh.py": "F = 1\n"})
+    meanwhile(user)
+    before = listing(user)
+    with pytest.raises(StudyError) as refused:
+        run(apply_to_tree, user.top, edits)
+    assert words in str(refused.value) and "src/ten.txt" in str(refused.value)
+    assert listing(user) == before
+
+
+def test_every_file_in_the_way_is_named_at_once(user):
+    user.snap()
+    edits = user.edits({"src/ten.txt": WON, "other.txt": "won\n", "made.py": "x = 1\n"})
+    user.write("src/ten.txt", TEN.replace("line 2", "mine"))
+    user.write("made.py", "y = 1\n")
+    with pytest.raises(StudyError) as refused:
+        run(apply_to_tree, user.top, edits)
+    assert [mistake.path for mistake in refused.value.mistakes] == [("made.py",), ("src/ten.txt",)]
+    assert user.read("other.txt") == "o\n"
+
+
+def test_modes_are_the_users_but_for_what_the_winner_changes(user):
+    user.write("run.sh", "#!/bin/sh\n", 0o750)
+    user.write("secret.py", "S = 1\n", 0o600)
+    user.write("tool.py", "T = 1\n", 0o640)
+    user.snap()
+    edits = user.edits(
+        {
+            "run.sh": "#!/bin/sh\ntrue\n",
+            "secret.py": "S = 2\n",
+            "tool.py": FileState(b"T = 2\n", True),
+            "new.sh": FileState(b"n\n", True),
+        }
+    )
+    mask = os.umask(0o027)
+    try:
+        run(apply_to_tree, user.top, edits)
+    finally:
+        os.umask(mask)
+    modes = {name: (user.top / name).stat().st_mode & 0o777 for name in edits.files}
+    assert modes == {"run.sh": 0o750, "secret.py": 0o600, "tool.py": 0o750, "new.sh": 0o750}
+    off = user.snap().edits({"run.sh": FileState(b"off\n", False)})
+    run(apply_to_tree, user.top, off)
+    assert (user.top / "run.sh").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_mode_alone_is_a_change(user):
+    user.snap()
+    edits = user.edits({"src/pkg/mod.py": FileState(b"A = 1\n", True)})
+    assert run(apply_to_tree, user.top, edits).changed == ("src/pkg/mod.py",)
+    assert os.access(user.top / "src/pkg/mod.py", os.X_OK)
+
+
+def test_line_ends_stay_as_they_are(user):
+    crlf = TEN.replace("\n", "\r\n")
+    user.git("config", "core.autocrlf", "true")
+    user.write("src/ten.txt", crlf)
+    user.snap()
+    won = crlf.replace("line 2", "LINE 2")
+    edits = user.edits({"src/ten.txt": FileState(won.encode())})
+    user.write("src/ten.txt", crlf.replace("line 9", "mine"))
+    run(apply_to_tree, user.top, edits)
+    expected = won.replace("line 9", "mine").encode()
+    assert (user.top / "src/ten.txt").read_bytes() == expected
+
+
+def test_files_and_folders_take_each_others_place(user):
+    user.snap()
+    edits = user.edits(
+        {
+            "other.txt": None,
+            "other.txt/inner.py": "I = 1\n",
+            "src/pkg/mod.py": None,
+            "src/pkg": "now a file\n",
+            "link": FileState(b"src/ten.txt", False, is_link=True),
+        }
+    )
+    run(apply_to_tree, user.top, edits)
+    assert user.read("other.txt/inner.py") == "I = 1\n"
+    assert user.read("src/pkg") == "now a file\n"
+    assert os.readlink(user.top / "link") == "src/ten.txt"
+
+
+def test_a_folder_with_something_of_the_users_is_not_taken_away(user):
+    user.git("config", "core.excludesFile", os.devnull)
+    user.write(".gitignore", "*.data\n")
+    user.snap()
+    user.write("src/pkg/mine.data", "precious")
+    edits = user.edits({"src/pkg/mod.py": None, "src/pkg": "now a file\n", "other.txt": "won\n"})
+    before = listing(user)
+    with pytest.raises(LabError, match="nothing was changed"):
+        run(apply_to_tree, user.top, edits)
+    assert listing(user) == before
+
+
+@pytest.fixture
+def eight(user):
+    """Eight changes of all sorts, and what the tree was before them."""
+    user.write("extra/a.py", "a\n")
+    user.snap()
+    files = {f"new/{name}.py": f"{name}\n" for name in "abc"}
+    files |= {"src/ten.txt": WON, "other.txt": None, "src/pkg/mod.py": None, "extra/a.py": None}
+    return user, user.edits({**files, "src/pkg": "file\n"}), listing(user)
+
+
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("kind", ["write", "rename", "link"])
+def test_a_full_disk_leaves_everything_as_it_was(eight, monkeypatch, kind, at):
+    user, edits, before = eight
+    count = 0
+
+    def failing(real):
+        def work(*given, **named):
+            nonlocal count
+            count += 1
+            if count == at + 1:
+                raise OSError(errno.ENOSPC, "No space left on device", str(given[0]))
+            return real(*given, **named)
+
+        return work
+
+    if kind == "write":
+        monkeypatch.setattr(disk.os, "fsync", failing(os.fsync))
+    elif kind == "link":  # nor can it be copied then
+        monkeypatch.setattr(disk, "_keep", failing(disk._keep))
+    else:
+        monkeypatch.setattr(Path, "replace", failing(Path.replace))
+        monkeypatch.setattr(Path, "rename", failing(Path.rename))
+    try:
+        run(apply_to_tree, user.top, edits)
+    except LabError as error:
+        assert "nothing was changed" in str(error) and "No space left" in str(error)
+        assert listing(user) == before
+    else:  # it got through before the disk was full
+        assert count <= at
+        assert run(apply_to_tree, user.top, edits).changed == ()
+    assert not [place for place in user.top.rglob(".fairtrial-*")]
+
+
+def test_a_file_system_without_second_names_will_do(eight, monkeypatch):
+    user, edits, _ = eight
+
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "not here")
+
+    monkeypatch.setattr(disk.os, "link", refuse)
+    run(apply_to_tree, user.top, edits)
+    assert user.read("src/ten.txt") == WON and user.read("src/pkg") == "file\n"
+    assert not [place for place in user.top.rglob(".fairtrial-*")]
+
+
+def test_what_is_edited_while_we_work_is_not_overwritten(user, monkeypatch):
+    user.snap()
+    edits = user.edits({"src/ten.txt": WON})
+    real = disk._write
+
+    def write(*given):
+        user.write("src/ten.txt", "just now\n")
+        return real(*given)
+
+    monkeypatch.setattr(disk, "_write", write)
+    with pytest.raises(LabError, match="changed just now"):
+        run(apply_to_tree, user.top, edits)
+    assert user.read("src/ten.txt") == "just now\n"
+
+
+LINES = st.lists(st.sampled_from("abcdef"), max_size=6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(LINES, LINES, LINES)
+def test_a_merge_keeps_both_sides_or_says_that_it_can_not(base, ours, theirs):
+    texts = ["".join(f"{line}\n" for line in lines).encode() for lines in (ours, base, theirs)]
+    found = run(merge, *texts)
+    if ours == base or ours == theirs:
+        assert found == texts[2]
+    elif theirs == base:
+        assert found == texts[0]
+    elif found is not None:
+        assert b"<<<<" not in found and b">>>>" not in found
+
+
+def test_a_patch_is_written_whole_and_applies(user, tmp_path):
+    user.write("bytes.bin", b"\0\xff" * 50)
+    user.snap()
+    edits = user.edits(
+        {"src/ten.txt": WON, "bytes.bin": FileState(b"\xfe\0new"), "t.txt": FileState(b"\xe9\n")}
+    )
+    place = tmp_path / "out" / "best.patch"
+    write_patch(place, b"old")
+    place.chmod(0o640)
+    write_patch(place, edits.patch)
+    assert place.read_bytes() == edits.patch
+    assert place.stat().st_mode & 0o777 == 0o640
+    assert [each.name for each in place.parent.iterdir()] == ["best.patch"]
+    user.git("apply", str(place))
+    assert user.read("src/ten.txt") == WON
+    assert (user.top / "bytes.bin").read_bytes() == b"\xfe\0new"
+    assert (user.top / "t.txt").read_bytes() == b"\xe9\n"
+
+
+def test_a_patch_that_can_not_be_written_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StudyError, match="can't be written"):
+        write_patch(tmp_path / "file" / "best.patch", b"x")

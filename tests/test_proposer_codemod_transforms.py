@@ -1,0 +1,518 @@
+"""Each transformation: what it makes of slow code, and that the code still does the same."""
+
+import ast
+import re
+import textwrap
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE, transform
+
+INTS = st.lists(st.integers(-9, 9), max_size=12)
+FEW = st.lists(st.integers(0, 5), max_size=12)
+TEXTS = st.lists(st.text("abcz \n'\"é", max_size=3), max_size=6)
+PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8)
+SMALL = st.integers(0, 14)
+WORDS = st.dictionaries(st.integers(0, 5), st.integers(0, 5), max_size=5)
+GRAPH = st.dictionaries(st.integers(0, 8), st.lists(st.integers(0, 8), max_size=3), max_size=8)
+
+# (transformation, what must be in the new text, inputs of f, source)
+CASES = {
+    "heap by min and remove": (
+        "heap",
+        "x = heapq.heappop(todo)",
+        [INTS],
+        """
+        def f(xs):
+            todo = [x for x in xs]
+            out = []
+            while todo:
+                # the smallest
+                x = min(todo)
+                todo.remove(x)
+                if x > 3:
+                    todo.append(x // 2)
+                out.append((x, len(todo)))
+            return out
+        """,
+    ),
+    "heap by sort and pop": (
+        "heap",
+        "x = heapq.heappop(todo)",
+        [INTS],
+        """
+        def f(xs):
+            out = []
+            todo = list(xs)
+            while todo:
+                todo.sort()
+                x = todo.pop(0)
+                out.append(x)
+                if x > 4: out.append(0)
+            return out
+        """,
+    ),
+    "heap of each round of an outer loop": (
+        "heap",
+        "heapq.heapify(todo)",
+        [INTS],
+        """
+        def f(xs):
+            out = []
+            for start in range(2):
+                todo = list(xs)
+                todo.append(start)
+                while todo:
+                    x = todo.pop(todo.index(min(todo)))
+                    out.append(x)
+            return out
+        """,
+    ),
+    "what is ready": (
+        "ready_heap",
+        "node = heapq.heappop(ready)",
+        [GRAPH],
+        """
+        def f(graph):
+            waiting = {node: set(needs) for node, needs in graph.items()}
+            for needs in list(waiting.values()):
+                for node in needs:
+                    waiting.setdefault(node, set())
+            order = []
+            while waiting:
+                ready = [node for node, needs in waiting.items() if not needs]
+                if not ready:
+                    raise ValueError(sorted(waiting))
+                node = min(ready)
+                order.append(node)
+                del waiting[node]
+                for needs in waiting.values():
+                    needs.discard(node)
+            return order
+        """,
+    ),
+    "what is ready, written otherwise": (
+        "ready_heap",
+        "heapq.heappush(free, key)",
+        [GRAPH],
+        """
+        def f(graph):
+            left = {name: {*needs} - {name} for name, needs in graph.items()}
+            return list(g({name: needs & left.keys() for name, needs in left.items()}))
+
+        def g(given):
+            todo = {name: set(needs) for name, needs in given.items()}
+            while True:
+                free = sorted(name for name, needs in todo.items() if not needs)
+                if not free:
+                    break
+                first = min(free)
+                todo.pop(first)
+                for other, needs in todo.items():
+                    needs.discard(first)
+                yield first
+        """,
+    ),
+    "cache": (
+        "cache",
+        "@functools.cache\ndef f(n):",
+        [SMALL],
+        '''
+        """Doc."""
+        from __future__ import annotations
+
+        LIMIT = 2
+
+        # of Pisa
+        def f(n):
+            """Rabbits."""
+            return n if n < LIMIT else f(n - 1) + f(n - 2)
+        ''',
+    ),
+    "cache of a call in a loop": (
+        "cache",
+        "@functools.cache",
+        [SMALL],
+        """
+        import os
+
+        def f(n, most=3):
+            if n <= 0:
+                return int(n == 0)
+            return sum(f(n - each, most) for each in range(1, most + 1))
+        """,
+    ),
+    "set beside a list that grows": (
+        "set_beside",
+        "if x not in seen_set:",
+        [INTS],
+        """
+        def f(xs):
+            seen = []  # in order
+            for x in xs:
+                if x not in seen:
+                    seen.append(x)
+            return seen
+        """,
+    ),
+    "set beside a list that is begun anew": (
+        "set_beside",
+        "row_set = set()",
+        [PAIRS],
+        """
+        def f(pairs):
+            rows = []
+            for pair in pairs:
+                row = []
+                for x in pair * 2:
+                    if x in row: continue
+                    row.append(x)
+                rows.append(row)
+            return rows
+        """,
+    ),
+    "set beside a parameter": (
+        "set_beside",
+        "known_set = set(known)",
+        [INTS, INTS],
+        '''
+        def f(xs, known: list[int]):
+            """Doc."""
+            return [x for x in xs if x in known]
+        ''',
+    ),
+    "set of constants": (
+        "constant_set",
+        "x in {1, 2, 3}",
+        [INTS],
+        """
+        def f(xs):
+            return [x for x in xs if x in (1, 2, 3) or x not in [0, -1, 9]]
+        """,
+    ),
+    "set of the module": (
+        "module_set",
+        "_KNOWN_SET = frozenset(KNOWN)",
+        [INTS],
+        """
+        KNOWN = [1, 2, 3]
+
+        def f(xs):
+            return [x for x in xs if x in KNOWN], len(KNOWN)
+        """,
+    ),
+    "keys": (
+        "key_test",
+        "x in d ",
+        [INTS, WORDS],
+        """
+        def f(xs, d):
+            return [x for x in xs if x in d.keys() and x in list(d.values())]
+        """,
+    ),
+    "join": (
+        "join",
+        'text = "".join(text_parts)',
+        [TEXTS],
+        """
+        def f(parts):
+            text = "<"
+            for part in parts:
+                # a comment that stays
+                text += part.upper()
+                if part:
+                    text = text + ("," if "a" in part else ";")
+            return text + ">"
+        """,
+    ),
+    "join in the inner loop and in the outer one": (
+        "join",
+        'line = "".join(line_parts)',
+        [st.lists(TEXTS, max_size=3)],
+        """
+        def f(rows):
+            out = ""
+            for row in rows:
+                line = ""
+                for cell in row:
+                    line += cell + "|"
+                out += line
+            return out
+        """,
+    ),
+    "join of bytes": (
+        "join",
+        'b"".join(',
+        [TEXTS],
+        """
+        def f(parts):
+            data: bytes = b""
+            for part in parts:
+                data += part.encode()
+            return data
+        """,
+    ),
+    "deque": (
+        "deque",
+        "queue.popleft()",
+        [INTS],
+        """
+        def f(xs):
+            queue: list[int] = list(xs)
+            out = []
+            while queue:
+                x = queue.pop(0)
+                out.append((x, len(queue), 3 in queue))
+                if x > 5:
+                    queue.append(x - 3)
+                elif x > 2:
+                    queue.insert(0, x - 3)
+            return out
+        """,
+    ),
+    "append": (
+        "append",
+        "out.append(x * 2)",
+        [INTS],
+        """
+        def f(xs):
+            out = []
+            for x in xs:
+                out = out + [x * 2]
+                if x > 3:
+                    out = out + [x, x]
+            return out
+        """,
+    ),
+    "pick": (
+        "pick",
+        "min(xs, key=abs)",
+        [INTS.filter(bool)],
+        """
+        def f(xs):
+            return (
+                sorted(xs)[0], sorted(xs)[-1], sorted(xs, key=abs)[0], sorted(xs, reverse=True)[0],
+                sorted(xs, key=abs, reverse=True)[0], sorted(xs)[:3], sorted(xs, reverse=True)[:2],
+                sorted(xs, key=abs)[-1],
+            )
+        """,
+    ),
+    "hoist": (
+        "hoist",
+        "xs_sum = sum(xs)",
+        [INTS],
+        """
+        def f(xs):
+            out = [x * sum(xs) for x in xs if x < max(xs)]
+            i = 0
+            while i < len(xs):
+                if xs[i] in sorted(xs)[1:]:
+                    out.append(len(xs))
+                i += 1
+            return out
+        """,
+    ),
+    "lookup": (
+        "lookup",
+        "math_gcd = math.gcd",
+        [INTS],
+        """
+        import math
+
+        def f(xs):
+            out = []
+            for x in xs:
+                out.append(math.gcd(x, 6))
+            return out
+        """,
+    ),
+    "pattern": (
+        "pattern",
+        '_PATTERN = re.compile("[ab]+")',
+        [TEXTS],
+        """
+        import re
+
+        def f(texts):
+            out = [re.sub("[ab]+", "<>", text) for text in texts]
+            found = re.compile(r"z", re.I)
+            out += [bool(found.search(text)) for text in texts]
+            return out + [re.findall("b", text, re.I | re.M) for text in texts]
+        """,
+    ),
+    "counts and places": (
+        "count_index",
+        "xs_counts = Counter(xs)",
+        [FEW],
+        """
+        def f(xs):
+            out = {x: xs.count(x) for x in xs}
+            for x in set(xs):
+                out[x] += xs.index(x)
+            return out
+        """,
+    ),
+    "counts of characters": (
+        "count_index",
+        "text_counts[c]",
+        [st.text("abc")],
+        """
+        def f(text):
+            return [text.count(c) for c in text]
+        """,
+    ),
+    "index for equal keys": (
+        "match_index",
+        "for b in bs_index.get(a[0], ()):",
+        [PAIRS, PAIRS],
+        """
+        def f(ones, bs):
+            out = []
+            for a in ones:
+                for b in bs:
+                    if b[0] == a[0] and b[1] > 2:
+                        out.append((a, b))
+                        if a[1] == 4:
+                            break
+                else:
+                    out.append(a)
+            return out
+        """,
+    ),
+    "sum": (
+        "sum",
+        "total = sum(xs)",
+        [INTS],
+        """
+        def f(xs):
+            total = 0
+            for x in xs:
+                total += x
+            squares = 0
+            for y in xs:
+                squares += y * y
+            found = False
+            for z in xs:
+                if z > 3:
+                    found = True
+            good = True
+            for z2 in xs:
+                if not z2 > 3:
+                    good = False
+            return total, squares, found, good
+        """,
+    ),
+    "enumerate": (
+        "enumerate",
+        "for i, xs_item in enumerate(xs):",
+        [INTS],
+        """
+        def f(xs):
+            out = []
+            for i in range(len(xs)):
+                out.append(i * xs[i])
+            for j in range(len(xs)):
+                out.append(xs[j] + xs[j])
+            return out
+        """,
+    ),
+    "ruff": (
+        "ruff",
+        "[x * 2 for x in xs if x > 1]",
+        [INTS],
+        """
+        def f(xs):
+            out = []
+            for x in xs:
+                if x > 1:
+                    out.append(x * 2)
+            return out
+        """,
+    ),
+}
+
+
+def load(text):
+    """The function f of a source."""
+    names = {}
+    exec(compile(text, "<case>", "exec", dont_inherit=True), names)
+    return names["f"]
+
+
+def outcome(function, arguments):
+    """What it gives or raises."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return type(error), error.args
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_slow_pattern_is_replaced_and_nothing_else_happens_ever_again(case):
+    name, expected, _, text = CASES[case]
+    text = textwrap.dedent(text)
+    applied = transform(text, name)
+    assert expected in applied.text
+    assert applied.notes
+    assert all(re.match(r"line \d+", note) for note in applied.notes)
+    again = transform(applied.text, name)
+    assert again.text == applied.text
+    assert not again.notes
+    for comment in re.findall(r"#.*", text):
+        assert comment in applied.text
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_does_the_same_as_before(case):
+    name, _, inputs, text = CASES[case]
+    text = textwrap.dedent(text)
+    before, after = load(text), load(transform(text, name).text)
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(st.tuples(*inputs))
+    def check(arguments):
+        assert outcome(before, arguments) == outcome(after, arguments)
+
+    check()
+
+
+def test_every_transformation_has_a_case():
+    assert {name for name, *_ in CASES.values()} == {each.name for each in CATALOGUE}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_transformations_after_each_other_do_the_same_as_before(case):
+    _, _, inputs, text = CASES[case]
+    text = new = textwrap.dedent(text)
+    for each in CATALOGUE:
+        new = transform(new, each.name).text
+    before, after = load(text), load(new)
+
+    @settings(max_examples=25, deadline=None, derandomize=True)
+    @given(st.tuples(*inputs))
+    def check(arguments):
+        assert outcome(before, arguments) == outcome(after, arguments)
+
+    check()
+
+
+def test_only_the_functions_that_were_asked_for_are_changed():
+    text = textwrap.dedent(CASES["join"][3])
+    text += text.replace("def f", "def g") + "class A:\n" + textwrap.indent(text, "    ")
+    applied = transform(text, "join", frozenset({"g", "A.f"}))
+    assert set(applied.scopes) == {"g", "A.f"}
+    assert applied.text.count("text_parts = [text]") == 2
+    assert ast.unparse(ast.parse(applied.text).body[0]) == ast.unparse(ast.parse(text).body[0])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_form_of_a_file_stays(end):
+    text = "\ufeff# é ö 漢\ndef f(xs):\n\ts = ''\n\tfor x in 'é', xs:\n\t\ts += 'ü' + x\n\treturn s"
+    text = text.replace("\n", end)
+    new = transform(text, "join").text
+    assert new.startswith(f"\ufeff# é ö 漢{end}def f(xs):{end}\ts = ''{end}")
+    assert f"\t\ts_parts.append('ü' + x){end}" in new
+    assert new.endswith("return s")
+    assert (end == "\r\n") == ("\r" in new)
