@@ -33,10 +33,8 @@ class Problem(Protocol):
 
     @property
     def problem_id(self) -> str: ...
-
     @property
     def family(self) -> str: ...
-
     @property
     def brief(self) -> str: ...
 
@@ -116,20 +114,18 @@ class Executor(Protocol):
 
 
 class Sandbox(Protocol):
-    """Runs commands that nobody has to trust, each on its own."""
+    """Runs commands that nobody has to trust, each on its own.
+
+    Says whether a command can see a folder elsewhere than where it is (`relocates`), and what it
+    can't enforce on this machine, a phrase each (`shortfalls`): nothing, for a full sandbox.
+    """
 
     @property
     def name(self) -> str: ...
-
     @property
-    def relocates(self) -> bool:
-        """Whether a command can see a folder elsewhere than where it is."""
-        ...
-
+    def relocates(self) -> bool: ...
     @property
-    def shortfalls(self) -> tuple[str, ...]:
-        """What it can't enforce on this machine, a phrase each; empty for a full sandbox."""
-        ...
+    def shortfalls(self) -> tuple[str, ...]: ...
 
     async def run(self, command: Command) -> Completed:
         """Run it to its end; when this returns, or is cancelled, none of its processes is left."""

@@ -7,18 +7,15 @@ time of writing in the manifest.
 
 from __future__ import annotations
 
-import errno
 import itertools
 import json
-import shlex
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from fairtrial.errors import LedgerError, Mistake, StudyError
+from fairtrial.errors import Mistake, StudyError
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.loading import write_study
 from fairtrial.model.conditions import Condition
@@ -44,6 +41,7 @@ from fairtrial.tables.canonical import (
 from fairtrial.tables.checking import EXPECTED, check_set
 from fairtrial.tables.columns import ColumnTypes
 from fairtrial.tables.csv_set import CsvFile, GrowingCsvFile, OptionalCsvFile
+from fairtrial.tables.faults import explained
 from fairtrial.tables.generation import new_generation, refuse_foreign
 from fairtrial.tables.manifest import Tally, make_manifest
 from fairtrial.tables.parquet import ParquetMirror, has_pyarrow, require_pyarrow
@@ -60,7 +58,6 @@ from fairtrial.tables.sqlite_mirror import SqliteMirror
 
 COMPLETE_CASES_FOLDER = "complete-cases"
 BATCH_RUNS = 256
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
 Rows = dict[str, list[Row]]
 
 
@@ -140,7 +137,7 @@ def write_set(
         require_pyarrow()
     _refuse_clashes(source)
     names = file_names(sqlite=sqlite, parquet=parquet)
-    with _explained(folder):
+    with explained(folder):
         if folder.exists():
             refuse_foreign(folder, names)
         with new_generation(folder) as place:
@@ -256,39 +253,6 @@ def _refuse_clashes(source: Source) -> None:
 def _write_json(path: Path, data: Any) -> None:
     text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     path.write_bytes(text.encode("utf-8"))
-
-
-@contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """Say what went wrong with files, and what to do."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in _NO_ROOM:
-            raise _no_room(folder, reason) from error
-        message = f"{folder}: the tables can't be written: {reason}"
-        raise StudyError(Mistake((), message)) from error
-    except StudyError as error:
-        cause = error.__cause__  # study.yaml is written by `loading`
-        if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
-            raise _no_room(folder, f"{STUDY_FILE}: {cause.strerror}") from error
-        raise
-    except sqlite3.Error as error:  # the mirror's: the ledger explains its own
-        raise _no_room(folder, f"{SQLITE_FILE}: {error}") from error
-    except UnicodeEncodeError as error:
-        wrong = error.object[error.start : error.start + 1]
-        message = f"{wrong!r} in a result is half of a surrogate pair, which is no character"
-        raise StudyError(
-            Mistake((), f"{folder}: the tables can't be written: {message}")
-        ) from error
-
-
-def _no_room(folder: Path, reason: str) -> LedgerError:
-    return LedgerError(
-        f"{folder}: the tables can't be written: {reason}; nothing is lost: make room, then "
-        f"`fairtrial export {shlex.quote(str(folder))}`"
-    )
 
 
 def _ask_analysis_package(events: Path) -> None:
