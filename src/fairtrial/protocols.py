@@ -40,7 +40,6 @@ class Problem(Protocol):
 
     def evaluate(self, output: Mapping[str, Any]) -> Any:
         """A number, a mapping of numbers, rows, or an object with fields; None for no verdict."""
-        ...
 
 
 class Agent(Protocol):
@@ -129,7 +128,6 @@ class Sandbox(Protocol):
 
     async def run(self, command: Command) -> Completed:
         """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
-        ...
 
 
 class Proposer(Protocol):
@@ -149,4 +147,3 @@ class Proposer(Protocol):
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """Answer; what it can't do is a refusal. A `LabError` is the network's or the machine's."""
-        ...

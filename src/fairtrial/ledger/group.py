@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
+
+from fairtrial.model.runs import Outcome
+
+MOST_TOKENS = 2**63 - 1
 
 
 class Group:
@@ -17,3 +22,13 @@ class Group:
         self.overwritten: list[tuple[int, int]] = []
         self.events: list[tuple[Any, ...]] = []
         self.bytes = 0
+
+
+def numbers_of(outcome: Outcome) -> tuple[float, int, float]:
+    """Cost, tokens and latency as SQLite takes them; one bad number must not hold up a group."""
+    cost, latency = float(outcome.cost_usd), float(outcome.latency_s)
+    return (
+        cost if isfinite(cost) else 0.0,
+        max(-MOST_TOKENS, min(int(outcome.tokens), MOST_TOKENS)),
+        latency if isfinite(latency) else 0.0,
+    )

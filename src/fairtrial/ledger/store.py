@@ -13,25 +13,23 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from math import isfinite
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from fairtrial.ledger.faults import FAULTS, explain, explained, gone, identity_of
-from fairtrial.ledger.group import Group
+from fairtrial.ledger.group import Group, numbers_of
 from fairtrial.ledger.opening import open_for_writing
 from fairtrial.ledger.rows import pack_condition
 from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.model.conditions import Condition
-from fairtrial.model.runs import Assignment, Emitted, Finished, Outcome
+from fairtrial.model.runs import Assignment, Emitted, Finished
 
 GROUP_RUNS = 256
 GROUP_S = 0.05
 """Executors give the loop a chance every 50 ms: together, no result waits for more than 100 ms."""
 GROUP_BYTES = 8 << 20
 """What may wait for a commit: so many runs, so long, so much."""
-MOST_TOKENS = 2**63 - 1
 _RESULT = "INSERT INTO results VALUES (?,?,?,?,?,?,?,?,?,?)"
 _BODY = "INSERT INTO bodies VALUES (?,?,?,?,?)"
 _ATTEMPT = "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
@@ -145,7 +143,7 @@ class Ledger:
             None if kind is None else kind.value,
             report.attempt,
             self.session,
-            *_numbers(outcome),
+            *numbers_of(outcome),
         )
         packed = (turn, body, report.stdout or None, report.stderr or None, crc32(body))
         with self._lock:
@@ -163,7 +161,7 @@ class Ledger:
             self.session,
             outcome.status.value,
             None if kind is None else kind.value,
-            *_numbers(outcome),
+            *numbers_of(outcome),
             outcome.body,
             report.stdout or None,
             report.stderr or None,
@@ -290,13 +288,3 @@ def open_ledger(folder: Path | None) -> Ledger:
     path = None if folder is None else folder / LEDGER_NAME
     connection, notice = open_for_writing(path)
     return Ledger(connection, path, notice)
-
-
-def _numbers(outcome: Outcome) -> tuple[float, int, float]:
-    """Cost, tokens and latency as SQLite takes them; one bad number must not hold up a group."""
-    cost, latency = float(outcome.cost_usd), float(outcome.latency_s)
-    return (
-        cost if isfinite(cost) else 0.0,
-        max(-MOST_TOKENS, min(int(outcome.tokens), MOST_TOKENS)),
-        latency if isfinite(latency) else 0.0,
-    )

@@ -169,9 +169,10 @@ def make_proposer(name: str, options: Mapping[str, Any], max_cost_usd: float | N
     made: Any = build(kind, dict(options), ("proposer_options",), mistakes)
     if mistakes:
         raise StudyError(mistakes)
-    check = getattr(made, "check_ceiling", None)
-    if check is not None:
-        check(max_cost_usd)
+    for name, given in (("check_ceiling", (max_cost_usd,)), ("check_ready", ())):
+        check = getattr(made, name, None)
+        if check is not None:
+            check(*given)
     proposer: Proposer = made
     return proposer
 

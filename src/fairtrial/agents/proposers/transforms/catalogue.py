@@ -139,6 +139,7 @@ def _one_round(applied: Applied, chosen: Transformation, only: frozenset[str] | 
     changes = [each for each in chosen.find(source) if only is None or each.scope in only]
     if not changes:
         return applied
+    changes.sort(key=lambda each: each.line)
     for some in (changes, *([each] for each in changes)):
         text, done = write_changes(source, some)
         if done and text != applied.text and _parses(text):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
 from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list, unhashable
 
 FEWEST_CONSTANTS = 3
@@ -60,10 +60,21 @@ def _add_set(scope: Scope, name: str) -> Change | None:
                 edits += more
             case Use.OTHER:
                 # It may be changed there; that matters as long as it is tested.
-                if mention.lineno <= last_test or scope.loops(mention):
+                if mention.lineno <= last_test or not _is_over(scope, mention, tests, starts):
                     return None
     what = f"a set beside {name} says what is in it"
     return Change(what, tests[0].lineno, scope.name, (*starts, *edits))
+
+
+def _is_over(scope: Scope, mention: ast.Name, tests: list[ast.Name], starts: list[Edit]) -> bool:
+    """Whether the list begins anew before it is tested again, if it is."""
+    begins = [node for _, node, _ in starts]
+    for loop in scope.loops(mention):
+        is_tested = any(test in set(ast.walk(loop)) for test in tests)
+        body = loop.body if isinstance(loop, LOOPS) else []
+        if is_tested and not all(each in body for each in begins):
+            return False
+    return True
 
 
 def _asks_unhashable(test: ast.AST) -> bool:

@@ -17,8 +17,9 @@ def find_patterns(source: Source) -> Iterator[Change]:
         return
     names: dict[str, str] = {}
     for qualified, function in source.functions:
-        for node in ast.walk(function):
-            if source.function_of(node) is not function or not isinstance(node, ast.Call):
+        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+        for node in sorted(calls, key=lambda each: (each.lineno, each.col_offset)):
+            if source.function_of(node) is not function:
                 continue
             match node.func:
                 case ast.Attribute(value=ast.Name(id="re"), attr=method):

@@ -23,7 +23,17 @@ def fix(text: str) -> str:
     if executable is None:
         return text
     command = [executable, "check", "--isolated", "--no-cache", "--quiet", "--fix-only"]
-    command += ["--unsafe-fixes", "--select", RULES, "--ignore", BUT, "--target-version", TARGET]
+    # Without --preview it finds loops that should be comprehensions, but leaves them as they are.
+    command += [
+        "--preview",
+        "--unsafe-fixes",
+        "--select",
+        RULES,
+        "--ignore",
+        BUT,
+        "--target-version",
+        TARGET,
+    ]
     try:
         told = subprocess.run(
             [*command, "--stdin-filename", "module.py", "-"],

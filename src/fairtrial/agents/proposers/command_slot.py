@@ -1,0 +1,170 @@
+"""A folder for one agent and one request: the base's files, or a candidate's; never used again.
+
+What an agent has done is read from the files alone. Whether it committed, stashed or did nothing of
+the sort makes no difference; a repository in the folder is there for its convenience.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairtrial.arena.proposals.folders import LARGEST_MB, MB
+from fairtrial.arena.slots.base import is_below
+from fairtrial.arena.slots.copying import Wanted
+from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
+from fairtrial.arena.slots.removal import empty_folder, enter_folder
+from fairtrial.arena.slots.staging import Staging
+from fairtrial.arena.slots.tree import READ_ONLY, Listing, list_tree
+from fairtrial.errors import LabError
+from fairtrial.model.candidates import FileState
+
+_NOT_OURS = (".git", "__pycache__")
+"""Folders that tools keep for themselves: nothing in them is part of a candidate."""
+Files = Mapping[str, FileState | None]
+
+
+class TooLargeError(Exception):
+    """An agent has left more than a candidate may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What differs from the base.
+
+    files: every path that does, as it is now; None for a file that is gone
+    odd: paths of what is neither a file nor a link, or can't be read
+    """
+
+    files: Files
+    odd: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class PrivateSlot:
+    """One request's folders, until `remove`.
+
+    place: where all of it is
+    tree: the project, as the agent finds it and leaves it
+    home: what the agent takes for its home folder
+    """
+
+    place: Path
+    _base: Listing = field(default_factory=dict, repr=False)
+
+    @property
+    def tree(self) -> Path:
+        return self.place / "tree"
+
+    @property
+    def home(self) -> Path:
+        return self.place / "home"
+
+    def fill(self, base: Wanted, files: Files, seed: Path | None) -> None:
+        """Put the base in, a candidate's files over it, and what the home folder starts with."""
+        staging = Staging(self.tree, self.place / "store", {})
+        staging.become(base)
+        self._base = _list(self.tree)
+        if files:
+            refuse_misplaced(files, staging.wanted)
+            staging.become(lay_over(staging.wanted, files, staging.store_original))
+        if seed is None:
+            self.home.mkdir()
+        else:
+            _copy_home(seed, self.home)
+
+    def read(self, hidden: Collection[str]) -> Left:
+        """What is there now and differs from the base.
+
+        hidden: paths that other things lay over while the agent was at work
+        """
+        now = _list(self.tree)
+        files: dict[str, FileState | None] = {}
+        odd: list[str] = []
+        left = LARGEST_MB * MB
+        for path in sorted(_files(self._base) - _files(now)):
+            files[path] = None
+        for path in sorted(_files(now)):
+            folder, slash, name = path.rpartition("/")
+            signature = now[folder + slash][name]
+            # One who hides a change behind an old signature only leaves it out of the candidate.
+            if self._base.get(folder + slash, {}).get(name) == signature:
+                continue
+            state = _read(self.tree / path, signature[0], left)
+            if state is None:
+                odd.append(path)
+                continue
+            left -= len(state.content)
+            files[path] = state
+        kept = {path: state for path, state in files.items() if not is_below(path, hidden)}
+        return Left(kept, tuple(path for path in odd if not is_below(path, hidden)))
+
+    def remove(self) -> None:
+        """Away with all of it; what can't be removed goes, or is told of, with the pool."""
+        handle = enter_folder(self.place)
+        try:
+            failures = empty_folder(handle)
+        finally:
+            os.close(handle)
+        if not failures:
+            self.place.rmdir()
+
+
+def make_place(parent: Path) -> PrivateSlot:
+    """A new folder that nobody else has."""
+    place = parent / f"agent-{secrets.token_hex(8)}"
+    place.mkdir(mode=0o700, parents=True)
+    return PrivateSlot(place)
+
+
+def _list(tree: Path) -> Listing:
+    handle = enter_folder(tree)
+    try:
+        return list_tree(handle)
+    finally:
+        os.close(handle)
+
+
+def _files(listing: Listing) -> set[str]:
+    """The paths of all that may be part of a candidate."""
+    return {
+        folder + name
+        for folder, names in listing.items()
+        if not any(part.casefold() in _NOT_OURS for part in folder.split("/"))
+        for name, signature in names.items()
+        if not stat.S_ISDIR(signature[0]) and name.casefold() not in _NOT_OURS
+    }
+
+
+def _read(path: Path, mode: int, most: int) -> FileState | None:
+    """A file or link; nothing of the agent's is running any more, so it stays what it is."""
+    if stat.S_ISLNK(mode):
+        return FileState(os.fsencode(os.readlink(path)), is_link=True)  # noqa: PTH115 - bytes
+    if not stat.S_ISREG(mode):
+        return None
+    if path.lstat().st_size > most:
+        raise TooLargeError
+    try:
+        handle = os.open(path, READ_ONLY)
+    except OSError:
+        return None
+    with open(handle, "rb") as file:
+        return FileState(file.read(most + 1), bool(mode & stat.S_IXUSR))
+
+
+def _copy_home(seed: Path, home: Path) -> None:
+    def copy(source: str, target: str) -> None:
+        if stat.S_ISREG(os.lstat(source).st_mode):  # sockets and pipes are of no use there
+            shutil.copy2(source, target)
+
+    try:
+        shutil.copytree(seed, home, symlinks=True, copy_function=copy)
+    except (OSError, shutil.Error) as error:
+        first = error.args[0][0] if isinstance(error, shutil.Error) else (seed, "", error)
+        raise LabError(f"the home folder {seed} can't be copied: {first[0]}: {first[2]}") from error
+    home.chmod(0o700)
