@@ -10,7 +10,7 @@ from fairtrial.agents.journal import Journal
 from fairtrial.agents.optimise.agent import make_brief
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
-from fairtrial.agents.optimise.records import read_known
+from fairtrial.agents.optimise.records import open_journal
 from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.watching import Watchers
 from fairtrial.agents.optimise.winner import crown
@@ -96,7 +96,7 @@ def optimise(problem, tmp_path, script, journal, slots=2):
                 script,
                 await make_brief(arena),
                 journal=journal,
-                known=read_known((each.kind, each.data) for each in journal.entries()),
+                known=open_journal(journal, {"tree": arena.tree}),
                 max_seconds=None,
                 watcher=Watchers(()),
             )
@@ -132,7 +132,7 @@ def test_candidates_are_repaired_refined_and_the_best_is_confirmed(problem, tmp_
     resumed, _ = optimise(problem, tmp_path, again, journal, slots=1)
     assert again.asked == []
     assert tree(resumed) == tree(stream)
-    assert len(journal.entries()) == len(script.asked) + 3
+    assert len(journal.entries()) == 1 + len(script.asked) + 3
 
 
 def test_a_proposer_that_fails_costs_nothing_that_was_paid_for(problem, tmp_path):
@@ -143,3 +143,13 @@ def test_a_proposer_that_fails_costs_nothing_that_was_paid_for(problem, tmp_path
     kept = [(each.kind, each.data.get("key", "")) for each in journal.entries()]
     assert ("reply", "initial/line 0/0/0") in kept
     assert ("reply", "initial/line 1/0/1") in kept
+
+
+def test_what_was_answered_for_another_base_is_nobodys(problem, tmp_path):
+    journal = Journal()
+    known = open_journal(journal, {"tree": "one"})
+    journal.append("reply", {"key": "initial/line 0/0/0", "version": 1})
+    assert not known.replies
+    assert open_journal(journal, {"tree": "one"}).replies
+    assert not open_journal(journal, {"tree": "two"}).replies
+    assert not open_journal(journal, {"tree": "one"}).replies  # the one before it was for another

@@ -13,7 +13,12 @@ from fairtrial.arena.snapshots.snapshot import Snapshot, take_snapshot
 from fairtrial.model.candidates import Changes, FileState
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
-FILES = {"src/ten.txt": TEN, "src/pkg/mod.py": "A = 1\n", "run.sh": "#!/bin/sh\n", "other.txt": "o\n"}
+FILES = {
+    "src/ten.txt": TEN,
+    "src/pkg/mod.py": "A = 1\n",
+    "run.sh": "#!/bin/sh\n",
+    "other.txt": "o\n",
+}
 
 
 @dataclass
@@ -58,7 +63,7 @@ class User:
             for name in names:
                 place = Path(folder, name)
                 status = place.lstat()
-                content = os.readlink(place) if place.is_symlink() else place.read_bytes()
+                content = place.readlink() if place.is_symlink() else place.read_bytes()
                 kept[str(place)] = (status.st_mode, status.st_mtime_ns, status.st_ino, content)
         return kept
 

@@ -34,7 +34,8 @@ def refuse(user, edits, name="won"):
     objects = sorted((user.top / ".git/objects").rglob("*"))
     with pytest.raises(StudyError) as refused:
         run(put_on_branch, user.top, name, edits, MESSAGE)
-    assert user.own() == before and refs(user) == known
+    assert user.own() == before
+    assert refs(user) == known
     assert sorted((user.top / ".git/objects").rglob("*")) == objects
     return str(refused.value)
 
@@ -124,7 +125,22 @@ def test_a_file_that_the_commit_does_not_know_goes_without_a_word(user):
 
 @pytest.mark.parametrize(
     "name",
-    ["", "-d", "a..b", "a b", "HEAD", "x.lock", "a/", "/a", "a\nb", "@{-1}", "a~1", ".a", "a:b", "\0"],
+    [
+        "",
+        "-d",
+        "a..b",
+        "a b",
+        "HEAD",
+        "x.lock",
+        "a/",
+        "/a",
+        "a\nb",
+        "@{-1}",
+        "a~1",
+        ".a",
+        "a:b",
+        "\0",
+    ],
 )
 def test_names_that_no_branch_can_have(user, name):
     user.snap()
@@ -186,7 +202,12 @@ def test_line_ends_are_stored_as_the_repository_wants_them(user):
 
 def test_files_and_folders_take_each_others_place(user):
     user.snap()
-    files = {"other.txt": None, "other.txt/in.py": "I = 1\n", "src/pkg/mod.py": None, "src/pkg": "f\n"}
+    files = {
+        "other.txt": None,
+        "other.txt/in.py": "I = 1\n",
+        "src/pkg/mod.py": None,
+        "src/pkg": "f\n",
+    }
     run(put_on_branch, user.top, "won", user.edits(files), MESSAGE)
     names = user.git("ls-tree", "-r", "--name-only", "won").splitlines()
     assert names == ["other.txt/in.py", "run.sh", "src/pkg", "src/ten.txt"]
@@ -203,7 +224,9 @@ def test_nothing_of_the_last_commit_is_taken_away_unasked(user):
 
 def test_a_file_of_a_submodule_is_refused(user, tmp_path):
     inner = make_user(tmp_path / "inner", {"mod.py": "I = 1\n"})
-    user.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.top), "sub")
+    user.git(
+        "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.top), "sub"
+    )
     user.git("commit", "-qm", "sub")
     user.snap()
     assert "submodule" in refuse(user, user.edits({"sub/mod.py": "I = 2\n"}))

@@ -63,6 +63,7 @@ class Arena:
 
     problem: whose candidates they are, with paths relative to the repository's top
     base: the commit that stands for the user's tree
+    tree: what that holds, whenever it was made
     notes: what people should know of the base and its checks
     """
 
@@ -72,6 +73,7 @@ class Arena:
         self._ground, self._trials, self._rules = ground, tuple(trials), rules
         self._seen: dict[str, _Entry] = {}
         self.base = ground.pool.snapshot.commit
+        self.tree = ground.pool.snapshot.tree
         self.notes = tuple(notes)
         self.sandbox_name = ground.sandbox.name
         self.problem = ground.problem

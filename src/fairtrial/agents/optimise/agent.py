@@ -9,7 +9,7 @@ from typing import Any
 from fairtrial import plugins
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
-from fairtrial.agents.optimise.records import read_known
+from fairtrial.agents.optimise.records import open_journal
 from fairtrial.agents.optimise.stream import Spent, Stream
 from fairtrial.agents.optimise.telling import Telling, tell_tree
 from fairtrial.agents.optimise.watching import Watcher, with_watcher
@@ -81,7 +81,7 @@ class Optimise:
                     proposer,
                     await make_brief(arena),
                     journal=task.journal,
-                    known=read_known((each.kind, each.data) for each in task.journal.entries()),
+                    known=open_journal(task.journal, self._setting(arena)),
                     max_seconds=self.max_seconds,
                     watcher=watcher,
                 )
@@ -89,6 +89,14 @@ class Optimise:
                 settings.say("measuring the best again")
                 winner = await crown(stream, arena, bench, watcher)
                 return Optimised(stream, winner, (*arena.notes, *bench.notes))
+
+    def _setting(self, arena: Arena) -> dict[str, Any]:
+        """What paid answers and finished verdicts depend on."""
+        return {
+            "proposer": self.proposer,
+            "proposer_options": dict(self.proposer_options),
+            "tree": arena.tree,
+        }
 
     def _rules(self, task: Task, problem: CodeProblem, proposer: Proposer) -> LoopRules:
         kinds = {kind for kind in Kind if proposer.can(kind)}
@@ -138,6 +146,7 @@ class Optimised:
             "high": estimate.high if estimate else None,
             "confidence": estimate.confidence if estimate else None,
             "adopt": self.winner is not None,
+            "sessions": estimate.sessions if estimate else None,
             "candidates": len(judgements),
             "passed": sum(each.rejection is None for each in judgements),
             "tokens": self.spent.tokens,

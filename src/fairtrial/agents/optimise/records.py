@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
+from fairtrial.agents.journal import JournalEntry
+from fairtrial.model.identity import canonical_json
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Tried
 from fairtrial.model.verdicts import Verdict
 
-REPLY, VERDICT = "reply", "verdict"
+REPLY, VERDICT, SETTING = "reply", "verdict", "setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,44 @@ class Known:
     verdicts: Mapping[str, Judgement] = field(default_factory=dict)
 
 
-def read_known(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> Known:
-    """What a journal's entries, each a kind and its data, come to."""
+class Journal(Protocol):
+    """What survives us: see `Task.journal`."""
+
+    def append(self, kind: str, data: Mapping[str, Any], /) -> None:
+        """Returns when it is durable."""
+        ...
+
+    def entries(self) -> Iterable[JournalEntry]:
+        """What earlier attempts have committed, and this one."""
+        ...
+
+
+def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
+    """What a journal knows that still holds; the setting is written down for later attempts.
+
+    setting: what answers and verdicts depend on: who proposes, and on which base. What was
+        committed under another one is nobody's any more.
+    """
     replies: dict[str, Mapping[str, Any]] = {}
     verdicts: dict[str, Judgement] = {}
-    for kind, data in entries:
-        if kind == REPLY:
-            replies.setdefault(str(data["key"]), data)
-        elif kind == VERDICT:
-            judgement = judgement_of(data)
+    own = fingerprint(setting)
+    holds = False
+    for entry in journal.entries():
+        if entry.kind == SETTING:
+            holds = entry.data["fingerprint"] == own
+        elif holds and entry.kind == REPLY:
+            replies.setdefault(str(entry.data["key"]), entry.data)
+        elif holds and entry.kind == VERDICT:
+            judgement = judgement_of(entry.data)
             verdicts.setdefault(judgement.digest, judgement)
+    if not holds:
+        journal.append(SETTING, {"fingerprint": own})
     return Known(replies, verdicts)
+
+
+def fingerprint(setting: Mapping[str, Any]) -> str:
+    """The same for the same setting."""
+    return hashlib.sha256(canonical_json(setting).encode("utf-8")).hexdigest()
 
 
 def judgement_record(judgement: Judgement) -> dict[str, Any]:

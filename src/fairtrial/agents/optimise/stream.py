@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.loop import Loop
 from fairtrial.agents.optimise.records import (
     REPLY,
     VERDICT,
+    Journal,
     Known,
     is_final,
     judgement_record,
@@ -46,14 +46,6 @@ ENOUGH_WAIT = 4
 DRAIN_AFTER_S = 20.0
 """So long the first of them waits at most while others are still being checked."""
 LOOK_AGAIN_S = 0.25
-
-
-class Journal(Protocol):
-    """What survives us: see `Task.journal`."""
-
-    def append(self, kind: str, data: Mapping[str, Any], /) -> None:
-        """Returns when it is durable."""
-        ...
 
 
 @dataclass(slots=True)

@@ -69,7 +69,11 @@ class Keys:
         """The text without any of the values; all of it goes if one is there in other words."""
         for name, value in self._secrets():
             text = Secret(name, value).redact(text)
-            for form in (*_encoded_forms(value), value.encode().hex(), value.encode().hex().upper()):
+            for form in (
+                *_encoded_forms(value),
+                value.encode().hex(),
+                value.encode().hex().upper(),
+            ):
                 text = text.replace(form, _REMOVED)
         found = self.find(text.encode("utf-8", "surrogatepass"))
         return text if found is None else _WITHHELD.format(found)
