@@ -145,11 +145,13 @@ def test_a_proposer_that_fails_costs_nothing_that_was_paid_for(problem, tmp_path
     assert ("reply", "initial/line 1/0/1") in kept
 
 
-def test_what_was_answered_for_another_base_is_nobodys(problem, tmp_path):
+def test_what_was_answered_for_another_base_is_nobodys():
     journal = Journal()
     known = open_journal(journal, {"tree": "one"})
     journal.append("reply", {"key": "initial/line 0/0/0", "version": 1})
     assert not known.replies
     assert open_journal(journal, {"tree": "one"}).replies
     assert not open_journal(journal, {"tree": "two"}).replies
-    assert not open_journal(journal, {"tree": "one"}).replies  # the one before it was for another
+    journal.append("reply", {"key": "initial/line 1/0/1", "version": 1})
+    again = open_journal(journal, {"tree": "one"})  # back where it was: that is still paid for
+    assert list(again.replies) == ["initial/line 0/0/0"]

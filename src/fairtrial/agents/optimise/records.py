@@ -44,7 +44,7 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
     """What a journal knows that still holds; the setting is written down for later attempts.
 
     setting: what answers and verdicts depend on: who proposes, and on which base. What was
-        committed under another one is nobody's any more.
+        committed under another one doesn't count.
     """
     replies: dict[str, Mapping[str, Any]] = {}
     verdicts: dict[str, Judgement] = {}

@@ -20,68 +20,25 @@ It holds the shared side of the host's lock for as long as it runs: nothing is t
 from __future__ import annotations
 
 import math
-import os
 import shutil
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Literal
 
+from fairtrial.agents.proposers.command_agent import PROMPT, PYTHON, CommandAgent, Terms, Way
 from fairtrial.agents.proposers.command_keys import Keys
-from fairtrial.agents.proposers.command_prompt import write_prompt
-from fairtrial.agents.proposers.command_slot import TooLargeError
-from fairtrial.agents.proposers.command_workshop import AgentSlot, Taken
-from fairtrial.arena.proposals.folders import LARGEST_MB
-from fairtrial.arena.snapshots.snapshot import Snapshot
-from fairtrial.errors import LabError, Mistake, StudyError, on_one_line
-from fairtrial.model.candidates import Candidate
-from fairtrial.model.commands import Command, Completed, Ending, Limits
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.agents.proposers.command_workshop import Workshop
+from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.model.commands import Limits
+from fairtrial.model.proposals import Brief, Kind, Reply, Request
 from fairtrial.model.record import Record
-from fairtrial.protocols import Proposer, Sandbox
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.protocols import Proposer
 from fairtrial.sandbox.system import system_mounts
 
-if TYPE_CHECKING:
-    import anyio
+__all__ = ["CommandProposer", "Workshop"]
 
-LONGEST_ARGUMENT_BYTES = 120_000
-"""Linux takes no argument of 128 KiB or more."""
-LONGEST_TAIL, LONGEST_NOTE, MOST_NAMED = 1_500, 500, 5
-PROMPT_FILE = "prompt.md"
-PROMPT, PYTHON = "{prompt}", "{python}"
 _OURS = ("HOME", "TMPDIR", "TMP", "TEMP", "PWD")
-_NOT_FOUND = 127
-
-
-class Workshop(Protocol):
-    """What a proposer may use beyond brief and request: see `command_workshop.ArenaWorkshop`.
-
-    A proposer that needs it has a method ``async def prepared(self, workshop) -> Proposer``; what
-    that returns is used in its place while the arena is open.
-    """
-
-    @property
-    def folder(self) -> Path:
-        """Where relative paths in options start."""
-        ...
-
-    @property
-    def sandbox(self) -> Sandbox: ...
-
-    @property
-    def lock(self) -> HostLock: ...
-
-    @property
-    def snapshot(self) -> Snapshot: ...
-
-    def slot(
-        self, *, about: str = "", git: bool = True, home: Path | None = None
-    ) -> AbstractAsyncContextManager[AgentSlot]:
-        """A new private folder with the base's files, and `about` applied; removed afterwards."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +98,7 @@ class CommandProposer(Record):
         return Path(self.argv[0]).name
 
     @property
-    def way(self) -> Literal["stdin", "argument", "file"]:
+    def way(self) -> Way:
         """How it is told what to do."""
         has_place = any(PROMPT in word for word in self.argv)
         return self.prompt or ("argument" if has_place else "stdin")
@@ -186,8 +143,6 @@ class CommandProposer(Record):
 
     async def prepared(self, workshop: Workshop) -> Proposer:
         """The same with a place to work; raises `StudyError` where something is missing."""
-        import anyio
-
         self.check_ready(workshop.folder)
         program = _find_program(self.argv[0])
         readable = [
@@ -196,195 +151,23 @@ class CommandProposer(Record):
         ]
         if program is not None and not _is_shown(program, readable):
             readable.append(program)
-        return ReadyCommand(
-            self,
-            workshop,
-            Keys.of(self.variables),
-            self._seed(workshop.folder),
-            program,
-            tuple(readable),
-            anyio.Semaphore(self.most_at_once),
+        terms = Terms(
+            argv=self.argv,
+            way=self.way,
+            timeout_s=self.timeout_s,
+            limits=replace(self.limits, network=self.network),
+            git=self.git,
+            most_at_once=self.most_at_once,
+            cost_usd=self.cost_usd,
+            program=program,
+            readable=tuple(readable),
+            seed=self._seed(workshop.folder),
         )
+        return CommandAgent(terms, workshop, Keys.of(self.variables))
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """Not without a place to work."""
         raise LabError("a command-line agent needs a workshop: await prepared(workshop) first")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyCommand:
-    """A command-line agent with a place to work.
-
-    options: what the study says of it
-    workshop: where it works
-    keys: the values of its variables
-    seed: what its home starts with
-    program: where it is installed; None if it is the problem's Python, or comes with the project
-    readable: what it may read
-    seats: for as many as may run at once
-    """
-
-    options: CommandProposer
-    workshop: Workshop
-    keys: Keys
-    seed: Path | None
-    program: Path | None
-    readable: tuple[Path, ...]
-    seats: anyio.Semaphore
-
-    name = "command"
-    can_batch = False
-
-    @property
-    def most_at_once(self) -> int:
-        """How many may run at the same time."""
-        return self.options.most_at_once
-
-    def can(self, kind: Kind) -> bool:
-        """It takes whatever comes."""
-        return self.options.can(kind)
-
-    def check_ceiling(self, max_cost: float | None) -> None:
-        """Refuse to start under a ceiling that nobody could keep: raises `StudyError`."""
-        self.options.check_ceiling(max_cost)
-
-    async def propose(self, brief: Brief, request: Request) -> Reply:
-        """Let it work; what it leaves is the candidate."""
-        prompt = write_prompt(brief, request)
-        if self.options.way == "argument" and len(prompt.encode()) > LONGEST_ARGUMENT_BYTES:
-            why = f"the prompt has {len(prompt.encode()):,} bytes, too many for an argument"
-            return self._refuse(f"{why}: set `prompt: stdin` or `prompt: file`", 0.0)
-        about = request.about[0].diff if request.about else ""
-        async with self.seats, self.workshop.lock.shared():
-            began_s = time.monotonic()
-            try:
-                reply = await self._work(request, prompt, about)
-            except StudyError as error:
-                return self._refuse(str(error), time.monotonic() - began_s)
-        return reply
-
-    async def _work(self, request: Request, prompt: str, about: str) -> Reply:
-        git = self.options.git
-        async with self.workshop.slot(about=about, git=git, home=self.seed) as slot:
-            done = await self.workshop.sandbox.run(self._command(slot, prompt))
-            exchange = self._exchange(prompt, done)
-            why = self._failure(done)
-            if why:
-                return self._refuse(f"{why}{self._tail(done)}", done.wall_s, exchange)
-            try:
-                taken = await slot.take()
-            except TooLargeError:
-                why = f"{self.options.program} left more than {LARGEST_MB} MB"
-                return self._refuse(why, done.wall_s, exchange)
-        dropped = self._spell_dropped(taken)
-        exchange["dropped"] = [self.keys.redact(path) for path in taken.dropped]
-        why = self._find_key(taken)
-        if not why and (taken.is_as_given or not taken.diff):
-            why = f"{self.options.program} changed nothing{dropped}{self._tail(done)}"
-        if why:
-            return self._refuse(why, done.wall_s, exchange)
-        said = on_one_line(self.keys.read(done.stdout).strip()[-LONGEST_NOTE:], LONGEST_NOTE)
-        candidate = Candidate(
-            f"{self.options.program}-{request.line}.{request.step}",
-            diff=taken.diff,
-            parent=request.about[0].digest if request.about else None,
-            origin=f"command: {self.options.program}",
-            note="; ".join(part for part in (dropped.removeprefix(": "), said) if part),
-        )
-        return Reply((candidate,), self._usage(done.wall_s), exchange=(exchange,))
-
-    # -- the command --
-
-    def _command(self, slot: AgentSlot, prompt: str) -> Command:
-        options, stdin, told = self.options, b"", prompt
-        if options.way == "stdin":
-            stdin = prompt.encode()
-        elif options.way == "file":
-            (slot.home / PROMPT_FILE).write_text(prompt, "utf-8")
-            told = str(slot.home_seen / PROMPT_FILE)
-        words = [word.replace(PYTHON, slot.python) for word in options.argv]
-        if self.program is not None:
-            words[0] = str(self.program)
-        words = [word.replace(PROMPT, told) for word in words]
-        return Command(
-            # Sandboxes set HOME themselves, last of all.
-            argv=("env", f"HOME={slot.home_seen}", *words),
-            cwd=slot.cwd,
-            env={**self._with_path(slot.variables()), **self.keys.values},
-            view=slot.view(self.readable),
-            limits=_with_network(options.limits, options.network),
-            timeout_s=options.timeout_s,
-            stdin=stdin,
-        )
-
-    def _with_path(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """What lies beside the program is often what it is run by."""
-        own = [] if self.program is None else [str(self.program.parent)]
-        path = os.pathsep.join([variables["PATH"], *own])
-        return {**variables, "PATH": path}
-
-    # -- what came of it --
-
-    def _failure(self, done: Completed) -> str:
-        """Why what it left is not used, whatever it is."""
-        name = self.options.program
-        if done.ending == Ending.TIMEOUT:
-            return f"{name} took longer than {self.options.timeout_s:g} s"
-        if done.ending in (Ending.MEMORY, Ending.PROCESSES):
-            return f"{name} used too much: {done.ending.value} (see `limits`)"
-        if done.ending == Ending.SIGNALLED:
-            return f"{name} died of signal {done.signal}"
-        if done.exit_code == _NOT_FOUND:
-            return f"{name} can't be run (name the folders that it needs in `readable`)"
-        return f"{name} ended with status {done.exit_code}" if done.exit_code else ""
-
-    def _tail(self, done: Completed) -> str:
-        """The end of what it printed, on errors or else at all, without keys."""
-        said = self.keys.read(done.stderr).strip() or self.keys.read(done.stdout).strip()
-        return f"; it said: {said[-LONGEST_TAIL:]}" if said else ""
-
-    def _spell_dropped(self, taken: Taken) -> str:
-        if not taken.dropped:
-            return ""
-        named = ", ".join(on_one_line(path, 200) for path in taken.dropped[:MOST_NAMED])
-        more = len(taken.dropped) - MOST_NAMED
-        return self.keys.redact(
-            f": left out, as they are not editable: {named}"
-            + (f" and {more} more" if more > 0 else "")
-        )
-
-    def _find_key(self, taken: Taken) -> str:
-        """A value that a file holds now and did not before, in its content or in its name."""
-        for path, state in taken.files.items():
-            before = taken.before.get(path)
-            for content, old in (
-                (state.content if state else b"", before.content if before else b""),
-                (os.fsencode(path), os.fsencode(path) if before else b""),
-            ):
-                found = self.keys.find(content)
-                if found and not self.keys.find(old):
-                    where = self.keys.redact(on_one_line(path, 200))
-                    return f"{self.options.program} put the value of {found} into {where}"
-        return ""
-
-    def _exchange(self, prompt: str, done: Completed) -> dict[str, Any]:
-        kept: dict[str, Any] = self.keys.redact_all(
-            {"argv": list(self.options.argv), "prompt": prompt, "ending": done.ending.value}
-        )
-        said = {"stdout": self.keys.read(done.stdout), "stderr": self.keys.read(done.stderr)}
-        numbers = {"exit_code": done.exit_code, "signal": done.signal, "seconds": done.wall_s}
-        return {**kept, **said, **numbers}
-
-    def _refuse(self, why: str, seconds: float, exchange: Mapping[str, Any] | None = None) -> Reply:
-        kept = () if exchange is None else (exchange,)
-        return Reply(usage=self._usage(seconds), refusal=self.keys.redact(why), exchange=kept)
-
-    def _usage(self, seconds: float) -> Usage:
-        return Usage(self.options.program, cost_usd=self.options.cost_usd, seconds=seconds)
-
-
-def _with_network(limits: Limits, network: bool) -> Limits:
-    return Limits(limits.memory_mb, limits.processes, limits.file_mb, network)
 
 
 # -- options --

@@ -153,7 +153,7 @@ def _read(path: Path, mode: int, most: int) -> FileState | None:
         handle = os.open(path, READ_ONLY)
     except OSError:
         return None
-    with open(handle, "rb") as file:
+    with os.fdopen(handle, "rb") as file:
         return FileState(file.read(most + 1), bool(mode & stat.S_IXUSR))
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from fairtrial.agents.proposers.command_slot import Files, PrivateSlot, make_place
 from fairtrial.arena.arena import Arena
@@ -160,6 +161,34 @@ class AgentSlot:
             for top in tops
             if path.is_relative_to(top)
         ]
+
+
+class Workshop(Protocol):
+    """What a proposer may use beyond brief and request: `ArenaWorkshop` is one.
+
+    A proposer that needs it has a method ``async def prepared(self, workshop) -> Proposer``; what
+    that returns is used in its place while the arena is open.
+    """
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths in options start."""
+        ...
+
+    @property
+    def sandbox(self) -> Sandbox: ...
+
+    @property
+    def lock(self) -> HostLock: ...
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    def slot(
+        self, *, about: str = "", git: bool = True, home: Path | None = None
+    ) -> AbstractAsyncContextManager[AgentSlot]:
+        """A new private folder with the base's files, and `about` applied; removed afterwards."""
+        ...
 
 
 class ArenaWorkshop:

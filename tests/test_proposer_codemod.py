@@ -1,0 +1,409 @@
+"""The codemod proposer: what it answers to which request."""
+
+import difflib
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtrial.agents.proposers.codemod import CodemodProposer
+from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
+from fairtrial.agents.proposers.transforms.overlaying import overlay
+from fairtrial.agents.proposers.transforms.recipes import Interrupted, Step, make, parse, spell
+from fairtrial.errors import LabError, StudyError
+from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.verdicts import Difference, Failure, Verdict
+from fairtrial.sandbox import quiet
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "toposort"
+SLOW = textwrap.dedent(
+    '''
+    """Slow things."""
+
+
+    def unique(xs):
+        seen = []
+        for x in xs:
+            if x not in seen:
+                seen.append(x)
+        return seen
+
+
+    def glue(parts):
+        text = ""
+        for part in parts:
+            text += part
+        return text
+
+
+    def drain(xs):
+        queue = list(xs)
+        out = []
+        while queue:
+            out.append(queue.pop(0))
+        return out
+    '''
+).lstrip()
+FILES = {"src/slow.py": SLOW, "README.md": "for x in xs:\n", "src/fine.py": "x = 1\n"}
+SINGLES = ["set_beside", "deque", "join"]
+
+
+def brief(files=FILES, **more):
+    return Brief("slow", "make it fast", files, **more)
+
+
+def ask(proposer=None, files=FILES, kind=Kind.INITIAL, line=0, benchmarks=(), **more):
+    request = Request(kind, line, more.pop("step", 0), **more)
+    return (proposer or CodemodProposer()).answer(brief(files, benchmarks=benchmarks), request)
+
+
+def ask_all(proposer=None, files=FILES, **more):
+    """All first proposals, until there is none."""
+    found = []
+    while not (reply := ask(proposer, files, line=len(found), **more)).refusal:
+        found += reply.candidates
+    return found, reply.refusal
+
+
+def changed(candidate, files=FILES):
+    """The files as a candidate has them."""
+    return {**files, **{path: state.content.decode() for path, state in candidate.files.items()}}
+
+
+def tried(candidate, *failures, name=None, files=FILES, digest="d1"):
+    """The candidate as the optimiser tells of it."""
+    new = changed(candidate, files)
+    lines = []
+    for path in files:
+        old, now = (text[path].splitlines(keepends=True) for text in (files, new))
+        lines += difflib.unified_diff(old, now, f"a/{path}", f"b/{path}")
+    verdict = Verdict.REJECTED if failures else Verdict.PASSED
+    told = candidate.name if name is None else name
+    return Tried(told, digest, "".join(lines), verdict, failures=failures)
+
+
+def first_named(name, **more):
+    found, _ = ask_all(**more)
+    return next(each for each in found if each.name == name)
+
+
+def test_each_transformation_alone_then_all_then_pairs():
+    found, refusal = ask_all()
+    assert [each.name for each in found] == [
+        *SINGLES,
+        "set_beside+deque+join",
+        *("set_beside+deque", "set_beside+join", "deque+join"),
+    ]
+    assert refusal == "there are only 7 first proposals for these files"
+    for each in found:
+        assert list(each.files) == ["src/slow.py"]
+        assert each.origin == "codemod"
+        assert each.parent is None
+        assert len(each.note.splitlines()) == each.name.count("+") + 1
+        for part in each.name.split("+"):
+            assert f"{part}: src/slow.py, line " in each.note
+    assert "set_beside: src/slow.py, line 7: a set beside seen says what is in it" in found[0].note
+
+
+def test_combinations_families_and_their_number_can_be_chosen():
+    assert [each.name for each in ask_all(CodemodProposer(combinations=False))[0]] == SINGLES
+    chosen = CodemodProposer(families=("queues", "join"))
+    assert [each.name for each in ask_all(chosen)[0]] == ["deque", "join", "deque+join"]
+    assert len(ask_all(CodemodProposer(most=4))[0]) == 4
+
+
+def test_wrong_options_are_told():
+    with pytest.raises(StudyError, match=r"families\[1\].*'heep'.*did you mean 'heap'"):
+        CodemodProposer(families=("join", "heep"))
+    with pytest.raises(StudyError, match="most: must be 1 or more"):
+        CodemodProposer(most=0)
+
+
+def test_what_is_timed_goes_first():
+    found, _ = ask_all(benchmarks=("slow:glue with 1000 parts",))
+    assert [each.name for each in found[:3]] == ["join", "set_beside", "deque"]
+
+
+def test_what_it_can_do():
+    assert all(map(CodemodProposer().can, Kind))
+    alone = CodemodProposer(combinations=False)
+    assert [kind for kind in Kind if alone.can(kind)] == [Kind.INITIAL, Kind.REPAIR]
+    assert alone.most_at_once >= 1
+    assert not alone.can_batch
+    alone.check_ready()
+    alone.check_ceiling(0.0)
+
+
+def test_nothing_to_do_is_a_refusal():
+    assert ask(files={"a.py": "x = 1\n"}).refusal == "no transformation applies to these files"
+
+
+def test_files_that_can_not_be_parsed_are_skipped_and_told():
+    files = {**FILES, "src/broken.py": "def f(:\n"}
+    note = "src/broken.py is left alone: it can't be parsed"
+    reply = ask(files=files)
+    assert "src/broken.py" not in reply.candidates[0].files
+    assert reply.candidates[0].note.endswith(note)
+    assert ask(files={"src/broken.py": "def f(:\n"}).refusal.endswith(note)
+
+
+@pytest.mark.parametrize("kind", [Kind.REFINE, Kind.ADAPT])
+def test_refining_adds_another_one(kind):
+    start = first_named("deque")
+    names = []
+    for line in range(3):
+        (candidate,) = ask(kind=kind, line=line, step=1, about=(tried(start),)).candidates
+        assert candidate.parent == "d1"
+        assert "popleft" in changed(candidate)["src/slow.py"]
+        names.append(candidate.name)
+    assert names == ["deque+set_beside", "deque+join", "deque+set_beside"]
+
+
+def test_refining_does_not_repeat_what_its_line_has_tried():
+    start, second = first_named("deque"), first_named("deque+join")
+    about = tried(start)
+    reply = ask(kind=Kind.REFINE, line=1, about=(about,), history=(tried(second), about))
+    assert reply.candidates[0].name == "deque+set_beside"
+    everything = first_named("set_beside+deque+join")
+    reply = ask(kind=Kind.REFINE, line=1, about=(tried(everything),))
+    assert reply.refusal == "no further transformation applies"
+
+
+def test_a_candidate_of_another_name_is_known_by_what_it_is():
+    about = tried(first_named("deque"), name="3.1")
+    assert ask(kind=Kind.REFINE, about=(about,)).candidates[0].name == "deque+set_beside"
+
+
+def test_somebody_elses_candidate_is_refined_too_but_not_repaired():
+    new = SLOW.replace("return text", "return str(text)")
+    other = ask().candidates[0]
+    mine = type(other)(
+        "by hand", files={"src/slow.py": type(other.files["src/slow.py"])(new.encode())}
+    )
+    (candidate,) = ask(kind=Kind.REFINE, about=(tried(mine),)).candidates
+    assert candidate.name == "by hand+set_beside"
+    assert "return str(text)" in changed(candidate)["src/slow.py"]
+    failure = Failure("check[0]", "slow:glue", "differs")
+    assert "nothing is left" in ask(kind=Kind.REPAIR, about=(tried(mine, failure),)).refusal
+
+
+@pytest.mark.parametrize(
+    ("failure", "left"),
+    [
+        (Failure("check[0]", "slow:glue, case 7", "it differs"), "set_beside+deque"),
+        (Failure("check[0]", "tests/test_slow.py::test_drain", "1 != 2"), "set_beside+join"),
+        (Failure("check[0]", "test", "File slow.py, line 9, in unique\nTypeError"), "deque+join"),
+        (Failure("check[0]", "test", "", (Difference("drain()", "1", "2"),)), "set_beside+join"),
+        (Failure("check[0]", "something", "that says nothing"), "set_beside+deque"),
+    ],
+)
+def test_repairing_takes_out_what_touches_the_failure_else_a_half(failure, left):
+    about = tried(first_named("set_beside+deque+join"), failure)
+    (candidate,) = ask(kind=Kind.REPAIR, about=(about,)).candidates
+    assert candidate.name == left
+    assert candidate.parent == "d1"
+
+
+def test_repairs_end():
+    about = tried(first_named("deque+join"), Failure("check[0]", "no idea", "wrong"))
+    history, names = [], []
+    while not (reply := ask(kind=Kind.REPAIR, about=(about,), history=tuple(history))).refusal:
+        names.append(reply.candidates[0].name)
+        history.append(tried(reply.candidates[0]))
+    assert names == ["deque", "join"]
+    assert reply.refusal == "nothing is left of it if what failed is taken out"
+
+
+def test_a_transformation_of_several_functions_is_repaired_function_by_function():
+    text = SLOW + "\n\n" + SLOW.replace("def glue", "def glue2").partition('"""\n')[2]
+    files = {"slow.py": text.replace("def unique", "def other", 1)}
+    about = first_named("join", files=files)
+    told = tried(about, Failure("check[0]", "slow:glue2", "differs"), files=files)
+    (candidate,) = ask(files=files, kind=Kind.REPAIR, about=(told,)).candidates
+    assert parse(candidate.name) == (Step("join", frozenset({2})),)
+    before, after = text.split("def glue2"), changed(candidate, files)["slow.py"].split("def glue2")
+    assert before[1] == after[1]
+    assert before[0] != after[0]
+    again = tried(candidate, Failure("check[0]", "slow:glue", "differs"), files=files)
+    assert ask(files=files, kind=Kind.REPAIR, about=(again,)).refusal
+
+
+def test_a_diff_that_does_not_fit_is_refused():
+    about = Tried(
+        "deque",
+        "d",
+        "--- a/src/slow.py\n+++ b/src/slow.py\n@@ -1 +1 @@\n-no\n+yes\n",
+        Verdict.PASSED,
+    )
+    assert ask(kind=Kind.REFINE, about=(about,)).refusal == "the diff of deque doesn't fit the base"
+
+
+def test_answers_are_the_same_in_every_process():
+    code = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import test_proposer_codemod as this
+found, _ = this.ask_all()
+about = this.tried(found[3], this.Failure("check[0]", "slow:glue", "differs"))
+for kind in (this.Kind.REFINE, this.Kind.REPAIR):
+    found += this.ask(kind=kind, about=(this.tried(found[0]) if kind == "refine" else about,)).candidates
+print(json.dumps([[each.name, each.note, this.changed(each)] for each in found]))
+"""
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", code, str(Path(__file__).parent)],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert len(json.loads(told[0])) == 9
+    assert told[0] == told[1]
+
+
+def toposort_files():
+    paths = sorted((EXAMPLE / "src").rglob("*.py"))
+    return {str(path.relative_to(EXAMPLE)): path.read_text("utf-8") for path in paths}
+
+
+def test_the_example_gets_a_heap_and_still_passes_its_tests(tmp_path):
+    files = toposort_files()
+    candidate = ask(files=files, benchmarks=("toposort:sort on graph_1k",)).candidates[0]
+    assert candidate.name == "ready_heap"
+    new = changed(candidate, files)["src/toposort/sorting.py"]
+    assert "heapq.heappop(ready)" in new
+    for folder in ("src", "tests"):
+        for path in (EXAMPLE / folder).rglob("*.py"):
+            place = tmp_path / path.relative_to(EXAMPLE)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(path.read_text("utf-8"), "utf-8")
+    (tmp_path / "src/toposort/sorting.py").write_text(new, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": "src", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+
+
+def test_the_heap_looks_at_far_less():
+    files = toposort_files()
+    path = "src/toposort/sorting.py"
+    new = changed(ask(files=files).candidates[0], files)[path]
+    graph = {node: [node - 1, node // 2] for node in range(1, 120)}
+    looks = []
+    for text in (files[path], new):
+        names = {"__name__": "sorting"}
+        exec(compile(text, "sorting.py", "exec"), names)
+        seen = 0
+
+        def count(frame, event, arg):
+            nonlocal seen
+            seen += event == "line"
+            return count
+
+        sys.settrace(count)
+        try:
+            order = names["sort"](graph)
+        finally:
+            sys.settrace(None)
+        looks.append(seen)
+        assert order == list(range(120))
+    assert looks[1] < looks[0] / 5
+
+
+def test_it_waits_for_whoever_times_and_blocks_nobody(tmp_path, monkeypatch):
+    monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
+    events = []
+
+    async def propose():
+        reply = await CodemodProposer().propose(brief(), Request(Kind.INITIAL, 0, 0))
+        assert reply.candidates[0].name == "set_beside"
+        assert reply.usage.cost_usd == 0.0
+        assert reply.usage.model == "codemod"
+        events.append("proposed")
+
+    async def main():
+        async with anyio.create_task_group() as tasks:
+            async with quiet.HostLock().exclusive():
+                tasks.start_soon(propose)
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
+                events.append("timed")
+
+    anyio.run(main)
+    assert events == ["timed", "proposed"]
+
+
+def test_it_gives_way_to_whoever_has_waited_too_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
+    overdue = iter([False, True])
+    asked = []
+
+    def is_overdue(lease):
+        asked.append(lease)
+        return next(overdue, False)
+
+    monkeypatch.setattr(quiet.Lease, "is_overdue", is_overdue)
+    reply = anyio.run(CodemodProposer().propose, brief(), Request(Kind.INITIAL, 1, 0))
+    assert reply.candidates[0].name == "deque"
+    assert len(set(map(id, asked))) == 2
+    with pytest.raises(Interrupted):
+        make({"a.py": SLOW}, (Step("join"),), lambda: True)
+
+
+def test_a_missing_library_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "libcst", None)
+    with pytest.raises(LabError, match=r"pip install 'fairtrial\[codemod\]'"):
+        CodemodProposer().check_ready()
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from([each.name for each in CATALOGUE]),
+    st.none() | st.frozensets(st.integers(0, 99), min_size=1, max_size=4),
+)
+
+
+@given(st.lists(steps, min_size=1, max_size=4).map(tuple))
+def test_a_recipe_can_be_read_from_its_name(recipe):
+    assert parse(spell(recipe)) == recipe
+
+
+@pytest.mark.parametrize("name", ["", "2.1", "heep", "heap+", "heap()", "heap(1", "heap+by hand"])
+def test_other_names_are_no_recipes(name):
+    assert parse(name) is None
+
+
+line = st.sampled_from(["a\n", "b\n", "c\r\n", "\n", "x\x0cy\n", "é\u2028\n", "- d\n"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(line, max_size=12), st.lists(line, max_size=12), st.integers(0, 3))
+def test_a_diff_is_applied_as_it_says(old, new, context):
+    diff = "".join(difflib.unified_diff(old, new, "a/f.py", "b/f.py", n=context))
+    files = {"f.py": "".join(old), "g.py": "x"}
+    assert overlay(files, diff) == {"f.py": "".join(new), "g.py": "x"}
+
+
+def test_files_without_a_last_newline_are_patched():
+    diff = (
+        "diff --git a/f.py b/f.py\n--- a/f.py\n+++ b/f.py\n@@ -1,2 +1,2 @@\n a\n-b\n"
+        "\\ No newline at end of file\n+c\n\\ No newline at end of file\n"
+    )
+    assert overlay({"f.py": "a\nb"}, diff) == {"f.py": "a\nc"}
+    assert overlay({"f.py": "a\nx"}, diff) is None
+    assert overlay({"g.py": "a\nb"}, diff) is None
+    assert overlay({"f.py": "a"}, "") == {"f.py": "a"}
