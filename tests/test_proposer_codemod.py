@@ -251,8 +251,8 @@ sys.path.insert(0, sys.argv[1])
 import test_proposer_codemod as this
 found, _ = this.ask_all()
 about = this.tried(found[3], this.Failure("check[0]", "slow:glue", "differs"))
-for kind in (this.Kind.REFINE, this.Kind.REPAIR):
-    found += this.ask(kind=kind, about=(this.tried(found[0]) if kind == "refine" else about,)).candidates
+found += this.ask(kind=this.Kind.REFINE, about=(this.tried(found[0]),)).candidates
+found += this.ask(kind=this.Kind.REPAIR, about=(about,)).candidates
 print(json.dumps([[each.name, each.note, this.changed(each)] for each in found]))
 """
     told = [
@@ -336,12 +336,11 @@ def test_it_waits_for_whoever_times_and_blocks_nobody(tmp_path, monkeypatch):
         events.append("proposed")
 
     async def main():
-        async with anyio.create_task_group() as tasks:
-            async with quiet.HostLock().exclusive():
-                tasks.start_soon(propose)
-                for _ in range(20):
-                    await anyio.lowlevel.checkpoint()
-                events.append("timed")
+        async with anyio.create_task_group() as tasks, quiet.HostLock().exclusive():
+            tasks.start_soon(propose)
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            events.append("timed")
 
     anyio.run(main)
     assert events == ["timed", "proposed"]

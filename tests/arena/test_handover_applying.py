@@ -323,3 +323,17 @@ def test_a_patch_that_can_not_be_written_says_so(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="can't be written"):
         write_patch(tmp_path / "file" / "best.patch", b"x")
+
+
+def test_a_patch_may_go_where_there_is_no_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    ear = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_patch(pipe, b"x")
+        assert os.read(ear, 10) == b"x"
+    finally:
+        os.close(ear)
+    assert pipe.is_fifo()
+    with pytest.raises(StudyError, match="can't be written"):
+        write_patch(tmp_path, b"x")

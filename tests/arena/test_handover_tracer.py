@@ -109,6 +109,7 @@ def trace(site, python, *, stdin=b"", files=("mod.py",), **order):
         "limit_s": 30,
         "count": None,
         "spend_s": 5,
+        "forks": True,
         **order,
     }
     ear, mouth = os.pipe()
@@ -160,6 +161,8 @@ def test_hits_and_times_of_calls(site, python):
 def test_as_many_calls_as_asked_for_or_as_there_is_time_for(site, python):
     report, _ = trace(site, python, timed=True, count=1, calls=calls())
     assert report["done"] == 1
+    report, _ = trace(site, python, timed=True, count=1, calls=calls(), forks=False)
+    assert report["plain_s"] is None
     report, _ = trace(site, python, timed=True, spend_s=0.01, calls=calls(cases=[[1]] * 50))
     assert report["done"] == 1
 

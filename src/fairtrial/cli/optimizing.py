@@ -59,22 +59,24 @@ class Lines:
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         rejection, measured = judgement.rejection, judgement.measurement
-        verdict = style(judgement.verdict.value, fg=COLOURS[judgement.verdict])
+        colour = COLOURS[judgement.verdict]
         if rejection is not None:
-            self._print(f"{entry.id}  {verdict}: {rejection.reason.value}: {rejection.message}")
+            told = f"{judgement.verdict.value}: {rejection.reason.value}: {rejection.message}"
+            self._print(f"{entry.id}  {told}", colour)
             return
         estimate = measured.estimate if measured else None
         told = verdict_text(judgement.verdict, estimate)
-        self._print(f"{entry.id}  {told}")
+        self._print(f"{entry.id}  {told}", colour)
         if not (measured and measured.adopt and estimate):
             return
         if self.best is None or estimate.low > self.best[0]:
             self.best = (estimate.low, entry.id, estimate_text(estimate))
-            self._print(style(f"best so far: {entry.id}, {self.best[2]}", bold=True))
+            self._print(f"best so far: {entry.id}, {self.best[2]}", colour)
 
-    def _print(self, text: str) -> None:
+    def _print(self, text: str, colour: str | None = None) -> None:
         seconds = time.monotonic() - self.began
-        click.echo(f"{seconds:6.1f} s  {on_one_line(text, LONGEST)}", file=self.stream)
+        told = style(on_one_line(text, LONGEST), fg=colour)
+        click.echo(f"{seconds:6.1f} s  {told}", file=self.stream)
 
 
 class Nothing:

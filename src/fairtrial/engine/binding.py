@@ -11,6 +11,7 @@ from typing import Any
 from fairtrial import plugins
 from fairtrial.agents.forms import Call, bind_agent, construct, name_of, preset
 from fairtrial.design.schedule import DEFAULT_AGENT, DEFAULT_PROBLEM, agents_of, problems_of
+from fairtrial.engine.varying import Varied, check_varied, find_varied
 from fairtrial.errors import Mistake, Place, PluginError, StudyError, did_you_mean
 from fairtrial.model.conditions import Condition
 from fairtrial.model.record import build
@@ -29,6 +30,7 @@ class Source:
     place: Place
     given: Any
     folder: Path | None = None
+    varied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ def bind(
             given_problems = {DEFAULT_PROBLEM: Source((), NO_PROBLEM)}
         sources |= _choose("problems", problems, given_problems, found)
     bindings = _make_all(sources, found)
+    if not found:
+        found.extend(check_varied(study, conditions, bindings.agents))
     if mistakes is not None:
         mistakes.extend(found)
     elif found:
@@ -100,12 +104,14 @@ def _sources(
     """What is bound: by the study, and, before that, by the argument of that name."""
     if not isinstance(given, Mapping | None):
         raise StudyError(Mistake((argument,), "must be a mapping: {name: what it stands for}"))
+    factors = [factor.name for factor in study.factors] if section == "agents" else []
     told = {
-        name: Source((section, name), binding, study.folder)
+        name: Source((section, name), binding, study.folder, find_varied(name, factors))
         for name, binding in getattr(study, section).items()
     }
     return told | {
-        name: Source((argument, name), value, study.folder) for name, value in (given or {}).items()
+        name: Source((argument, name), value, study.folder, find_varied(name, factors))
+        for name, value in (given or {}).items()
     }
 
 
@@ -147,7 +153,7 @@ def _bind_again(sources: Mapping[tuple[str, str], Source]) -> Bindings:
 
 def _make_all(sources: Mapping[tuple[str, str], Source], mistakes: list[Mistake]) -> Bindings:
     makers: Mapping[str, Callable[[str, Source], Any]] = {
-        "agents": lambda name, source: make_agent(source.given, source.folder),
+        "agents": lambda name, source: make_agent(source.given, source.folder, name, source.varied),
         "problems": lambda name, source: make_problem(name, source.given, source.folder),
         "runner": lambda name, source: make_runner(source.given, source.folder),
     }
@@ -160,11 +166,28 @@ def _make_all(sources: Mapping[tuple[str, str], Source], mistakes: list[Mistake]
     return Bindings(made["agents"], made["problems"], made["runner"].get(""), sources)
 
 
-def make_agent(given: Any, folder: Path | None) -> Call:
-    """The agent that an object, a `module:callable` or an `AgentBinding` stands for."""
+def make_agent(
+    given: Any, folder: Path | None, name: str = "", varied: tuple[str, ...] = ()
+) -> Call:
+    """The agent that an object, a `module:callable` or an `AgentBinding` stands for.
+
+    varied: factors of the study that set its options
+    """
     binding = AgentBinding(use=given) if isinstance(given, str) else given
     if not isinstance(binding, AgentBinding):
+        if varied:
+            message = f"the factor '{varied[0]}' sets its options, but it was made already"
+            raise StudyError(Mistake((), message, "bind it by name: {use: ..., options: ...}"))
         return bind_agent(given)
+    if varied:
+        options = binding.options
+        return Varied(
+            name, options, varied, lambda own: _named(replace(binding, options=own), folder)
+        )
+    return _named(binding, folder)
+
+
+def _named(binding: AgentBinding, folder: Path | None) -> Call:
     if ":" in binding.use:
         return bind_agent(_load(binding.use, folder), binding.options)
     return bind_agent(_plug_in("agents", binding.use, binding.options))

@@ -7,7 +7,7 @@ stdin is the order, as JSON; all after it is what the command reads:
      "timed": whether times are wanted, "limit_s": when to give up, and
      "run": ["-m", "pytest", ...], or [file, ...], or ["-c", text, ...]; or
      "calls": what a worker is told (see `worker`), "spend_s": when to call no more,
-     "count": how many calls}
+     "count": how many calls, "forks": whether there may be a second process}
 
 One line of JSON goes to the channel: ``lines`` ([file's number, line, hits, seconds] each), how
 many calls were ``done``, ``seconds`` in all, ``plain_s`` (the same calls without us), the
@@ -143,7 +143,7 @@ def run_calls(session: Session, job: dict[str, Any]) -> None:
         work.go()
 
     try:
-        shadow: Shadow | None = Shadow(call)
+        shadow: Shadow | None = Shadow(call) if order["forks"] else None
     except Exception:  # a warning may be one
         shadow = None
     session.start()

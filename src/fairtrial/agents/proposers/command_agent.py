@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.agents.proposers.command_keys import Keys
+from fairtrial.agents.proposers.command_place import AgentSlot, Taken
 from fairtrial.agents.proposers.command_prompt import write_prompt
 from fairtrial.agents.proposers.command_slot import TooLargeError
-from fairtrial.agents.proposers.command_workshop import AgentSlot, Taken, Workshop
+from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.arena.proposals.folders import LARGEST_MB
 from fairtrial.errors import StudyError, on_one_line
 from fairtrial.model.candidates import Candidate

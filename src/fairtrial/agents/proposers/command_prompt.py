@@ -55,7 +55,9 @@ def write_prompt(brief: Brief, request: Request) -> str:
     if request.about:
         parts.extend(_about_texts(request))
     parts.append(_WAYS[request.replicate % len(_WAYS)])
-    return "\n\n".join(parts) + "\n"
+    text = "\n\n".join(parts) + "\n"
+    # What no argument and no file can hold.
+    return text.replace("\0", "\\0").encode("utf-8", "replace").decode("utf-8")
 
 
 def _files_text(paths: Sequence[str]) -> str:

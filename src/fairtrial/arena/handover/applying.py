@@ -34,9 +34,15 @@ class Applied:
 
 
 def write_patch(path: Path, patch: bytes) -> None:
-    """Write a patch, complete or not at all; a link stays a link, a file keeps its mode."""
+    """Write a patch, complete or not at all; a link stays a link, a file keeps its mode.
+
+    What is no file (/dev/null, a pipe) is written to as it is.
+    """
     target = Path(os.path.realpath(path))
     try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(patch)
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         there = look(target.parent, target.name)
         place_all(

@@ -28,6 +28,8 @@ from fairtrial.model.code import Check
 from fairtrial.model.commands import Command
 
 ENDINGS = (".py", ".pyw")
+LONGEST_S = 600.0
+"""How long one check may take while it is followed, which makes it slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ async def _follow(ground: Ground, changes: Changes, trial: Trial, order: Order) 
     match trial:
         case FunctionTrial(wanted=wanted):
             calls = json.loads(wanted.job)
-            order = replace(order, calls=calls, limit_s=wanted.check.timeout_s)
+            order = replace(order, calls=calls, limit_s=min(wanted.check.timeout_s, LONGEST_S))
             return await trace(ground, changes, order)
         case SuiteTrial(check=check):
             make: Callable[[Stage], Command] = partial(_make_tests, check=check)
@@ -108,7 +110,8 @@ async def _follow(ground: Ground, changes: Changes, trial: Trial, order: Order) 
             make = partial(plain_command, check=check)
         case _:
             raise LabError("it is not Python, or is called with options of it")
-    return await trace(ground, changes, replace(order, limit_s=check.timeout_s), make)
+    order = replace(order, limit_s=min(check.timeout_s, LONGEST_S))
+    return await trace(ground, changes, order, make)
 
 
 def _make_tests(stage: Stage, check: Check) -> Command:

@@ -23,6 +23,8 @@ from fairtrial.model.candidates import Changes
 from fairtrial.model.commands import Command, Completed, Ending
 
 CHANNEL_BYTES = 32 * 2**20
+FEWEST_PROCESSES = 4
+"""With fewer allowed, the tracer has none for a look at what it costs itself."""
 SPARE_S = 30.0
 """What Python and imports may take beside what is traced."""
 
@@ -128,6 +130,7 @@ def _write(stage: Stage, order: Order, words: Sequence[str]) -> dict[str, Any]:
         "limit_s": order.limit_s,
         "count": order.count,
         "spend_s": order.spend_s,
+        "forks": stage.problem.limits.processes >= FEWEST_PROCESSES,
     }
     if order.calls is not None:
         return {**told, "calls": dict(order.calls)}

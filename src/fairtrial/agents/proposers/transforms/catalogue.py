@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from fairtrial.agents.proposers.transforms import ruff
 from fairtrial.agents.proposers.transforms.caches import find_caches
+from fairtrial.agents.proposers.transforms.divisors import find_divisors
 from fairtrial.agents.proposers.transforms.heaps import find_heaps
 from fairtrial.agents.proposers.transforms.hoists import find_hoists, find_lookups
 from fairtrial.agents.proposers.transforms.indexes import find_counts, find_matches
@@ -22,8 +23,10 @@ from fairtrial.agents.proposers.transforms.lookups import (
     find_sets,
 )
 from fairtrial.agents.proposers.transforms.loops import find_enumerations, find_sums
+from fairtrial.agents.proposers.transforms.memberships import find_inner_sets
 from fairtrial.agents.proposers.transforms.patterns import find_patterns
 from fairtrial.agents.proposers.transforms.picks import find_picks
+from fairtrial.agents.proposers.transforms.prefixes import find_prefixes
 from fairtrial.agents.proposers.transforms.queues import find_appends, find_queues
 from fairtrial.agents.proposers.transforms.ready_heaps import find_ready_heaps
 from fairtrial.agents.proposers.transforms.source import Change, Source, read_source
@@ -53,8 +56,11 @@ CATALOGUE = (
     Transformation("ready_heap", "heaps", find_ready_heaps),
     Transformation("cache", "caches", find_caches),
     Transformation("match_index", "indexes", find_matches),
+    Transformation("inner_set", "lookups", find_inner_sets),
     Transformation("set_beside", "lookups", find_sets),
     Transformation("heap", "heaps", find_heaps),
+    Transformation("running_sum", "prefixes", find_prefixes),
+    Transformation("square_root", "divisors", find_divisors),
     Transformation("count_index", "indexes", find_counts),
     Transformation("hoist", "hoists", find_hoists),
     Transformation("deque", "queues", find_queues),

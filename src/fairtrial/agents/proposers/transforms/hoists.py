@@ -18,6 +18,8 @@ from fairtrial.agents.proposers.transforms.uses import Scope
 
 _NUMBERS = ("len", "sum", "max", "min")
 _COLLECTIONS = ("sorted", "set", "list", "tuple", "frozenset")
+_TEXTS = ("lower", "upper", "casefold", "strip", "lstrip", "rstrip", "title", "capitalize")
+"""Methods of texts: nothing that can be changed has them."""
 _MODULES = ("math", "cmath", "operator", "itertools", "bisect", "heapq", "functools")
 """Modules whose functions nobody replaces."""
 
@@ -46,6 +48,9 @@ def _hoistable(scope: Scope, call: ast.Call) -> Loop | Comprehension | None:
     match call:
         case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=items)], keywords=[]):
             pass
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=items), attr=name), keywords=[]):
+            is_plain = all(isinstance(each, ast.Constant) for each in call.args)
+            return _same_text(scope, call, items) if name in _TEXTS and is_plain else None
         case _:
             return None
     if name not in _NUMBERS + _COLLECTIONS or not scope.source.is_builtin(name):
@@ -59,6 +64,16 @@ def _hoistable(scope: Scope, call: ast.Call) -> Loop | Comprehension | None:
         # Of nothing there is no largest; but then the loop over it has no rounds.
         if name not in ("max", "min") or _goes_through(loop, items):
             best = loop
+    return best
+
+
+def _same_text(scope: Scope, call: ast.Call, name: str) -> Loop | Comprehension | None:
+    """The outermost loop in which a text is always the same one."""
+    best = None
+    for loop in reversed(scope.loops(call)):
+        if not scope.is_local(name) or _is_made_in(scope, name, loop):
+            break
+        best = loop
     return best
 
 
@@ -101,12 +116,18 @@ def _goes_through(loop: ast.AST, items: str) -> bool:
 def _hoist(scope: Scope, loop: ast.AST, calls: list[ast.Call]) -> Change:
     source = scope.source
     call = calls[0]
-    assert isinstance(call.func, ast.Name)
-    (given,) = call.args
-    assert isinstance(given, ast.Name)
-    name = source.fresh(f"{given.id}_{call.func.id}")
-    default = ", default=None" if call.func.id in ("max", "min") else ""
-    code = f"{name} = {call.func.id}({given.id}{default})"
+    match call:
+        case ast.Call(func=ast.Name(id="max" | "min" as builtin), args=[ast.Name(id=given)]):
+            name = source.fresh(f"{given}_{builtin}")
+            code = f"{name} = {builtin}({given}, default=None)"
+        case (
+            ast.Call(func=ast.Name(id=word), args=[ast.Name(id=given)])
+            | ast.Call(func=ast.Attribute(value=ast.Name(id=given), attr=word))
+        ):
+            name = source.fresh(f"{given}_{word}")
+            code = f"{name} = {source.say(call)}"
+        case _:
+            raise AssertionError(call)
     edits: list[Edit] = [("before", source.statement_of(loop), code)]
     edits += [("replace", each, name) for each in calls]
     what = f"{source.say(call)} is computed once, before the loop"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
+from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Comprehension, Edit, Source
 from fairtrial.agents.proposers.transforms.uses import Scope, is_fresh_list
 
 
@@ -103,12 +103,30 @@ def find_matches(source: Source) -> Iterator[Change]:
                     change = _index(scope, node, item, others, test.test)
                     if change:
                         yield change
+                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                    yield from _index_inner(scope, node)
+
+
+def _index_inner(scope: Scope, node: Comprehension) -> Iterator[Change]:
+    """The same for ``[... for a in ones for b in others if a.key == b.key]``."""
+    if not scope.can_precede(node):
+        return
+    bound = [each for part in node.generators for each in _names(part.target)]
+    for part in node.generators[1:]:
+        match part:
+            case ast.comprehension(
+                target=ast.Name() as item, iter=ast.Name() as others, ifs=[test, *_]
+            ):
+                sides = _sides(test, item.id)
+                is_clear = bound.count(item.id) == 1 and _stays(scope, others.id, node)
+                if sides and is_clear and _is_list(scope, others.id):
+                    before = scope.source.statement_of(node)
+                    yield _write_index(scope, before, item, others, *sides)
 
 
 def _index(
     scope: Scope, inner: ast.For, item: ast.Name, others: ast.Name, test: ast.expr
 ) -> Change | None:
-    source = scope.source
     loops = [each for each in scope.loops(inner) if isinstance(each, LOOPS)]
     outer = next((each for each in loops if _stays(scope, others.id, each)), None)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
@@ -119,6 +137,18 @@ def _index(
     mine, sought = sides
     if _is_written(inner, {item.id, *_names(sought)}) or not _is_list(scope, others.id):
         return None
+    return _write_index(scope, outer, item, others, mine, sought)
+
+
+def _write_index(
+    scope: Scope,
+    outer: ast.stmt,
+    item: ast.Name,
+    others: ast.Name,
+    mine: ast.expr,
+    sought: ast.expr,
+) -> Change:
+    source = scope.source
     index = source.fresh(f"{others.id}_index")
     one = source.fresh(f"{others.id}_item")
     key = ast.unparse(_renamed(mine, item.id, one))
@@ -132,7 +162,7 @@ def _index(
         ("replace", others, f"{index}.get({source.say(sought)}, ())"),
     )
     what = f"{others.id} is indexed by {ast.unparse(mine)}"
-    return Change(what, inner.lineno, scope.name, edits)
+    return Change(what, others.lineno, scope.name, edits)
 
 
 def _stays(scope: Scope, name: str, loop: ast.AST) -> bool:

@@ -100,13 +100,21 @@ def _starts(scope: Scope, name: str, beside: str) -> list[Edit] | None:
     parameter = scope.parameter(name)
     if parameter is None:
         return starts
-    if starts or not _is_list_type(parameter.annotation):
+    if starts or not (_is_list_type(parameter.annotation) or _grows(scope, name)):
         return None
     body = scope.function.body
     has_docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
     if has_docstring:
         return [("after", body[0], f"{beside} = set({name})")]
     return [("before", body[0], f"{beside} = set({name})")]
+
+
+def _grows(scope: Scope, name: str) -> bool:
+    """Whether something is appended to it: then it is no text."""
+    return any(
+        scope.use(each) is Use.METHOD and scope.method(each)[0] == "append"
+        for each in scope.mentions(name)
+    )
 
 
 def _is_list_type(annotation: ast.expr | None) -> bool:

@@ -15,16 +15,22 @@ def overlay(files: Files, diff: str) -> dict[str, str] | None:
         return None
     changed = dict(files)
     for part in parts:
-        if part.old is not None and part.old not in files:
+        old, new = (_path(name, part) for name in (part.old, part.new))
+        if old is not None and old not in files:
             return None
-        text = _patch(changed.get(part.old or "", ""), part)
+        text = _patch(changed.get(old or "", ""), part)
         if text is None:
             return None
-        if part.old is not None and part.old != part.new and part.moved != "copy":
-            del changed[part.old]
-        if part.new is not None:
-            changed[part.new] = text
+        if old is not None and old != new and part.moved != "copy":
+            del changed[old]
+        if new is not None:
+            changed[new] = text
     return changed
+
+
+def _path(name: str | None, part: FileDiff) -> str | None:
+    """Without the ``a/`` and ``b/`` that git puts before paths."""
+    return name if name is None or part.has_bare_names else name.partition("/")[2]
 
 
 def _patch(text: str, part: FileDiff) -> str | None:

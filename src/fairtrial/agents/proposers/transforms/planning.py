@@ -100,6 +100,10 @@ class Planner:
     @cached_property
     def _singles(self) -> list[Step]:
         """Those that change anything; first those that change what is timed."""
+        for path in sorted(self.files):
+            # All that is to be said of one file at once: a tree is kept only for a while.
+            for name in self.rules.names:
+                self._make({path: self.files[path]}, (Step(name),))
         sites = number_sites(self.files)
         words = read_words(self.rules.timed)
         found = []

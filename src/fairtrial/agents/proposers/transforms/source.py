@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -152,6 +152,7 @@ class Source:
         return name
 
 
+@lru_cache(maxsize=8)
 def read_source(text: str) -> Source | None:
     """A module, ready for transformations; None if it can't be parsed."""
     try:

@@ -220,12 +220,14 @@ def _reads(node: ast.AST) -> list[str]:
 
 
 def is_fresh_list(value: ast.expr | None, source: Source) -> bool:
-    """Whether an expression surely makes a new list."""
+    """Whether an expression makes a new list, for all that one can see."""
     match value:
         case ast.List() | ast.ListComp():
             return True
         case ast.Call(func=ast.Name(id="list" | "sorted" as name)):
             return source.is_builtin(name)
+        case ast.Call(func=ast.Attribute(attr="split" | "rsplit" | "splitlines" | "readlines")):
+            return True
         case ast.BinOp(left=ast.List(), op=ast.Mult()) | ast.BinOp(right=ast.List(), op=ast.Mult()):
             return True
     return False
