@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairtrial.agents.proposers import codemod
 from fairtrial.agents.proposers.codemod import CodemodProposer
+from fairtrial.agents.proposers.transforms import ruff
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
 from fairtrial.agents.proposers.transforms.overlaying import overlay
 from fairtrial.agents.proposers.transforms.recipes import Interrupted, Step, make, parse, spell
@@ -244,29 +246,43 @@ def test_a_diff_that_does_not_fit_is_refused():
     assert ask(kind=Kind.REFINE, about=(about,)).refusal == "the diff of deque doesn't fit the base"
 
 
+def answer_all():
+    """Answers to requests of all kinds, as plain data."""
+    found, _ = ask_all()
+    about = tried(found[3], Failure("check[0]", "slow:glue", "differs"))
+    found += ask(kind=Kind.REFINE, about=(tried(found[0]),)).candidates
+    found += ask(kind=Kind.REPAIR, about=(about,)).candidates
+    return [[each.name, each.note, changed(each)] for each in found]
+
+
 def test_answers_are_the_same_in_every_process():
-    code = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-import test_proposer_codemod as this
-found, _ = this.ask_all()
-about = this.tried(found[3], this.Failure("check[0]", "slow:glue", "differs"))
-found += this.ask(kind=this.Kind.REFINE, about=(this.tried(found[0]),)).candidates
-found += this.ask(kind=this.Kind.REPAIR, about=(about,)).candidates
-print(json.dumps([[each.name, each.note, this.changed(each)] for each in found]))
-"""
-    told = [
-        subprocess.run(
-            [sys.executable, "-c", code, str(Path(__file__).parent)],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert len(json.loads(told[0])) == 9
-    assert told[0] == told[1]
+    code = "import json, test_proposer_codemod as this; print(json.dumps(this.answer_all()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONHASHSEED": "1", "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        check=True,
+    )
+    told = json.loads(done.stdout)
+    assert len(told) == 9
+    assert told == answer_all()
+
+
+def test_a_missing_ruff_is_told(monkeypatch):
+    monkeypatch.setattr(ruff, "find_ruff", lambda: None)
+    monkeypatch.setattr(codemod, "find_ruff", lambda: None)
+    text = "def f(xs):\n    return sorted(list(xs))\n"
+    assert ruff.fix(text) == text
+    assert ask().candidates[0].note.endswith("ruff is not installed: its fixes are left out")
+
+
+def test_the_configuration_of_the_project_does_not_matter_to_ruff(tmp_path, monkeypatch):
+    (tmp_path / "ruff.toml").write_text("exclude = ['*']\nlint.ignore = ['C414']\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUFF_CONFIG", str(tmp_path / "ruff.toml"))
+    assert ruff.fix("sorted(list(x))\n") == "sorted(x)\n"
+    assert ruff.fix("def f(:\n") == "def f(:\n"
+    assert list(tmp_path.iterdir()) == [tmp_path / "ruff.toml"]
 
 
 def toposort_files():

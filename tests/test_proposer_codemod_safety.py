@@ -420,6 +420,11 @@ UNSAFE = {
                 while any(y > len(xs) for y in ys):
                     xs.append(1)
         """,
+        "another text each time": """
+            def f(words):
+                for word in words:
+                    print([word.lower() for word in words], word.lower())
+        """,
         "there may be nothing": "def f(xs):\n    return [x + len(xs) for x in xs] if xs else []",
         "each gets a list of its own": "def f(xs):\n    return [g(list(xs)) for x in xs]",
         "a loop over something else": "def f(xs, ys):\n    return [y for y in ys if y < max(xs)]",
@@ -449,6 +454,10 @@ UNSAFE = {
         """,
     },
     "match_index": {
+        "the other key is computed": """
+            def f(ones, others):
+                return [a for a in ones for b in others if b.id == g(a)]
+        """,
         "the list changes": """
             def f(ones, others):
                 for a in ones:
@@ -474,6 +483,64 @@ UNSAFE = {
             def f(others, a):
                 for b in others:
                     if a.id == b.id: print(a)
+        """,
+    },
+    "inner_set": {
+        "others change": """
+            def f(ones, others):
+                for a in ones:
+                    if a in [b.id for b in others]:
+                        others.append(a)
+        """,
+        "their ids change": """
+            def f(ones, others):
+                for a in ones:
+                    if a in [b.id for b in others]:
+                        others[0].id = a
+        """,
+        "calls do more": """
+            def f(ones, others):
+                for a in ones:
+                    if a in [g(b) for b in others]:
+                        print(a)
+        """,
+        "it depends on the loop": """
+            def f(ones, others):
+                for a in ones:
+                    if a in [b + a for b in others]:
+                        print(a)
+        """,
+        "lists": "def f(xs, ys):\n    return [x for x in xs if x in [[y] for y in ys]]",
+    },
+    "running_sum": {
+        "any end": "def f(xs, ys):\n    return [sum(xs[:y]) for y in ys]",
+        "beyond the end": "def f(xs):\n    return [sum(xs[:i]) for i in range(len(xs) + 1)]",
+        "it changes": """
+            def f(xs):
+                for i in range(len(xs)):
+                    xs[i] = sum(xs[:i])
+        """,
+        "the largest of nothing": "def f(xs):\n    return [max(xs[:i]) for i in range(len(xs))]",
+    },
+    "square_root": {
+        "the divisor is given": """
+            def f(n):
+                for i in range(2, n):
+                    if n % i == 0:
+                        return i
+        """,
+        "more is done": """
+            def f(n):
+                for i in range(2, n):
+                    if n % i == 0:
+                        print(i)
+        """,
+        "the divisor is used afterwards": """
+            def f(n):
+                for i in range(2, n):
+                    if n % i == 0:
+                        return False
+                return i
         """,
     },
     "sum": {

@@ -1,6 +1,7 @@
 """Each transformation: what it makes of slow code, and that the code still does the same."""
 
 import ast
+import copy
 import re
 import textwrap
 
@@ -28,7 +29,7 @@ CASES = {
         def f(xs):
             todo = [x for x in xs]
             out = []
-            while todo:
+            while todo and (len(todo) < 99 or xs):
                 # the smallest
                 x = min(todo)
                 todo.remove(x)
@@ -221,9 +222,13 @@ CASES = {
             text = "<"
             for part in parts:
                 # a comment that stays
-                text += part.upper()
+                text += part.upper()  # one that stays beside
                 if part:
-                    text = text + ("," if "a" in part else ";")
+                    text = text + ("," if "a" in part else ";") + part
+                text += (
+                    "'"  # a quote
+                    + part
+                )
             return text + ">"
         """,
     ),
@@ -308,6 +313,7 @@ CASES = {
             out = [x * sum(xs) for x in xs if x < max(xs)]
             i = 0
             while i < len(xs):
+                out.append(f"é {len(xs)} {'x'}")
                 if xs[i] in sorted(xs)[1:]:
                     out.append(len(xs))
                 i += 1
@@ -381,6 +387,102 @@ CASES = {
             return out
         """,
     ),
+    "two indexes of the same list": (
+        "match_index",
+        "in bs_index_2.get(a[1], ())",
+        [PAIRS, PAIRS],
+        """
+        def f(ones, bs):
+            out = []
+            for a in ones:
+                for b in bs:
+                    if b[0] == a[0]:
+                        out.append((a, b))
+                for c in bs:
+                    if a[1] == c[1]:
+                        out.append((c, a))
+            return out
+        """,
+    ),
+    "index in a comprehension": (
+        "match_index",
+        "for b in bs_index.get(a[0], ()) if",
+        [PAIRS, PAIRS],
+        """
+        def f(ones, bs):
+            return [(a, b) for a in ones for b in bs if a[0] == b[0] if b[1] > a[1]]
+        """,
+    ),
+    "set of what is made in each round": (
+        "inner_set",
+        "known = {b[0] for b in bs if b[1] > 1}",
+        [PAIRS, PAIRS],
+        """
+        def f(ones, bs):
+            out = [a for a in ones if a[0] in [b[0] for b in bs if b[1] > 1]]
+            for a in ones:
+                if a[1] not in set(b[1] for b in bs) and a[1] not in [x for x, _ in bs]:
+                    out.append(a)
+            return out
+        """,
+    ),
+    "running sums": (
+        "running_sum",
+        "xs_sums[i + 1]",
+        [INTS],
+        """
+        def f(xs):
+            out = [sum(xs[:i]) for i in range(len(xs))]
+            for i, x in enumerate(xs):
+                out.append((x, sum(xs[:i + 1]), max(xs[: i + 1])))
+            for j in range(1, len(xs)):
+                out.append(min(xs[:j + 1]) + sum(xs[:j]))
+            return out
+        """,
+    ),
+    "divisors": (
+        "square_root",
+        "for i in range(2, math.isqrt(max(n, 0)) + 1):",
+        [st.integers(-5, 200)],
+        """
+        def f(n):
+            for i in range(2, n):
+                if n % i == 0:
+                    return False
+            return n > 1, all(n % k for k in range(2, n)), any(n % k == 0 for k in range(2, n))
+        """,
+    ),
+    "hoist of texts": (
+        "hoist",
+        "word_strip_2 = word.strip(",
+        [TEXTS, st.text("abZ ")],
+        """
+        def f(texts, word):
+            return [t for t in texts if t in word.strip("a") or t == word.strip("b").lower()]
+        """,
+    ),
+    "set beside a list of words": (
+        "set_beside",
+        "words_set = set(words)",
+        [TEXTS, st.text("abz ")],
+        """
+        def f(texts, text):
+            words = text.split()
+            return [each for each in texts if each in words]
+        """,
+    ),
+    "set beside what is given and grows": (
+        "set_beside",
+        "if x not in known_set:",
+        [INTS, INTS],
+        """
+        def f(xs, known):
+            for x in xs:
+                if x not in known:
+                    known.append(x)
+            return known
+        """,
+    ),
     "sum": (
         "sum",
         "total = sum(xs)",
@@ -444,7 +546,7 @@ def load(text):
 def outcome(function, arguments):
     """What it gives or raises."""
     try:
-        return function(*arguments)
+        return function(*copy.deepcopy(arguments))
     except Exception as error:
         return type(error), error.args
 
@@ -496,6 +598,19 @@ def test_all_transformations_after_each_other_do_the_same_as_before(case):
         assert outcome(before, arguments) == outcome(after, arguments)
 
     check()
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.sampled_from(sorted(CASES)), st.permutations(CATALOGUE), st.data())
+def test_in_whatever_order_they_are_applied_the_code_does_the_same(case, order, data):
+    _, _, inputs, text = CASES[case]
+    text = new = textwrap.dedent(text)
+    for each in order:
+        new = transform(new, each.name).text
+    before, after = load(text), load(new)
+    for _ in range(5):
+        arguments = data.draw(st.tuples(*inputs))
+        assert outcome(before, arguments) == outcome(after, arguments)
 
 
 def test_only_the_functions_that_were_asked_for_are_changed():

@@ -59,6 +59,7 @@ FINDING = Finding(
     is_rechecked=True,
     coverage=Coverage(10, 8, (Span("src/a.py", 3, 4),)),
     profile=Profile((Part("sort: a:sort", SIDE, replace(SIDE, plain_s=None)),), ("b: no",)),
+    notes=("a test is unstable",),
 )
 
 
@@ -103,6 +104,7 @@ def test_all_that_is_known_is_said():
         "What else it costs",
         "Where the time goes",
         "What could still be wrong",
+        "What else to know",
         "How to reproduce",
     ]
 

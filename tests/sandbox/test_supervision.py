@@ -338,22 +338,24 @@ def test_a_function_that_raises_has_failed():
 
 
 def test_where_the_kernel_lists_no_children_parents_are_asked(tmp_path):
+    before = set(processes.descendants(0))  # other tests' servers
     with subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"]) as shell:
         try:
-            await_true(lambda: len(processes.descendants(0)) == 3)
+            await_true(lambda: len(set(processes.descendants(0)) - before) == 3)
             assert set(processes._descendants_by_parent()) == set(processes.descendants(0))
         finally:
-            for pid in processes.descendants(0):
+            for pid in set(processes.descendants(0)) - before:
                 os.kill(pid, signal.SIGKILL)
         shell.wait()
 
 
 def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
     """What macOS has to do with: a process group, and whatever came of it."""
+    before = set(processes.descendants(0))
     shell = subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"], start_new_session=True)
     try:
-        await_true(lambda: len(processes.descendants(0)) == 3)
-        assert sorted(listing.descendants(shell.pid)) == sorted(processes.descendants(0))
+        await_true(lambda: len(set(processes.descendants(0)) - before) == 3)
+        assert set(listing.descendants(shell.pid)) == set(processes.descendants(0)) - before
         seen = listing.look(listing.descendants(shell.pid))
         assert len(seen.pids) == 3
         assert seen.rss_bytes > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import click
 
 from fairtrial.agents.optimise.agent import make_proposer
 from fairtrial.agents.optimise.watching import watched_by
+from fairtrial.agents.optimise.winner import edits_of
+from fairtrial.arena.handover.applying import apply_to_tree, write_patch
+from fairtrial.arena.handover.branching import put_on_branch
+from fairtrial.arena.snapshots.snapshot import find_top
 from fairtrial.cli.optimizing import Lines, Nothing
 from fairtrial.cli.output import (
     json_option,
@@ -21,6 +26,7 @@ from fairtrial.cli.output import (
     style,
     warn,
 )
+from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timings import rough_seconds
 from fairtrial.cli.verdicts import LONGEST_NOTE
 from fairtrial.engine.run import conduct
@@ -30,11 +36,11 @@ from fairtrial.files import replacing
 from fairtrial.loading.problems import read_problem
 from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.code import CodeProblem
-from fairtrial.model.runs import RunResult, RunStatus
+from fairtrial.model.runs import RunStatus
 from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
 
 AGENT = "optimiser"
-PATCH = "best.patch"
+PATCH, EXPLANATION = "best.patch", "best.md"
 FAILED = 5
 
 
@@ -91,6 +97,8 @@ FAILED = 5
 @click.option("--no-repair", is_flag=True, help="Don't ask for repairs of candidates that fail.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What choices are drawn with.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
+@click.option("--branch", metavar="NAME", help="Put the best on a new branch; no file changes.")
+@click.option("--apply", "applies", is_flag=True, help="Change your files: put the best in.")
 @json_option
 @click.option(
     "--unsandboxed",
@@ -102,13 +110,16 @@ def command(
     proposer: str,
     options: tuple[str, ...],
     output: Path | None,
+    branch: str | None,
+    applies: bool,
     as_json: bool,
     **rules: Any,
 ) -> int:
-    """Let an agent propose candidates, judge and time them, repair and refine, keep the best.
+    """Look for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
 
-    Your files are never touched: the best candidate is written as a patch. Stopped in whatever way,
-    the same command goes on where it was; nothing is asked for, judged or paid for twice.
+    Your files are never touched unless you say --apply: the best candidate is written as a patch,
+    with an explanation. Stopped in whatever way, the same command goes on where it was; nothing is
+    asked for, judged or paid for twice.
     """
     loaded, doubts = read_problem(problem)
     warn(doubts)
@@ -126,7 +137,50 @@ def command(
     if results.stopped == "interrupted":
         raise KeyboardInterrupt
     (result,) = results
-    return _tell(result, folder, as_json=as_json)
+    if result.status != RunStatus.SUCCESS:
+        if as_json:
+            print_json({"ok": False, "error": result.error_info, "output_dir": str(folder)})
+            return FAILED
+        raise LabError(f"{result.error_info}; the same command goes on where it was")
+    done = _hand_over(result.outputs, loaded, folder, branch, applies)
+    if as_json:
+        told = {name: value for name, value in result.outputs.items() if name != "edits"}
+        print_json({"ok": True, "output_dir": str(folder), **told, "done": done})
+    else:
+        _print(result.outputs, folder, done)
+    return 0
+
+
+def _hand_over(
+    outputs: Mapping[str, Any],
+    problem: CodeProblem,
+    folder: Path,
+    branch: str | None,
+    applies: bool,
+) -> list[str]:
+    """Write the winner down, and put it where it was asked for; says what was done."""
+    if not outputs.get("patch"):
+        return []
+    edits = edits_of(outputs["edits"], outputs["patch"])
+    write_patch(folder / PATCH, edits.patch)
+    with replacing(folder / EXPLANATION) as file:
+        file.write(outputs["explanation"])
+    done = []
+    top = run_until_told(partial(find_top, problem.folder / problem.repo))
+    if branch is not None:
+        message = (
+            f"{problem.problem_id}: {outputs['ratio']:.2f}x as fast\n\n{outputs['explanation']}"
+        )
+        made = run_until_told(partial(put_on_branch, top, branch, edits, message))
+        done.append(f"branch {made.branch} is at {made.commit[:12]}")
+        if made.merged:
+            files = ", ".join(made.merged)
+            done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
+    if applies:
+        applied = run_until_told(partial(apply_to_tree, top, edits))
+        told = {"changed": applied.changed, "merged": applied.merged, "already": applied.already}
+        done += [f"{what}: {', '.join(files)}" for what, files in told.items() if files]
+    return done
 
 
 def read_options(given: Sequence[str]) -> dict[str, Any]:
@@ -185,28 +239,17 @@ def _estimate(problem: CodeProblem, candidates: int) -> str:
     )
 
 
-def _tell(result: RunResult, folder: Path, *, as_json: bool) -> int:
-    outputs = result.outputs
-    if result.status != RunStatus.SUCCESS:
-        if as_json:
-            print_json({"ok": False, "error": result.error_info, "output_dir": str(folder)})
-            return FAILED
-        raise LabError(f"{result.error_info}; the same command goes on where it was")
-    patch = str(outputs.get("patch") or "")
-    if patch:
-        with replacing(folder / PATCH) as file:
-            file.write(patch)
-    if as_json:
-        print_json({"ok": True, "output_dir": str(folder), **outputs})
-        return 0
-    counted = f"{outputs['candidates']} candidates judged, {outputs['passed']} passed"
-    if not patch:
-        print_wrapped(f"{counted}; none is worth taking.")
+def _print(outputs: Mapping[str, Any], folder: Path, done: Sequence[str]) -> None:
+    counted = f"{outputs['candidates']} judged, {outputs['passed']} passed their checks"
+    if not outputs.get("patch"):
+        print_wrapped(f"{counted}; none is worth taking. {outputs.get('why_over', '')}")
     else:
         ratio = f"{outputs['ratio']:.2f}x [{outputs['low']:.2f}, {outputs['high']:.2f}]"
         print_wrapped(f"{counted}.")
-        click.echo(style(f"{outputs['best']}: {ratio}", bold=True))
-        click.echo(f"the patch is in {shown_path(folder / PATCH)}")
+        click.echo(style(f"The best is {outputs['best']}: {ratio}", bold=True))
+        click.echo(f"patch:       {shown_path(folder / PATCH)}")
+        click.echo(f"explanation: {shown_path(folder / EXPLANATION)}")
+    for text in done:
+        click.echo(text)
     for text in outputs.get("notes") or ():
         print_wrapped(f"note: {on_one_line(str(text), LONGEST_NOTE)}", "", "  ")
-    return 0

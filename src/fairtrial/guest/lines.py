@@ -52,15 +52,20 @@ class Tally:
         thread[1] = _now()
 
     def reach(self, number: int, line: int) -> None:
-        thread = self.charge()
+        now = _now()
+        thread = self.threads.get(_ident())  # as in `charge`: this is done most of all
+        if thread is None:
+            thread = self.threads[_ident()] = [[], now]
         entry = self.found.get((number, line))
         if entry is None:
             entry = self.found[number, line] = [0, 0.0]
         entry[0] += 1
-        if thread[0]:
-            thread[0][-1] = entry
+        stack = thread[0]
+        if stack:
+            stack[-1][1] += now - thread[1]
+            stack[-1] = entry
         else:  # its function was entered before anybody looked
-            thread[0].append(entry)
+            stack.append(entry)
         thread[1] = _now()
 
     def leave(self) -> None:

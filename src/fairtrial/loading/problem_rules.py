@@ -65,7 +65,13 @@ PROBLEM_RULES: dict[type[Any], dict[str, Schema]] = {
         "abs_tol": _FROM_ZERO,
         "timeout_s": _ABOVE_ZERO,
     },
-    Benchmark: {"name": _NOT_BLANK, "call": _FUNCTION, "inputs": _MAKER, "command": _COMMAND},
+    Benchmark: {
+        "name": _NOT_BLANK,
+        "call": _FUNCTION,
+        "inputs": _MAKER,
+        "command": _COMMAND,
+        "cores": _FROM_ONE,
+    },
     Limits: {"memory_mb": _FROM_ONE, "processes": _FROM_ONE, "file_mb": _FROM_ONE},
 }
 

@@ -13,7 +13,8 @@ from fairtrial.agents.optimise.records import open_journal
 from fairtrial.agents.optimise.stream import Spent, Stream
 from fairtrial.agents.optimise.telling import Telling, tell_tree
 from fairtrial.agents.optimise.watching import Watcher, with_watcher
-from fairtrial.agents.optimise.winner import Winner, crown
+from fairtrial.agents.optimise.winner import Winner, crown, edits_record
+from fairtrial.agents.proposers.command_workshop import make_ready
 from fairtrial.agents.task import Task
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.opening import open_arena
@@ -71,6 +72,7 @@ class Optimise:
         rules = self._rules(task, problem, proposer)
         settings = ArenaSettings(unsandboxed=self.unsandboxed, say=watcher.say)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
+            proposer = await make_ready(proposer, arena)
             settings.say("timing the unchanged base")
             async with arena.bench() as bench:
                 settings.say("asking for candidates")
@@ -86,7 +88,6 @@ class Optimise:
                     watcher=watcher,
                 )
                 await stream.run()
-                settings.say("measuring the best again")
                 winner = await crown(stream, arena, bench, watcher)
                 return Optimised(stream, winner, (*arena.notes, *bench.notes))
 
@@ -140,7 +141,7 @@ class Optimised:
         judgements = self.stream.judgements.values()
         estimate = self.winner.estimate if self.winner else None
         return {
-            "best": self.winner.name if self.winner else None,
+            "best": self.winner.id if self.winner else None,
             "ratio": estimate.ratio if estimate else None,
             "low": estimate.low if estimate else None,
             "high": estimate.high if estimate else None,
@@ -151,7 +152,10 @@ class Optimised:
             "passed": sum(each.rejection is None for each in judgements),
             "tokens": self.spent.tokens,
             "cost_usd": self.spent.cost_usd if self.spent.is_cost_known else None,
+            "why_over": self.stream.why_over,
             "patch": self.winner.patch if self.winner else "",
+            "edits": edits_record(self.winner.finding.edits) if self.winner else {},
+            "explanation": self.winner.explanation if self.winner else "",
             "notes": list(self.notes),
         }
 

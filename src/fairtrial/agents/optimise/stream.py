@@ -117,7 +117,8 @@ class Stream:
         self.notes: dict[str, str] = {}
         self.judgements: dict[str, Judgement] = {}
         self._waiting: list[_Waiting] = []
-        self._checking = 0
+        self._checking = self._asking = 0
+        self._holds_host = bool(getattr(proposer, "holds_host", False))
         self._failure: LabError | None = None
 
     async def run(self) -> None:
@@ -182,7 +183,11 @@ class Stream:
         record = self._known.replies.get(request.key)
         if record is not None:
             return reply_of(record)
-        reply = await self._proposer.propose(self._brief, request)
+        self._asking += 1
+        try:
+            reply = await self._proposer.propose(self._brief, request)
+        finally:
+            self._asking -= 1
         self._journal.append(REPLY, record_of(request, reply))
         return reply
 

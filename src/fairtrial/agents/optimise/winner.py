@@ -1,21 +1,31 @@
-"""The winner: measured again in fresh sessions, and handed over as a patch."""
+"""The winner: measured again in fresh sessions, checked on fresh inputs, looked at, handed over."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.selection import rank
 from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
-from fairtrial.arena.bench.deciding import race
+from fairtrial.arena.bench.deciding import measure
 from fairtrial.arena.contest import rules_of
-from fairtrial.model.judgements import Judgement
+from fairtrial.arena.handover.coverage import coverage
+from fairtrial.arena.handover.edits import Edit, Edits, find_edits
+from fairtrial.arena.handover.explanation import Finding, explain
+from fairtrial.arena.handover.profile import profile
+from fairtrial.arena.handover.recheck import recheck
+from fairtrial.model.candidates import FileState
 from fairtrial.model.timings import Estimate, Measurement
+from fairtrial.model.verdicts import Reason
 
 CONTENDERS = 3
-"""How many of the best are measured against each other again."""
+"""How many of the best are tried before it is said that none is worth taking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,47 +33,118 @@ class Winner:
     """The best candidate.
 
     id: its place in the tree
-    name: what it is called
-    patch: its change against the base
-    judgement: what its checks and its first timing said
-    measurement: what fresh sessions said: only this counts
+    finding: all that is known of it
     """
 
     id: str
-    name: str
-    patch: str
-    judgement: Judgement
-    measurement: Measurement
+    finding: Finding
 
     @property
     def estimate(self) -> Estimate:
-        """How fast it is."""
-        assert self.measurement.estimate is not None
-        return self.measurement.estimate
+        """How fast it is, by fresh sessions alone."""
+        assert self.finding.measurement.estimate is not None
+        return self.finding.measurement.estimate
+
+    @property
+    def patch(self) -> str:
+        """Its change against the base, as text."""
+        return self.finding.edits.patch.decode("utf-8", "replace")
+
+    @property
+    def explanation(self) -> str:
+        """What to say of it in a pull request."""
+        return explain(self.finding)
 
 
 async def crown(stream: Stream, arena: Arena, bench: Bench, watcher: Watcher) -> Winner | None:
-    """The best of those that looked worth taking, by fresh sessions; None if none holds."""
-    ranked = rank(stream.entries, arena.problem.min_effect)[:CONTENDERS]
-    if not ranked:
-        return None
-    entries = {entry.digest: entry for entry in ranked}
+    """The best of those that looked worth taking, if fresh sessions say so; None if none holds.
 
-    def watch(digest: str, sessions: int, estimate: Estimate | None) -> None:
-        watcher.timing(entries[digest], sessions, estimate)
+    Who is the best was decided before; it is measured again since it was picked for doing well.
+    One that doesn't hold, or fails on inputs that nobody has seen, is out, and the next is tried.
+    """
+    for entry in rank(stream.entries, arena.problem.min_effect)[:CONTENDERS]:
+        measured = await _measure_again(stream, arena, bench, watcher, entry)
+        if measured is None:
+            continue
+        watcher.say("checking the best on inputs that nobody has seen")
+        rejection = await recheck(arena, stream.changes[entry.id])
+        if rejection is None or rejection.reason == Reason.EVALUATOR:
+            notes = () if rejection is None else (rejection.message,)
+            return await _look_at(stream, arena, watcher, entry, measured, notes)
+        watcher.say(f"{entry.id} is out: {rejection.message}")
+    return None
 
-    contenders = {digest: stream.changes[entry.id] for digest, entry in entries.items()}
-    found = await race(bench, contenders, rules_of(arena.problem), watcher=watch)
-    adopted = [
-        (result.estimate.low, digest, result)
-        for digest, result in found.items()
-        if isinstance(result, Measurement) and result.adopt and result.estimate
-        if result.is_confirmed or len(found) == 1
-    ]
-    if not adopted:
+
+async def _measure_again(
+    stream: Stream, arena: Arena, bench: Bench, watcher: Watcher, entry: Entry
+) -> Measurement | None:
+    """What fresh sessions say of it; None if it isn't worth taking after all."""
+    watcher.say(f"measuring {entry.id} again")
+
+    def watch(label: str, sessions: int, estimate: Estimate | None) -> None:
+        watcher.timing(entry, sessions, estimate)
+
+    rules = rules_of(arena.problem)
+    changes = stream.changes[entry.id]
+    found = await measure(bench, entry.id, changes, rules, label="final", watcher=watch)
+    if not isinstance(found, Measurement) or not found.adopt:
+        watcher.say(f"{entry.id} doesn't hold")
         return None
-    _, digest, measured = max(adopted, key=lambda each: each[0])
-    entry = entries[digest]
-    judgement = stream.judgements[digest]
-    patch = await arena.render(stream.changes[entry.id])
-    return Winner(entry.id, judgement.name, patch, judgement, measured)
+    return replace(found, is_confirmed=True)
+
+
+async def _look_at(
+    stream: Stream,
+    arena: Arena,
+    watcher: Watcher,
+    entry: Entry,
+    measured: Measurement,
+    notes: tuple[str, ...],
+) -> Winner:
+    """Which lines are run by the checks, where the time goes; neither can cost the verdict."""
+    changes = stream.changes[entry.id]
+    judgement = stream.judgements[entry.digest]
+    watcher.say("looking at where the time goes")
+    finding = Finding(
+        problem=arena.problem,
+        name=judgement.name,
+        edits=await find_edits(arena, changes),
+        judgement=judgement,
+        measurement=measured,
+        note=stream.notes.get(entry.id, ""),
+        is_rechecked=not notes,
+        coverage=await coverage(arena, changes),
+        profile=await profile(arena, changes),
+        notes=notes,
+    )
+    return Winner(entry.id, finding)
+
+
+def edits_record(edits: Edits) -> dict[str, Any]:
+    """Edits as plain data: with what was there before, so that they can be merged later."""
+    return {
+        path: {"before": _plain(edit.before), "after": _plain(edit.after)}
+        for path, edit in edits.files.items()
+    }
+
+
+def _plain(state: FileState | None) -> dict[str, Any] | None:
+    if state is None:
+        return None
+    content = base64.b64encode(state.content).decode("ascii")
+    return {"content": content, "executable": state.executable, "is_link": state.is_link}
+
+
+def edits_of(record: Mapping[str, Any], patch: str) -> Edits:
+    """The edits that were recorded."""
+    files = {
+        path: Edit(_state(each["before"]), _state(each["after"])) for path, each in record.items()
+    }
+    return Edits(files, patch.encode("utf-8"))
+
+
+def _state(record: Mapping[str, Any] | None) -> FileState | None:
+    if record is None:
+        return None
+    content = base64.b64decode(record["content"])
+    return FileState(content, record["executable"], bool(record["is_link"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -10,12 +9,14 @@ from dataclasses import dataclass, replace
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
 from fairtrial.agents.proposers.transforms.planning import Plan, Planner, Rules
 from fairtrial.agents.proposers.transforms.recipes import Interrupted, never, transformable
+from fairtrial.agents.proposers.transforms.ruff import find_ruff
 from fairtrial.agents.proposers.transforms.writing import check_installed
 from fairtrial.errors import Mistake, did_you_mean
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
 from fairtrial.model.record import Record
 from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.speed import usable_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class CodemodProposer(Record):
     @property
     def most_at_once(self) -> int:
         """As many as there are cores: it is all computation."""
-        return len(os.sched_getaffinity(0))
+        return len(usable_cores())
 
     def can(self, kind: Kind) -> bool:
         """Refining is combining."""
@@ -84,6 +85,8 @@ class CodemodProposer(Record):
         Raises `Interrupted` when it is told that it must stop; nothing of what it did is lost.
         """
         files, skipped = transformable(brief.files)
+        if find_ruff() is None:
+            skipped.append("ruff is not installed: its fixes are left out")
         planner = Planner(files, self._rules(brief), must_stop)
         if request.kind is Kind.INITIAL:
             plans = [planner.first(request.line)]

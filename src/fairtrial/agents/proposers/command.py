@@ -12,7 +12,8 @@ in `home` is not looked for.
 
 What the agent changes beside the editable files is left out of the candidate, and named in its
 note: agents leave logs and caches, and tests that they added prove nothing here. The rest is judged
-without it.
+without it. New files that the project's .gitignore names, environments and bytecode are left out
+without a word: they aren't part of the base either.
 
 It holds the shared side of the host's lock for as long as it runs: nothing is timed meanwhile.
 """
@@ -26,7 +27,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.agents.proposers.command_agent import PROMPT, PYTHON, CommandAgent, Terms, Way
+from fairtrial.agents.proposers.command_agent import (
+    PROMPT,
+    PYTHON,
+    CommandAgent,
+    Terms,
+    Way,
+    name_agent,
+)
 from fairtrial.agents.proposers.command_keys import Keys
 from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.errors import LabError, Mistake, StudyError
@@ -95,7 +103,7 @@ class CommandProposer(Record):
     @property
     def program(self) -> str:
         """What it is called."""
-        return Path(self.argv[0]).name
+        return name_agent(self.argv)
 
     @property
     def way(self) -> Way:

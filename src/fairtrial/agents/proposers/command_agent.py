@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +22,8 @@ from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
 
 LONGEST_ARGUMENT_BYTES = 120_000
 """Linux takes no argument of 128 KiB or more."""
-LONGEST_TAIL, LONGEST_NOTE, LONGEST_PATH, MOST_NAMED = 1_500, 500, 200, 5
-PROMPT_FILE = "prompt.md"
+LONGEST_TAIL, LONGEST_NOTE, LONGEST_PATH, MOST_NAMED, MOST_KEPT = 1_500, 500, 200, 5, 1_000
+PROMPT_FILE = "fairtrial-prompt.md"
 PROMPT, PYTHON = "{prompt}", "{python}"
 NOT_FOUND = 127
 Way = Literal["stdin", "argument", "file"]
@@ -60,7 +60,14 @@ class Terms:
     @property
     def label(self) -> str:
         """What it is called."""
-        return Path(self.argv[0]).name
+        return name_agent(self.argv)
+
+
+def name_agent(argv: Sequence[str]) -> str:
+    """What an agent is called: its program, or the script that Python runs."""
+    if argv[0] != PYTHON:
+        return Path(argv[0]).name
+    return next((Path(word).name for word in argv[1:2] if word[:1] not in ("-", "{")), "python")
 
 
 class CommandAgent:
@@ -68,6 +75,8 @@ class CommandAgent:
 
     name = "command"
     can_batch = False
+    holds_host = True
+    """It works on this machine as long as it takes, so nothing is timed meanwhile."""
 
     def __init__(self, terms: Terms, workshop: Workshop, keys: Keys) -> None:
         import anyio
@@ -113,7 +122,9 @@ class CommandAgent:
                 why = f"{self.terms.label} left more than {LARGEST_MB} MB"
                 return self._refuse(why, done.wall_s, exchange)
         dropped = self._spell_dropped(taken)
-        exchange["dropped"] = [self.keys.redact(path) for path in taken.dropped]
+        exchange["dropped"] = [
+            self.keys.redact(on_one_line(path, LONGEST_PATH)) for path in taken.dropped[:MOST_KEPT]
+        ]
         why = self._find_key(taken)
         if not why and (taken.is_as_given or not taken.diff):
             why = f"{self.terms.label} changed nothing{dropped}{self._tail(done)}"
@@ -136,6 +147,7 @@ class CommandAgent:
         if terms.way == "stdin":
             stdin = prompt.encode()
         elif terms.way == "file":
+            (slot.home / PROMPT_FILE).unlink(missing_ok=True)  # a link would lead elsewhere
             (slot.home / PROMPT_FILE).write_text(prompt, "utf-8")
             told = str(slot.home_seen / PROMPT_FILE)
         words = [word.replace(PYTHON, slot.python) for word in terms.argv]
@@ -144,7 +156,7 @@ class CommandAgent:
         words = [word.replace(PROMPT, told) for word in words]
         return Command(
             # Sandboxes set HOME themselves, last of all.
-            argv=("env", f"HOME={slot.home_seen}", *words),
+            argv=("/usr/bin/env", f"HOME={slot.home_seen}", *words),
             cwd=slot.cwd,
             env={**self._with_path(slot.variables()), **self.keys.values},
             view=slot.view(self.terms.readable),

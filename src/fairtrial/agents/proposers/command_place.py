@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
-from fairtrial.agents.proposers.command_slot import Files, PrivateSlot
-from fairtrial.arena.proposals.base_files import list_base
+from fairtrial.agents.proposers.command_slot import Files, PrivateSlot, TooLargeError, read_entry
+from fairtrial.arena.proposals.base_files import BaseFiles, list_base
+from fairtrial.arena.proposals.folders import LARGEST_MB, MB
 from fairtrial.arena.proposals.patches import render_patch
 from fairtrial.arena.proposals.paths import Change, PathRules, unsafe_path
 from fairtrial.arena.slots.offloading import in_thread
+from fairtrial.arena.snapshots.git import git
 from fairtrial.arena.snapshots.snapshot import Snapshot
 from fairtrial.arena.stage import Stage, common_variables
 from fairtrial.model.candidates import Changes, FileState
@@ -59,17 +60,21 @@ class AgentSlot:
         rules: PathRules,
         base: Path,
         about: Files,
+        included: Sequence[str] = (),
     ) -> None:
-        """
+        """As `ArenaWorkshop.slot` makes it.
+
         private: its folders
         stage: how commands see them
         snapshot: the base
         rules: what candidates may change
         base: a folder with the base's files
         about: what was changed before the agent got it
+        included: what lies in the slot and isn't the base's
         """
         self._private, self._stage, self._snapshot = private, stage, snapshot
         self._rules, self._base, self._about = rules, base, about
+        self._included = included
 
     @property
     def folder(self) -> Path:
@@ -109,23 +114,58 @@ class AgentSlot:
 
     async def take(self) -> Taken:
         """What differs from the base now. Raises `TooLargeError`."""
-        left = await in_thread(self._private.read, self._laid_over())
         listed = await list_base(self._snapshot)
-        before = await in_thread(_read_before, left.files, self._base)
-        changed = {
-            path: state
-            for path, state in left.files.items()
-            if state != before.get(path) and (state is not None or path in listed.entries)
+        modes = await in_thread(self._private.list_changed, self._laid_over())
+        new = modes.keys() - listed.entries.keys() - self._about.keys()
+        ignored = await self._find_ignored(new, listed)
+        modes = {
+            path: mode
+            for path, mode in modes.items()
+            if path not in ignored and (mode is not None or path in listed.entries)
         }
-        kept = {path: state for path, state in changed.items() if self._may(path)}
+        kept, before, dropped = await in_thread(self._sort_out, modes)
         diff = await self._render(kept)
-        return Taken(
-            diff,
-            MappingProxyType(kept),
-            MappingProxyType(before),
-            tuple(sorted({*(changed.keys() - kept.keys()), *left.odd})),
-            diff == await self._render(self._about),
+        is_as_given = diff == await self._render(self._about)
+        return Taken(diff, kept, before, dropped, is_as_given)
+
+    async def _find_ignored(self, new: Iterable[str], listed: BaseFiles) -> set[str]:
+        """The new files that the base's .gitignore leaves out: the base has none of them either."""
+        # git won't look through links.
+        paths = [path for path in new if not any(map(listed.links.__contains__, _parents(path)))]
+        told = await git(
+            *("check-ignore", "-z", "--stdin"),
+            repo=self._base / ".git",
+            worktree=self._base,
+            stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
+            accept=(0, 1),  # none is
         )
+        return {os.fsdecode(path) for path in told.split(b"\0")[:-1]}
+
+    def _sort_out(self, modes: Mapping[str, int | None]) -> tuple[Files, Files, tuple[str, ...]]:
+        """What candidates may hold, the same of the base, and the paths of the rest."""
+        kept: dict[str, FileState | None] = {}
+        before: dict[str, FileState | None] = {}
+        dropped = []
+        left = LARGEST_MB * MB
+        for path, mode in modes.items():
+            old = _read_base(self._base, path)
+            may = self._may(path)
+            try:
+                # What is larger than it was has changed, and need not be read to see that.
+                most = left if may else len(old.content) if old else 0
+                state = None if mode is None else self._private.read(path, mode, most)
+            except TooLargeError:
+                if may:
+                    raise
+                state = None
+            if state == old and (mode is None) == (old is None):
+                continue
+            if may and (mode is None or state is not None):
+                kept[path], before[path] = state, old
+                left -= len(state.content) if state else 0
+            else:
+                dropped.append(path)
+        return kept, before, tuple(dropped)
 
     def _may(self, path: str) -> bool:
         """Whether a candidate may hold it.
@@ -140,23 +180,23 @@ class AgentSlot:
 
     def _laid_over(self) -> list[str]:
         """What was mounted over the slot, or copied into it, beside the base: none of its doing."""
-        included = self._stage.problem.include
         targets = [mount.target for mount in self._stage.view().over]
         seen = self._stage.seen
         inside = [target for target in targets if target.is_relative_to(seen)]
-        return [*(str(target.relative_to(seen)) for target in inside), *included]
+        return [*(str(target.relative_to(seen)) for target in inside), *self._included]
 
 
-def _read_before(files: Files, top: Path) -> dict[str, FileState | None]:
-    """The base's own files at these paths."""
-    found: dict[str, FileState | None] = {}
-    for path in files:
-        place = top / path
-        if any(parent.is_symlink() for parent in list(place.parents)[: path.count("/")]):
-            continue
-        if place.is_symlink():
-            found[path] = FileState(os.fsencode(os.readlink(place)), is_link=True)  # noqa: PTH115
-        elif place.is_file():
-            is_executable = bool(place.stat().st_mode & stat.S_IXUSR)
-            found[path] = FileState(place.read_bytes(), is_executable)
-    return found
+def _parents(path: str) -> Iterator[str]:
+    """``a/b/c`` gives ``a`` and ``a/b``."""
+    return (path[:place] for place, char in enumerate(path) if char == "/")
+
+
+def _read_base(top: Path, path: str) -> FileState | None:
+    """The base's own file at a path."""
+    if any((top / parent).is_symlink() for parent in _parents(path)):
+        return None
+    try:
+        mode = (top / path).lstat().st_mode
+    except OSError:
+        return None
+    return read_entry(top / path, mode, sys.maxsize)

@@ -11,38 +11,26 @@ import secrets
 import shutil
 import stat
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtrial.arena.proposals.folders import LARGEST_MB, MB
 from fairtrial.arena.slots.base import is_below
 from fairtrial.arena.slots.copying import Wanted
 from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
 from fairtrial.arena.slots.removal import empty_folder, enter_folder
 from fairtrial.arena.slots.staging import Staging
-from fairtrial.arena.slots.tree import READ_ONLY, Listing, list_tree
+from fairtrial.arena.slots.tree import READ_ONLY, Listing, Signature, list_tree
 from fairtrial.errors import LabError
 from fairtrial.model.candidates import FileState
 
-_NOT_OURS = (".git", "__pycache__")
+_NOT_OURS = (".git", "__pycache__", ".venv", "node_modules")
 """Folders that tools keep for themselves: nothing in them is part of a candidate."""
 Files = Mapping[str, FileState | None]
 
 
 class TooLargeError(Exception):
     """An agent has left more than a candidate may hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What differs from the base.
-
-    files: every path that does, as it is now; None for a file that is gone
-    odd: paths of what is neither a file nor a link, or can't be read
-    """
-
-    files: Files
-    odd: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -78,41 +66,39 @@ class PrivateSlot:
         else:
             _copy_home(seed, self.home)
 
-    def read(self, hidden: Collection[str]) -> Left:
-        """What is there now and differs from the base.
+    def list_changed(self, hidden: Collection[str]) -> dict[str, int | None]:
+        """The mode of every path that may differ from the base; None for one that is gone.
 
         hidden: paths that other things lay over while the agent was at work
         """
-        now = _list(self.tree)
-        files: dict[str, FileState | None] = {}
-        odd: list[str] = []
-        left = LARGEST_MB * MB
-        for path in sorted(_files(self._base) - _files(now)):
-            files[path] = None
-        for path in sorted(_files(now)):
-            folder, slash, name = path.rpartition("/")
-            signature = now[folder + slash][name]
-            # One who hides a change behind an old signature only leaves it out of the candidate.
-            if self._base.get(folder + slash, {}).get(name) == signature:
-                continue
-            state = _read(self.tree / path, signature[0], left)
-            if state is None:
-                odd.append(path)
-                continue
-            left -= len(state.content)
-            files[path] = state
-        kept = {path: state for path, state in files.items() if not is_below(path, hidden)}
-        return Left(kept, tuple(path for path in odd if not is_below(path, hidden)))
+        now = _find_files(_list(self.tree))
+        before = _find_files(self._base)
+        # One who hides a change behind an old signature only leaves it out of the candidate.
+        changed = [path for path in sorted({*now, *before}) if now.get(path) != before.get(path)]
+        return {
+            path: now[path][0] if path in now else None
+            for path in changed
+            if not is_below(path, hidden)
+        }
+
+    def read(self, path: str, mode: int, most: int) -> FileState | None:
+        """A file or link; None for what is neither, or can't be read.
+
+        Nothing of the agent's is running any more, so it stays what it is. Raises `TooLargeError`
+        for one of more than `most` bytes.
+        """
+        return read_entry(self.tree / path, mode, most)
 
     def remove(self) -> None:
         """Away with all of it; what can't be removed goes, or is told of, with the pool."""
-        handle = enter_folder(self.place)
-        try:
-            failures = empty_folder(handle)
-        finally:
-            os.close(handle)
-        if not failures:
-            self.place.rmdir()
+        with suppress(OSError):  # without a sandbox an agent may have removed it, too
+            handle = enter_folder(self.place)
+            try:
+                failures = empty_folder(handle)
+            finally:
+                os.close(handle)
+            if not failures:
+                self.place.rmdir()
 
 
 def make_place(parent: Path) -> PrivateSlot:
@@ -123,17 +109,20 @@ def make_place(parent: Path) -> PrivateSlot:
 
 
 def _list(tree: Path) -> Listing:
-    handle = enter_folder(tree)
+    try:
+        handle = enter_folder(tree)
+    except OSError:  # without a sandbox an agent can remove even that
+        return {}
     try:
         return list_tree(handle)
     finally:
         os.close(handle)
 
 
-def _files(listing: Listing) -> set[str]:
-    """The paths of all that may be part of a candidate."""
+def _find_files(listing: Listing) -> dict[str, Signature]:
+    """All that may be part of a candidate, by path."""
     return {
-        folder + name
+        folder + name: signature
         for folder, names in listing.items()
         if not any(part.casefold() in _NOT_OURS for part in folder.split("/"))
         for name, signature in names.items()
@@ -141,8 +130,8 @@ def _files(listing: Listing) -> set[str]:
     }
 
 
-def _read(path: Path, mode: int, most: int) -> FileState | None:
-    """A file or link; nothing of the agent's is running any more, so it stays what it is."""
+def read_entry(path: Path, mode: int, most: int) -> FileState | None:
+    """A file or link; None for what is neither, or can't be read."""
     if stat.S_ISLNK(mode):
         return FileState(os.fsencode(os.readlink(path)), is_link=True)  # noqa: PTH115 - bytes
     if not stat.S_ISREG(mode):
@@ -154,7 +143,7 @@ def _read(path: Path, mode: int, most: int) -> FileState | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        return FileState(file.read(most + 1), bool(mode & stat.S_IXUSR))
+        return FileState(file.read(), bool(mode & stat.S_IXUSR))
 
 
 def _copy_home(seed: Path, home: Path) -> None:

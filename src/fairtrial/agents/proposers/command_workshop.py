@@ -112,7 +112,13 @@ class ArenaWorkshop:
         try:
             await in_thread(private.fill, wanted, files, home)
             yield AgentSlot(
-                private, self._stage(private), self.snapshot, self.rules, base.top, files
+                private,
+                self._stage(private),
+                self.snapshot,
+                self.rules,
+                base.top,
+                files,
+                self._included(),
             )
         finally:
             with anyio.CancelScope(shield=True):

@@ -77,6 +77,7 @@ def explain(finding: Finding) -> str:
         _tell_costs(finding),
         _tell_profile(finding.profile),
         _tell_doubts(finding),
+        _tell_notes(finding),
         _tell_commands(finding),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -220,9 +221,9 @@ def _tell_profile(profile: Profile | None) -> list[str]:
     lines = [
         "## Where the time goes",
         "",
-        "By line, while somebody looked on: that makes short lines look longer than they are, so "
-        "shares are rough. A line's time is that of all it runs but for lines of the editable "
-        "files.",
+        "By line, while somebody looked on, which slows code down, short lines most; that is taken "
+        "off where it is known, and shares are rough. A line's time is that of all it runs but for "
+        "lines of the editable files.",
     ]
     for part in profile.parts:
         lines += ["", f"### {code(part.what)}", "", *_tell_part(part)]
@@ -273,8 +274,13 @@ def _tell_doubts(finding: Finding) -> list[str]:
         doubts.append(f"No check loaded {names}.")
     told = (*measured.vetoes, *judgement.notes, *measured.notes)
     benchmarks = (note for timing in measured.timings for note in timing.notes)
-    doubts += map(plain, dict.fromkeys((*told, *benchmarks, *finding.notes)))
+    doubts += map(plain, dict.fromkeys((*told, *benchmarks)))
     return ["## What could still be wrong", "", *(f"- {doubt}" for doubt in doubts)]
+
+
+def _tell_notes(finding: Finding) -> list[str]:
+    notes = [f"- {plain(note)}" for note in finding.notes]
+    return ["## What else to know", "", *notes] if notes else []
 
 
 def _tell_commands(finding: Finding) -> list[str]:

@@ -1,7 +1,8 @@
 """Where the time goes, line by line: the base and the winner side by side, each in a slot.
 
 A profile explains; it measures nothing. Looking on makes code slower, and short lines more so than
-long ones: shares are to be read as "about", and how fast something is says the bench alone.
+long ones; that is taken off as well as it can be, and is large. Shares are to be read as "about",
+and how fast something is says the bench alone.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class HotLine:
     path, line: where it is; lines count from 1
     text: what stands there
     hits: how often it was run
-    seconds: how long it took with all that it runs, but for other lines of the editable files
+    seconds: how long it took with all that it runs, but for other lines of the editable files;
+        without what looking on took, where that is known
     share: the same as a share of what all lines took
     """
 
@@ -194,16 +196,30 @@ async def _look(
 
 
 def _side(traced: Traced, sources: Mapping[str, str]) -> Side:
-    total_s = sum(seconds for _, seconds in traced.lines.values())
-    slowest = sorted(traced.lines.items(), key=lambda each: (-each[1][1], each[0]))
+    times = take_off(traced)
+    total_s = sum(times.values())
+    slowest = sorted(times.items(), key=lambda each: (-each[1], each[0]))
     texts: dict[str, list[str]] = {}
     lines = []
-    for (path, line), (hits, seconds) in slowest[:MOST_LINES]:
+    for (path, line), seconds in slowest[:MOST_LINES]:
         rows = texts.setdefault(path, sources.get(path, "").splitlines())
         text = rows[line - 1].strip() if 0 < line <= len(rows) else ""
         share = seconds / total_s if total_s > 0 else 0.0
-        lines.append(HotLine(path, line, text, hits, seconds, share))
+        lines.append(HotLine(path, line, text, traced.lines[path, line][0], seconds, share))
     notes = list(traced.trouble)
     if not lines:
         notes.append("no line of an editable file was run in the process that we looked at")
     return Side(tuple(lines), traced.seconds, traced.plain_s, traced.done, tuple(notes))
+
+
+def take_off(traced: Traced) -> dict[tuple[str, int], float]:
+    """The lines' times without what looking on took, as far as that is known.
+
+    Every line that is reached costs us about the same; without us, all took `plain_s` together.
+    """
+    hits = sum(count for count, _ in traced.lines.values())
+    total_s = sum(seconds for _, seconds in traced.lines.values())
+    plain_s = total_s if traced.plain_s is None else traced.plain_s
+    each_s = max(0.0, total_s - plain_s) / max(hits, 1)
+    times = {place: max(0.0, s - count * each_s) for place, (count, s) in traced.lines.items()}
+    return times if any(times.values()) else {place: s for place, (_, s) in traced.lines.items()}

@@ -23,7 +23,7 @@ _TESTS = (
 
 
 def find_divisors(source: Source) -> Iterator[Change]:
-    """``for i in range(2, n): if n % i == 0: return False``: there is one up to the root or none."""
+    """``for i in range(2, n): if n % i == 0: return False``."""
     if not all(map(source.is_builtin, ("range", "all", "any", "max"))):
         return
     if not source.can_import("math"):

@@ -89,7 +89,6 @@ def _pushes(scope: Scope, name: str, loop: Loop, inside: set[ast.AST]) -> list[E
             if mention.lineno > loop.lineno and not _is_orderless(scope, mention):
                 return None
             continue
-        parent = scope.source.parents[mention]
         if scope.use(mention) is Use.BIND:
             return None
         if scope.use(mention) is Use.METHOD and scope.method(mention)[0] == "append":
@@ -98,17 +97,16 @@ def _pushes(scope: Scope, name: str, loop: Loop, inside: set[ast.AST]) -> list[E
                 return None
             item = scope.source.say(call.args[0])
             pushes.append(("replace", call, f"heapq.heappush({name}, {item})"))
-        elif not _is_orderless(scope, mention) and not isinstance(parent, ast.If | ast.While):
+        elif not _is_orderless(scope, mention):
             return None
     return pushes
 
 
 def _is_orderless(scope: Scope, mention: ast.Name) -> bool:
     """Whether it doesn't matter in which order the elements are."""
-    parent = scope.source.parents[mention]
-    match parent:
-        case ast.UnaryOp(op=ast.Not()) | ast.If() | ast.While():
-            return True
+    if scope.is_truth(mention):
+        return True
+    match scope.source.parents[mention]:
         case ast.Call(func=ast.Name(id="len" | "sorted" | "set" | "max" | "min")):
             return scope.use(mention) is Use.READ
     return scope.use(mention) is Use.TEST

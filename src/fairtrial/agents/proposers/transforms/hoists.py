@@ -34,8 +34,9 @@ def find_hoists(source: Source) -> Iterator[Change]:
             around = _hoistable(scope, node)
             if around is not None and scope.can_precede(around):
                 groups.setdefault((ast.dump(node), around), []).append(node)
+        taken: list[str] = []
         for (_, loop), calls in groups.items():
-            yield _hoist(scope, loop, calls)
+            yield _hoist(scope, loop, calls, taken)
 
 
 def _scopes(source: Source) -> Iterator[Scope]:
@@ -113,21 +114,22 @@ def _goes_through(loop: ast.AST, items: str) -> bool:
     )
 
 
-def _hoist(scope: Scope, loop: ast.AST, calls: list[ast.Call]) -> Change:
+def _hoist(scope: Scope, loop: ast.AST, calls: list[ast.Call], taken: list[str]) -> Change:
     source = scope.source
     call = calls[0]
     match call:
         case ast.Call(func=ast.Name(id="max" | "min" as builtin), args=[ast.Name(id=given)]):
-            name = source.fresh(f"{given}_{builtin}")
+            name = source.fresh(f"{given}_{builtin}", *taken)
             code = f"{name} = {builtin}({given}, default=None)"
         case (
             ast.Call(func=ast.Name(id=word), args=[ast.Name(id=given)])
             | ast.Call(func=ast.Attribute(value=ast.Name(id=given), attr=word))
         ):
-            name = source.fresh(f"{given}_{word}")
+            name = source.fresh(f"{given}_{word}", *taken)
             code = f"{name} = {source.say(call)}"
         case _:
             raise AssertionError(call)
+    taken.append(name)
     edits: list[Edit] = [("before", source.statement_of(loop), code)]
     edits += [("replace", each, name) for each in calls]
     what = f"{source.say(call)} is computed once, before the loop"

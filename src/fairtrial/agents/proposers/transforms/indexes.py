@@ -93,18 +93,28 @@ def find_matches(source: Source) -> Iterator[Change]:
     """``for a in ones: for b in others: if a.key == b.key``: others are indexed by their key."""
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
+        known: set[str] = set()
         for node in ast.walk(function):
             if source.function_of(node) is not function:
                 continue
-            match node:
-                case ast.For(
-                    target=ast.Name() as item, iter=ast.Name() as others, body=[ast.If() as test]
-                ) if not test.orelse:
-                    change = _index(scope, node, item, others, test.test)
-                    if change:
-                        yield change
-                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                    yield from _index_inner(scope, node)
+            for change in _find_match(scope, node):
+                # Another index of the same items gets another name, in the next round.
+                name = change.edits[1][2].partition(".")[0]
+                if name not in known:
+                    known.add(name)
+                    yield change
+
+
+def _find_match(scope: Scope, node: ast.AST) -> Iterator[Change]:
+    match node:
+        case ast.For(
+            target=ast.Name() as item, iter=ast.Name() as others, body=[ast.If() as test]
+        ) if not test.orelse:
+            change = _index(scope, node, item, others, test.test)
+            if change:
+                yield change
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            yield from _index_inner(scope, node)
 
 
 def _index_inner(scope: Scope, node: Comprehension) -> Iterator[Change]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Loop, Source
 from fairtrial.agents.proposers.transforms.uses import Scope
 
@@ -27,13 +26,22 @@ def find_joins(source: Source) -> Iterator[Change]:
                     yield change
 
 
-def _grows(node: ast.stmt) -> tuple[str, ast.expr] | None:
-    """The name that a statement adds to, and what it adds."""
-    for pattern in ("__s += __e", "__s = __s + __e"):
-        found = match(pattern, node)
-        if found and isinstance(found["__s"], ast.Name):
-            return found["__s"].id, found["__e"]
+def _grows(node: ast.stmt) -> tuple[str, list[ast.expr]] | None:
+    """The name that a statement adds to, and what it adds: ``s += a``, ``s = s + a + b``."""
+    match node:
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=added):
+            return name, [added]
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp() as value):
+            parts = _parts(value)
+            if len(parts) > 1 and isinstance(parts[0], ast.Name) and parts[0].id == name:
+                return name, parts[1:]
     return None
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        return [*_parts(value.left), value.right]
+    return [value]
 
 
 def _outermost(scope: Scope, name: str, node: ast.stmt) -> Loop | None:
@@ -50,7 +58,7 @@ def _only_grows(scope: Scope, name: str, loop: Loop) -> bool:
     for mention in scope.mentions(name, loop):
         statement = scope.source.statement_of(mention)
         grown = _grows(statement)
-        if not grown or grown[0] != name or _mentions(grown[1], name):
+        if not grown or grown[0] != name or any(_mentions(each, name) for each in grown[1]):
             return False
     return True
 
@@ -72,7 +80,9 @@ def _join(scope: Scope, name: str, loop: Loop) -> Change | None:
     for statement in sorted(statements, key=lambda each: each.lineno):
         grown = _grows(statement)
         assert grown is not None
-        edits.append(("replace", statement, f"{parts}.append({source.say(grown[1])})"))
+        added = [source.say(each) for each in grown[1]]
+        more = f"{parts} += ({', '.join(added)})" if added[1:] else f"{parts}.append({added[0]})"
+        edits.append(("replace", statement, more))
     edits.append(("after", loop, f"{name} = {empty}.join({parts})"))
     what = f"the parts of {name} are joined after the loop"
     return Change(what, loop.lineno, scope.name, tuple(edits))

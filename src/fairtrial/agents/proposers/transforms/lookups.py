@@ -45,7 +45,7 @@ def _add_set(scope: Scope, name: str) -> Change | None:
         return None
     last_test = max(each.lineno for each in tests)
     starts = _starts(scope, name, beside)
-    if not starts or not _pays(scope, tests, [node for _, node, _ in starts]):
+    if not starts or not _pays(scope, tests, [node for how, node, _ in starts if how == "after"]):
         return None
     for mention in scope.mentions(name):
         match scope.use(mention):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.source import (
+    COMPREHENSIONS,
     Change,
     Comprehension,
     Loop,
@@ -18,13 +19,16 @@ def find_inner_sets(source: Source) -> Iterator[Change]:
     """``if x in [other.id for other in others]`` in a loop that doesn't change `others`."""
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
+        taken: list[str] = []
         for node in ast.walk(function):
             match node:
                 case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[asked]):
                     made = _made(scope, asked)
                     loop = _outermost(scope, node, asked) if made else None
                     if made and loop and source.function_of(node) is function:
-                        yield _hoist(scope, loop, asked, made)
+                        name = source.fresh("known", *taken)
+                        taken.append(name)
+                        yield _hoist(scope, loop, asked, made, name)
 
 
 def _made(scope: Scope, asked: ast.expr) -> str | None:
@@ -67,9 +71,11 @@ def _is_same(scope: Scope, asked: ast.expr, loop: ast.AST) -> bool:
         for node in ast.walk(loop)
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
     }
+    # What it goes through is looked up outside: there its own names mean something else.
+    outside = {node for part in _first_iterables(asked) for node in ast.walk(part)}
     for node in ast.walk(asked):
         match node:
-            case ast.Name(id=name, ctx=ast.Load()) if name not in own:
+            case ast.Name(id=name, ctx=ast.Load()) if name not in own or node in outside:
                 is_pure = name in PURE and scope.source.is_builtin(name)
                 if not is_pure and not scope.is_untouched(name, loop):
                     return False
@@ -79,19 +85,17 @@ def _is_same(scope: Scope, asked: ast.expr, loop: ast.AST) -> bool:
                 return False
             case ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr() | ast.Lambda():
                 return False
-    # Its own names must not be those of the loop: there they mean something else.
-    return not any(_is_known_around(scope, name, asked) for name in own)
+    return True
 
 
-def _is_known_around(scope: Scope, name: str, asked: ast.expr) -> bool:
-    inside = set(ast.walk(asked))
-    return any(each not in inside for each in scope.bindings(name))
+def _first_iterables(asked: ast.expr) -> list[ast.expr]:
+    return [node.generators[0].iter for node in ast.walk(asked) if isinstance(node, COMPREHENSIONS)]
 
 
-def _hoist(scope: Scope, loop: Loop | Comprehension, asked: ast.expr, made: str) -> Change:
-    source = scope.source
-    name = source.fresh("known")
-    before = source.statement_of(loop)
+def _hoist(
+    scope: Scope, loop: Loop | Comprehension, asked: ast.expr, made: str, name: str
+) -> Change:
+    before = scope.source.statement_of(loop)
     edits = (("before", before, f"{name} = {made}"), ("replace", asked, name))
     what = "what is asked for membership is made once, as a set"
     return Change(what, asked.lineno, scope.name, edits)

@@ -27,6 +27,8 @@ def find_picks(source: Source) -> Iterator[Change]:
 
 
 def _pick(source: Source, node: ast.Subscript) -> tuple[str, tuple[str, ...]] | None:
+    if not isinstance(node.ctx, ast.Load):
+        return None
     match node.value:
         case ast.Call(func=ast.Name(id="sorted"), args=[items], keywords=keywords):
             pass
@@ -54,7 +56,7 @@ def _few(
 ) -> tuple[str, tuple[str, ...]] | None:
     match node.slice:
         case ast.Slice(lower=None, upper=ast.Constant(value=int(count)), step=None) if count > 0:
-            if isinstance(node.ctx, ast.Load) and source.can_import("heapq"):
+            if source.can_import("heapq"):
                 name = "nlargest" if is_reversed else "nsmallest"
                 return f"heapq.{name}({count}, {given})", ("heapq",)
     return None

@@ -35,7 +35,8 @@ def _accumulate(scope: Scope, call: ast.Call) -> Change | None:
     for builtin in ("sum", "max", "min"):
         for pattern, step in ((f"{builtin}(__l[:__i])", 0), (f"{builtin}(__l[:__i + 1])", 1)):
             found = match(pattern, call)
-            if found and (step or builtin == "sum"):  # there is no largest of nothing
+            is_known = step or builtin == "sum"  # there is no largest of nothing
+            if found and is_known and isinstance(found["__i"], ast.Name):
                 return _replace(scope, call, found["__l"], found["__i"], builtin, step)
     return None
 

@@ -135,13 +135,22 @@ class Source:
         return []
 
     def say(self, node: ast.expr) -> str:
-        """An expression as code that fits on a line and can stand as an argument."""
-        if node.lineno == node.end_lineno and not isinstance(
-            node, ast.Tuple | ast.GeneratorExp | ast.NamedExpr | ast.Yield | ast.YieldFrom
-        ):
-            line = self.lines[node.lineno - 1].encode()
-            return line[node.col_offset : node.end_col_offset].decode()
+        """An expression as code that can stand as an argument, as it is written if possible."""
+        text = self._text(node)
+        for form in (text, f"({text})"):
+            # A tuple would become several arguments; a generator has the call's own parentheses.
+            if not isinstance(node, ast.Tuple | ast.GeneratorExp) and _means(form, node):
+                return form
         return ast.unparse(node)
+
+    def _text(self, node: ast.expr) -> str:
+        lines = [line.encode() for line in self.lines[node.lineno - 1 : node.end_lineno]]
+        # Further lines as if the first began at the margin: where it goes, it is indented again.
+        margin = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        first = lines[0][node.col_offset :]
+        rest = [line.removeprefix(margin) for line in lines[1:]]
+        return b"".join([first, *rest]).decode(errors="replace")
 
     def fresh(self, wish: str, *others: str) -> str:
         """A name that is not used anywhere yet."""
@@ -162,6 +171,14 @@ def read_source(text: str) -> Source | None:
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     # Contexts and operators are shared between nodes: they have no place of their own.
     return Source(text, tree, {node: up for node, up in parents.items() if _has_place(node)})
+
+
+def _means(text: str, node: ast.expr) -> bool:
+    """Whether a text is that expression: in f-strings, places may be wrong before Python 3.12."""
+    try:
+        return ast.dump(ast.parse(text, mode="eval").body) == ast.dump(node)
+    except (SyntaxError, ValueError):
+        return False
 
 
 def _has_place(node: ast.AST) -> bool:

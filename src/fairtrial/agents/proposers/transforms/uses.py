@@ -121,9 +121,9 @@ class Scope:
                 return Use.READ
             case ast.For(iter=it) | ast.comprehension(iter=it) if it is mention:
                 return Use.READ
-            case ast.If(test=it) | ast.While(test=it) | ast.IfExp(test=it) if it is mention:
+            case ast.Starred() | ast.FormattedValue():
                 return Use.READ
-            case ast.UnaryOp(op=ast.Not()):
+            case _ if self.is_truth(mention):
                 return Use.READ
             case ast.Call(func=ast.Name(id=name), args=args) if mention in args:
                 if name in PURE and self.source.is_builtin(name):
@@ -137,6 +137,21 @@ class Scope:
             case ast.Return():
                 return Use.GIVE
         return Use.OTHER
+
+    def is_truth(self, mention: ast.Name) -> bool:
+        """Whether a mention only asks if there is anything."""
+        below: ast.AST = mention
+        for each in self.source.around(mention):
+            match each:
+                case ast.BoolOp():
+                    below = each
+                case ast.If(test=it) | ast.While(test=it) | ast.IfExp(test=it):
+                    return it is below
+                case ast.UnaryOp(op=ast.Not()):
+                    return True
+                case _:
+                    return False
+        return False
 
     def _use_of_builtin(self, name: str, call: ast.AST) -> Use:
         """Some builtins hand back what they were given, or something that reads it later."""

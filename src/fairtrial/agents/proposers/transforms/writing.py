@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +116,8 @@ class _Tree:
         span = self._span(node)
         if isinstance(node, ast.stmt):
             return self.statements.get(span[:2])
-        return self.expressions.get(span) or self.expressions.get(_inside(span))
+        found = self.expressions.get(span) or self.expressions.get(_inside(span))
+        return found if found is not None and _is_same(node, found) else None
 
     def _span(self, node: ast.AST) -> Span:
         """Where a node stands, in characters; `ast` counts bytes."""
@@ -142,6 +143,13 @@ class _Tree:
     def _starts_with_if(self, node: ast.If) -> bool:
         line = self.source.lines[node.lineno - 1].encode()
         return line[node.col_offset :].startswith(b"if")
+
+
+def _is_same(node: ast.AST, found: CSTNode) -> bool:
+    """Whether it is the same thing: in f-strings, places may be wrong before Python 3.12."""
+    if isinstance(node, ast.Name):
+        return getattr(found, "value", None) == node.id
+    return type(node).__name__ == type(found).__name__
 
 
 def _is_whole(node: CSTNode) -> bool:
@@ -175,29 +183,33 @@ def _rewrite(module: Module, plans: Mapping[CSTNode, _Plan]) -> Module:
                 return left
             if isinstance(original_node, cst.BaseExpression):
                 return _put_expression(original_node, plan)
-            return self._put_statements(left, plan)
-
-        def _put_statements(self, left: Any, plan: _Plan) -> Any:
-            if plan.decorators:
-                added = [_decorator(code) for code in plan.decorators]
-                left = left.with_changes(decorators=[*added, *left.decorators])
-            kept = [left] if plan.replace is None else parse(plan.replace)
-            before = [node for code in plan.before for node in parse(code)]
-            after = [node for code in plan.after for node in parse(code)]
-            nodes = [*before, *kept, *after]
-            if not nodes:
-                return cst.RemoveFromParent()
-            if nodes[0] is not left:
-                lines = left.leading_lines
-                if before and isinstance(left, cst.FunctionDef | cst.ClassDef):
-                    # What is said of a function stays with it.
-                    lines = [each for each in lines if each.comment is None]
-                elif before and kept and kept[0] is left:
-                    nodes[len(before)] = left.with_changes(leading_lines=[])
-                nodes[0] = nodes[0].with_changes(leading_lines=lines)
-            return cst.FlattenSentinel(nodes)
+            return _put_statements(left, plan, parse)
 
     return module.visit(Writer())
+
+
+def _put_statements(left: Any, plan: _Plan, parse: Callable[[str], list[Any]]) -> Any:
+    import libcst as cst
+
+    if plan.decorators:
+        added = [cst.Decorator(cst.parse_expression(code)) for code in plan.decorators]
+        left = left.with_changes(decorators=[*added, *left.decorators])
+    kept = [left] if plan.replace is None else parse(plan.replace)
+    if kept and kept[-1] is not left:
+        kept[-1] = _with_comment(kept[-1], left)
+    before = [node for code in plan.before for node in parse(code)]
+    nodes = [*before, *kept, *(node for code in plan.after for node in parse(code))]
+    if not nodes:
+        return cst.RemoveFromParent()
+    if nodes[0] is not left:
+        lines = left.leading_lines
+        if before and isinstance(left, cst.FunctionDef | cst.ClassDef):
+            # What is said of a function stays with it.
+            lines = [each for each in lines if each.comment is None]
+        elif before and kept and kept[0] is left:
+            nodes[len(before)] = left.with_changes(leading_lines=[])
+        nodes[0] = nodes[0].with_changes(leading_lines=lines)
+    return cst.FlattenSentinel(nodes)
 
 
 def _put_expression(old: Any, plan: _Plan) -> Any:
@@ -209,7 +221,10 @@ def _put_expression(old: Any, plan: _Plan) -> Any:
     return new
 
 
-def _decorator(code: str) -> Any:
+def _with_comment(new: Any, old: Any) -> Any:
+    """What stands behind a statement on its line stays there."""
     import libcst as cst
 
-    return cst.Decorator(cst.parse_expression(code))
+    if isinstance(new, cst.SimpleStatementLine) and isinstance(old, cst.SimpleStatementLine):
+        return new.with_changes(trailing_whitespace=old.trailing_whitespace)
+    return new
