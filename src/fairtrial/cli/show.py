@@ -1,4 +1,4 @@
-"""`fairtrial show`: all that is known of one run."""
+"""`fairtrial show`: all that is known of one run, or of candidates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from fairtrial.cli.lineage import find_candidate, print_candidate, print_tree, read_candidates
 from fairtrial.cli.output import count, folder_argument, json_option, print_json, style
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.ledger.reading import LedgerReader
@@ -26,13 +27,31 @@ MOST_EVENTS = 20
     short_help="Show all that is known of one run.",
 )
 @folder_argument
-@click.argument("run_id", metavar="RUN_ID")
+@click.argument("what", metavar="[RUN_ID|CANDIDATE]", required=False)
 @json_option
-def command(folder: Path, run_id: str, as_json: bool) -> None:
+def command(folder: Path, what: str | None, as_json: bool) -> None:
     """Show all that is known of one run: what it came to and printed, its traceback, its attempts.
 
-    The beginning of its id is enough, if no other run's begins so.
+    The beginning of its id is enough, if no other run's begins so. Of an optimisation: without a
+    name the tree of its candidates; a candidate (0.1, or RUN_ID/0.1) with its verdict and diff.
     """
+    if what is None:
+        rows = read_candidates(folder)
+        if as_json:
+            print_json(json.loads(spell_json(rows)))
+        else:
+            print_tree(rows)
+    elif "." in what:
+        row, diff = find_candidate(folder, what)
+        if as_json:
+            print_json(json.loads(spell_json({**row, "diff": diff})))
+        else:
+            print_candidate(row, diff)
+    else:
+        _show_run(folder, what, as_json)
+
+
+def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
     reader = LedgerReader.open(folder)
     try:
         place = _find(reader, run_id)

@@ -17,7 +17,7 @@ def find_caches(source: Source) -> Iterator[Change]:
     if not source.can_import("functools"):
         return
     for node in source.tree.body:
-        if isinstance(node, ast.FunctionDef) and _is_pure(source, node) and _branches(node):
+        if isinstance(node, ast.FunctionDef) and _branches(node) and _is_pure(source, node):
             what = f"what {node.name} gives is remembered"
             edit = ("decorate", node, "functools.cache")
             yield Change(what, node.lineno, node.name, (edit,), ("functools",))
@@ -69,7 +69,7 @@ def _is_mutable(annotation: ast.expr | None) -> bool:
 
 def _is_bound_again(source: Source, name: str) -> bool:
     """Whether anything else has its name, or it is written to."""
-    for node in ast.walk(source.tree):
+    for node in source.walk(source.tree):
         match node:
             case ast.Name(id=bound, ctx=ast.Store() | ast.Del()) | ast.arg(arg=bound):
                 if bound == name:
@@ -126,7 +126,7 @@ def _is_known(source: Source, function: ast.FunctionDef, name: str) -> bool:
 def _is_constant(source: Source, name: str) -> bool:
     """Whether the module binds a name once, to a number or text."""
     values = []
-    for node in ast.walk(source.tree):
+    for node in source.walk(source.tree):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
             parent = source.parents[node]
             is_top = source.parents.get(parent) is source.tree

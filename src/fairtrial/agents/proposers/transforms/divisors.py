@@ -30,7 +30,7 @@ def find_divisors(source: Source) -> Iterator[Change]:
         return
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if source.function_of(node) is not function:
                 continue
             bounds = _bounds(scope, node)

@@ -26,7 +26,7 @@ def find_heaps(source: Source) -> Iterator[Change]:
         return
     for name, function in source.functions:
         scope = Scope(source, name, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if isinstance(node, LOOPS) and source.function_of(node) is function:
                 yield from _find_in(scope, node.body)
 

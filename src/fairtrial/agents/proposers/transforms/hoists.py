@@ -28,7 +28,7 @@ def find_hoists(source: Source) -> Iterator[Change]:
     """``x / sum(items)`` in a loop that doesn't change `items`."""
     for scope in _scopes(source):
         groups: dict[tuple[str, ast.AST], list[ast.Call]] = {}
-        for node in ast.walk(scope.function):
+        for node in scope.source.walk(scope.function):
             if not isinstance(node, ast.Call) or source.function_of(node) is not scope.function:
                 continue
             around = _hoistable(scope, node)
@@ -140,7 +140,7 @@ def find_lookups(source: Source) -> Iterator[Change]:
     """``math.sqrt`` in a loop: looked up once."""
     for scope in _scopes(source):
         groups: dict[tuple[str, ast.AST], list[ast.Attribute]] = {}
-        for node in ast.walk(scope.function):
+        for node in scope.source.walk(scope.function):
             match node:
                 case ast.Attribute(value=ast.Name(id=module), ctx=ast.Load()):
                     loops = scope.loops(node)

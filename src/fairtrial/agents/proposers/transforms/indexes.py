@@ -13,7 +13,7 @@ def find_counts(source: Source) -> Iterator[Change]:
     """``items.count(x)`` and ``items.index(x)`` in a loop over the items."""
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if source.function_of(node) is not function:
                 continue
             match node:
@@ -94,7 +94,7 @@ def find_matches(source: Source) -> Iterator[Change]:
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
         known: set[str] = set()
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if source.function_of(node) is not function:
                 continue
             for change in _find_match(scope, node):

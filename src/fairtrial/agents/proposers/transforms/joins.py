@@ -14,7 +14,7 @@ def find_joins(source: Source) -> Iterator[Change]:
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
         seen: set[tuple[str, ast.AST]] = set()
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if not isinstance(node, ast.stmt) or source.function_of(node) is not function:
                 continue
             grown = _grows(node)

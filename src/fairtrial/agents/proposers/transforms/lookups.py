@@ -27,7 +27,7 @@ def find_sets(source: Source) -> Iterator[Change]:
 
 def _tested(scope: Scope) -> Iterator[ast.Name]:
     """Names that are tested for membership in a loop of this very function."""
-    for node in ast.walk(scope.function):
+    for node in scope.source.walk(scope.function):
         match node:
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Name() as name]):
                 if scope.source.function_of(node) is scope.function and scope.loops(node):
@@ -152,7 +152,7 @@ def _mirror(scope: Scope, mention: ast.Name, beside: str) -> list[Edit] | None:
 def find_constant_sets(source: Source) -> Iterator[Change]:
     """``x in ["a", "b", "c"]``: the compiler keeps a set of constants ready."""
     for qualified, function in source.functions:
-        for node in ast.walk(function):
+        for node in source.walk(function):
             match node:
                 case ast.Compare(
                     ops=[ast.In() | ast.NotIn()],
@@ -191,13 +191,13 @@ def _add_frozenset(
 ) -> Change | None:
     mentions = [
         node
-        for node in ast.walk(source.tree)
+        for node in source.walk(source.tree)
         if isinstance(node, ast.Name) and node.id == name and node is not target
     ]
     uses = [_use_anywhere(source, each) for each in mentions]
     if Use.TEST not in uses or any(each not in (Use.TEST, Use.READ) for each in uses):
         return None
-    if sum(name in _declared(node) for node in ast.walk(source.tree)):
+    if sum(name in _declared(node) for node in source.walk(source.tree)):
         return None
     beside = source.fresh(f"_{name.lstrip('_')}_SET" if name.isupper() else f"_{name}_set")
     tests = [each for each, use in zip(mentions, uses, strict=True) if use is Use.TEST]
@@ -237,7 +237,7 @@ def find_key_tests(source: Source) -> Iterator[Change]:
     if source.is_builtin("list"):
         patterns += [("list(__d.keys())", 1), ("list(__d.values())", 0), ("list(__d.items())", 0)]
     for qualified, function in source.functions:
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if not isinstance(node, ast.Compare) or source.function_of(node) is not function:
                 continue
             if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):

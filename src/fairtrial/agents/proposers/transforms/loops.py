@@ -14,7 +14,7 @@ def find_sums(source: Source) -> Iterator[Change]:
     """``total = 0; for x in items: total += x``; likewise a flag that says if there is any."""
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if isinstance(node, ast.For) and source.function_of(node) is function:
                 change = _sum(scope, node)
                 if change:
@@ -86,7 +86,7 @@ def find_enumerations(source: Source) -> Iterator[Change]:
         return
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if isinstance(node, ast.For) and source.function_of(node) is function:
                 found = match("range(len(__l))", node.iter)
                 if (

@@ -20,7 +20,7 @@ def find_inner_sets(source: Source) -> Iterator[Change]:
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
         taken: list[str] = []
-        for node in ast.walk(function):
+        for node in source.walk(function):
             match node:
                 case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[asked]):
                     made = _made(scope, asked)

@@ -17,7 +17,7 @@ def find_patterns(source: Source) -> Iterator[Change]:
         return
     names: dict[str, str] = {}
     for qualified, function in source.functions:
-        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+        calls = [node for node in source.walk(function) if isinstance(node, ast.Call)]
         for node in sorted(calls, key=lambda each: (each.lineno, each.col_offset)):
             if source.function_of(node) is not function:
                 continue

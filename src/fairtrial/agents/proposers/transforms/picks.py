@@ -15,7 +15,7 @@ def find_picks(source: Source) -> Iterator[Change]:
     if not all(map(source.is_builtin, _BUILTINS)):
         return
     for qualified, function in source.functions:
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if source.function_of(node) is not function or not isinstance(node, ast.Subscript):
                 continue
             picked = _pick(source, node)

@@ -24,7 +24,7 @@ def find_prefixes(source: Source) -> Iterator[Change]:
         return
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if isinstance(node, ast.Call) and source.function_of(node) is function:
                 change = _accumulate(scope, node)
                 if change:

@@ -22,7 +22,7 @@ def find_queues(source: Source) -> Iterator[Change]:
         scope = Scope(source, qualified, function)
         names = {
             found["__l"].id
-            for node in ast.walk(function)
+            for node in source.walk(function)
             for pattern in ("__l.pop(0)", "__l.insert(0, __x)")
             if isinstance(node, ast.Call) and scope.loops(node)
             if (found := match(pattern, node)) and isinstance(found["__l"], ast.Name)
@@ -96,7 +96,7 @@ def find_appends(source: Source) -> Iterator[Change]:
     """``items = items + [x]`` in a loop copies the list each time."""
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             for pattern in ("__l = __l + __m", "__l += __m"):
                 found = match(pattern, node)
                 if found and isinstance(node, ast.stmt) and scope.loops(node):

@@ -65,7 +65,7 @@ def find_ready_heaps(source: Source) -> Iterator[Change]:
         return
     for name, function in source.functions:
         scope = Scope(source, name, function)
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if isinstance(node, ast.While) and source.function_of(node) is function:
                 steps = _read_steps(node.body)
                 if steps and _is_safe(scope, node, steps):

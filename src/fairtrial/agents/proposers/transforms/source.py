@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -63,15 +63,23 @@ class Source:
         return list(_functions(self.tree, ""))
 
     @cached_property
-    def bound(self) -> frozenset[str]:
+    def _binders(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for node in self.walk(self.tree):
+            for name in binds(node):
+                found.setdefault(name, []).append(node)
+        return found
+
+    @property
+    def bound(self) -> Set[str]:
         """All names that are bound anywhere, in any scope; they may not be what builtins say."""
-        return frozenset(name for node in ast.walk(self.tree) for name in binds(node))
+        return self._binders.keys()
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
         """All names, of whatever kind."""
-        names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        return self.bound | names
+        names = {node.id for node in self.walk(self.tree) if isinstance(node, ast.Name)}
+        return frozenset(self.bound | names)
 
     def is_builtin(self, name: str) -> bool:
         """Whether a name surely means the builtin."""
@@ -80,10 +88,9 @@ class Source:
     def can_import(self, dotted: str) -> bool:
         """Whether a module, or a name of one, is imported under its own name or may be."""
         module, _, name = dotted.rpartition(".")
-        for node in ast.walk(self.tree):
-            if name in binds(node) and not self._is_import(node, module, name):
-                return False
-        return "*" not in self.bound
+        binders = self._binders.get(name, [])
+        is_ours = all(self._is_import(node, module, name) for node in binders)
+        return is_ours and "*" not in self.bound
 
     def has_import(self, name: str) -> bool:
         """Whether a module is imported at the top, and its name never means anything else."""
@@ -98,6 +105,17 @@ class Source:
         if isinstance(statement, ast.ImportFrom):
             return statement.module == module and not statement.level
         return not module
+
+    @cached_property
+    def _walks(self) -> dict[ast.AST, list[ast.AST]]:
+        return {}
+
+    def walk(self, node: ast.AST) -> list[ast.AST]:
+        """A node and all that is in it, as `ast.walk` has them; each is gone through only once."""
+        found = self._walks.get(node)
+        if found is None:
+            found = self._walks[node] = list(ast.walk(node))
+        return found
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, the innermost first."""

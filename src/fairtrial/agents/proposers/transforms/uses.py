@@ -54,14 +54,15 @@ class Scope:
     def is_opaque(self) -> bool:
         """Whether names may be seen by other means than their mention."""
         return any(
-            isinstance(node, ast.Name) and node.id in PEEPING for node in ast.walk(self.function)
+            isinstance(node, ast.Name) and node.id in PEEPING
+            for node in self.source.walk(self.function)
         )
 
     def mentions(self, name: str, within: ast.AST | None = None) -> list[ast.Name]:
         """Every mention of a name, in order of the text."""
         found = [
             node
-            for node in ast.walk(within or self.function)
+            for node in self.source.walk(within or self.function)
             if isinstance(node, ast.Name) and node.id == name
         ]
         return sorted(found, key=lambda node: (node.lineno, node.col_offset))
@@ -79,7 +80,7 @@ class Scope:
         if self.is_opaque:
             return False
         is_bound = self.parameter(name) is not None
-        for node in ast.walk(self.function):
+        for node in self.source.walk(self.function):
             if node is self.function or name not in (*binds(node), *_reads(node)):
                 continue
             if isinstance(node, ast.arg):

@@ -1,0 +1,97 @@
+"""The tree of candidates of an optimisation, and one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairtrial.cli.output import print_wrapped, style
+from fairtrial.cli.timings import COLOURS
+from fairtrial.errors import Mistake, StudyError, on_one_line
+from fairtrial.model.timings import Estimate
+from fairtrial.model.verdicts import Verdict
+from fairtrial.stats.ratios import estimate_text
+from fairtrial.tables.results import Results, open_results
+
+Row = Mapping[str, Any]
+LONGEST_WHY = 100
+
+
+def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
+    """The rows of all runs, or of one; a `StudyError` if no run has any."""
+    with open_results(folder) as results:
+        rows: list[Row] = [row for row in results.candidates if row["run_id"].startswith(run_id)]
+    if not rows:
+        message = f"{folder} has no candidates to show"
+        raise StudyError(Mistake((), message, "name a run: `fairtrial show DIR RUN_ID`"))
+    return rows
+
+
+def print_tree(rows: Sequence[Row]) -> None:
+    """Run by run, line by line: what came of what, and what became of it."""
+    for run_id in dict.fromkeys(row["run_id"] for row in rows):
+        click.echo(style(run_id, bold=True))
+        own = [row for row in rows if row["run_id"] == run_id]
+        for row, depth in _descend(own, None, 1):
+            _print_row(row, depth)
+
+
+def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tuple[Row, int]]:
+    for row in rows:
+        if (row["parent_id"] or None) == parent:
+            yield row, depth
+            yield from _descend(rows, row["candidate_id"], depth + 1)
+
+
+def _print_row(row: Row, depth: int) -> None:
+    verdict = row["verdict"] or ""
+    colour = COLOURS.get(Verdict(verdict)) if verdict else None
+    told = style(verdict or "not judged", fg=colour)
+    why = row["reason"] or estimate_text(estimate_of(row))
+    if row["duplicate_of"]:
+        why = f"same as {row['duplicate_of']}"
+    line = f"{'  ' * depth}{row['candidate_id']:<6} {row['kind']:<8} {told}"
+    click.echo(f"{line}  {on_one_line(str(why), LONGEST_WHY)}".rstrip())
+
+
+def estimate_of(row: Row) -> Estimate | None:
+    """How fast it is, if it was timed."""
+    if row["ratio"] is None or row["low"] is None or row["high"] is None:
+        return None
+    return Estimate(row["ratio"], row["low"], row["high"], row["sessions"] or 0, 0.95)
+
+
+def find_candidate(folder: Path, wanted: str) -> tuple[Row, str]:
+    """A candidate by its id, or by ``RUN_ID/ID`` where several runs have one, and its diff."""
+    run_id, _, id = wanted.rpartition("/")
+    rows = [row for row in read_candidates(folder, run_id) if row["candidate_id"] == id]
+    if len(rows) != 1:
+        found = ", ".join(f"{row['run_id']}/{id}" for row in rows[:3])
+        message = f"there is no candidate '{wanted}'" if not rows else f"several runs have a '{id}'"
+        raise StudyError(Mistake((), message, found or "`fairtrial show DIR` lists them"))
+    with open_results(folder) as results:
+        return rows[0], _find_diff(results, rows[0])
+
+
+def _find_diff(results: Results, row: Row) -> str:
+    for result in results:
+        if result.run_id == row["run_id"]:
+            for event in result.observations:
+                meta = event.get("meta") or {}
+                is_it = meta.get("candidate_id") == row["candidate_id"]
+                if event.get("event_type") == "candidate" and is_it:
+                    return str(event.get("text") or "")
+    return ""
+
+
+def print_candidate(row: Row, diff: str) -> None:
+    """All that is known of one, and its diff."""
+    for name, value in row.items():
+        if value not in (None, ""):
+            print_wrapped(
+                f"{name.replace('_', ' '):<13} {on_one_line(str(value), 2_000)}", "", " " * 14
+            )
+    click.echo(f"\n{diff.rstrip()}")

@@ -1,0 +1,86 @@
+"""`fairtrial show DIR [CANDIDATE]`: the tree of candidates, and one of them."""
+
+import json
+
+import pytest
+
+from fairtrial import OutcomeSpec, RunBudget, Study, run_study
+
+
+def optimiser(task):
+    """Tells of candidates as an optimiser does."""
+    known = {"ratio": 1.5, "low": 1.4, "high": 1.6, "sessions": 6}
+    one = {"candidate_id": "0.0", "line": 0, "step": 0, "kind": "initial"}
+    task.emit("candidate", text="--- a/x\n+++ b/x\n", **one, verdict="faster", **known)
+    two = {"candidate_id": "0.1", "parent_id": "0.0", "line": 0, "step": 1, "kind": "refine"}
+    task.emit("candidate", text="worse", **two, verdict="rejected", reason="tests: 1 fails")
+    three = {"candidate_id": "1.0", "line": 1, "step": 0, "kind": "initial"}
+    task.emit("candidate", **three, verdict="faster", duplicate_of="0.0", **known)
+    return {"answer": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lineage")
+    for name, replicates in (("one", 1), ("two", 2)):
+        study = Study(
+            name,
+            name,
+            outcomes=(OutcomeSpec("answer"),),
+            run_budget=RunBudget(replicates=replicates),
+            output_dir=folder / name,
+        )
+        run_study(study, agent_bindings={"default-agent": optimiser}, show_progress=False)
+    return folder
+
+
+@pytest.fixture
+def show(run):
+    def show(*arguments):
+        code, out, err = run("show", *arguments)
+        return code, out + err
+
+    return show
+
+
+def test_without_a_name_the_tree_is_shown(show, folder):
+    code, out = show(folder / "one")
+    assert code == 0
+    run, *lines = out.splitlines()
+    assert run.startswith("run-")
+    assert lines == [
+        "  0.0    initial  faster  1.50x [1.40, 1.60]",
+        "    0.1    refine   rejected  tests: 1 fails",
+        "  1.0    initial  faster  same as 0.0",
+    ]
+    code, out = show(folder / "one", "--json")
+    assert [row["candidate_id"] for row in json.loads(out)] == ["0.0", "0.1", "1.0"]
+
+
+def test_a_candidate_is_shown_with_its_diff(show, folder):
+    code, out = show(folder / "one", "0.0")
+    assert code == 0
+    assert "verdict       faster" in out
+    assert out.endswith("--- a/x\n+++ b/x\n")
+    assert json.loads(show(folder / "one", "0.1", "--json")[1])["diff"] == "worse"
+
+
+def test_of_several_runs_one_has_to_be_named(show, folder):
+    code, out = show(folder / "two", "0.1")
+    assert code == 2
+    assert "several runs have a '0.1'" in out
+    run = out.partition("run-")[2].partition("/")[0]
+    code, out = show(folder / "two", f"run-{run}/0.1")
+    assert code == 0
+    assert "tests: 1 fails" in out
+
+
+def test_what_is_not_there_is_said(show, folder, tmp_path):
+    code, out = show(folder / "one", "9.9")
+    assert code == 2
+    assert "there is no candidate '9.9'" in out
+    study = Study("none", "none", outcomes=(OutcomeSpec("answer"),), output_dir=tmp_path / "none")
+    run_study(study, agent_bindings={"default-agent": lambda task: {}}, show_progress=False)
+    code, out = show(tmp_path / "none")
+    assert code == 2
+    assert "has no candidates to show" in out
