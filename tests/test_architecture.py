@@ -23,7 +23,9 @@ LAYERS = [
     {"cli", "testing"},
     {"__main__"},
 ]
-HEAVY = {"msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy"}
+HEAVY = {
+    "msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "libcst", "matplotlib",
+}  # fmt: skip
 # Where a first-party import may stand inside a function: the lazy tables, and methods that hand
 # their file over to `loading`.
 LAZY = {"__init__.py", "cli/main.py", "model/study.py"}

@@ -1,10 +1,12 @@
 """The codemod proposer: what it answers to which request."""
 
 import difflib
+import fcntl
 import json
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import anyio
@@ -19,7 +21,7 @@ from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
 from fairtrial.agents.proposers.transforms.overlaying import overlay
 from fairtrial.agents.proposers.transforms.recipes import Interrupted, Step, make, parse, spell
 from fairtrial.errors import LabError, StudyError
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.proposals import Brief, Kind, Reply, Request, Tried
 from fairtrial.model.verdicts import Difference, Failure, Verdict
 from fairtrial.sandbox import quiet
 
@@ -340,7 +342,7 @@ def test_the_heap_looks_at_far_less():
     assert looks[1] < looks[0] / 5
 
 
-def test_it_waits_for_whoever_times_and_blocks_nobody(tmp_path, monkeypatch):
+def test_it_waits_for_whoever_times(tmp_path, monkeypatch):
     monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
     events = []
 
@@ -360,6 +362,48 @@ def test_it_waits_for_whoever_times_and_blocks_nobody(tmp_path, monkeypatch):
 
     anyio.run(main)
     assert events == ["timed", "proposed"]
+
+
+def test_it_holds_the_shared_side_of_the_hosts_lock_while_it_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
+    held = []
+
+    def is_free(side):
+        with (tmp_path / quiet.MAIN).open("rb") as file:
+            try:
+                fcntl.flock(file, side | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    def answer(self, *_):
+        held.append((is_free(fcntl.LOCK_SH), is_free(fcntl.LOCK_EX)))
+        return Reply()
+
+    monkeypatch.setattr(CodemodProposer, "answer", answer)
+    anyio.run(CodemodProposer().propose, brief(), Request(Kind.INITIAL, 0, 0))
+    assert held == [(True, False)]
+    assert is_free(fcntl.LOCK_EX)
+
+
+def test_the_event_loop_goes_on_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
+    go = threading.Event()
+    monkeypatch.setattr(CodemodProposer, "answer", lambda *_: Reply(refusal=str(go.wait(30))))
+    replies = []
+
+    async def propose():
+        replies.append(await CodemodProposer().propose(brief(), Request(Kind.INITIAL, 0, 0)))
+
+    async def main():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(propose)
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            go.set()  # never reached if the loop had to wait for the answer
+
+    anyio.run(main)
+    assert [reply.refusal for reply in replies] == ["True"]
 
 
 def test_it_gives_way_to_whoever_has_waited_too_long(tmp_path, monkeypatch):

@@ -124,7 +124,8 @@ def command(
     loaded, doubts = read_problem(problem)
     warn(doubts)
     given = read_options(options)
-    make_proposer(proposer, given, rules["max_cost"])  # its mistakes come before any work
+    # Its mistakes come before any work.
+    make_proposer(proposer, given, rules["max_cost"], loaded.folder)
     folder = output or Path("artifacts") / f"optimize-{loaded.problem_id}"
     study = make_study(problem, loaded, proposer, given, rules)
     if not as_json:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fairtrial import plugins
@@ -68,7 +70,9 @@ class Optimise:
 
     async def optimise(self, problem: CodeProblem, task: Task, watcher: Watcher) -> Optimised:
         """The same, told to somebody."""
-        proposer = make_proposer(self.proposer, self.proposer_options, self.max_cost_usd)
+        proposer = make_proposer(
+            self.proposer, self.proposer_options, self.max_cost_usd, problem.folder
+        )
         rules = self._rules(task, problem, proposer)
         settings = ArenaSettings(unsandboxed=self.unsandboxed, say=watcher.say)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
@@ -175,17 +179,25 @@ def find_code(task: Task) -> CodeProblem:
     return code
 
 
-def make_proposer(name: str, options: Mapping[str, Any], max_cost_usd: float | None) -> Proposer:
-    """The proposer of that name, with its options checked."""
+def make_proposer(
+    name: str, options: Mapping[str, Any], max_cost_usd: float | None, folder: Path
+) -> Proposer:
+    """The proposer of that name, with its options checked.
+
+    folder: the problem's, where proposers that name files or functions look for them
+    """
     kind = plugins.load("proposers", name)
     mistakes: list[Mistake] = []
     made: Any = build(kind, dict(options), ("proposer_options",), mistakes)
     if mistakes:
         raise StudyError(mistakes)
-    for name, given in (("check_ceiling", (max_cost_usd,)), ("check_ready", ())):
-        check = getattr(made, name, None)
-        if check is not None:
-            check(*given)
+    check_ceiling, check_ready = (
+        getattr(made, method, None) for method in ("check_ceiling", "check_ready")
+    )
+    if check_ceiling is not None:
+        check_ceiling(max_cost_usd)
+    if check_ready is not None:  # not all of them have anything to look for
+        check_ready(*[folder] * bool(inspect.signature(check_ready).parameters))
     proposer: Proposer = made
     return proposer
 

@@ -90,6 +90,7 @@ class Entry:
     tried: what is known of it; None until it is judged
     duplicate_of: the id of an earlier one, or "base", that it equals
     digest: what it is, normalised
+    name: what its maker calls it
     diff: its own change against the base, if that was told; a duplicate's may differ from its
         original's in what normalisation leaves out
     """
@@ -102,6 +103,7 @@ class Entry:
     tried: Tried | None = None
     duplicate_of: str | None = None
     digest: str = ""
+    name: str = ""
     diff: str | None = field(default=None, repr=False)
 
 

@@ -96,12 +96,13 @@ class Loop:
         digests: Sequence[str | None],
         diffs: Sequence[str | None] = (),
         usage: Usage = _FREE,
+        names: Sequence[str] = (),
     ) -> list[Entry]:
         """A reply came: the digest of each candidate (None: there is none); "" equals the base.
 
         `diffs` are the candidates' own, place by place like their digests; without them a duplicate
-        has the diff of whoever was judged. One that can't be resolved has no digest: any text will
-        do that equals another's only if they are the same.
+        has the diff of whoever was judged. `names` are what their makers call them. One that can't
+        be resolved has no digest: any text will do that equals another's only if they are the same.
 
         Returns what was entered; those without `duplicate_of` have to be judged.
         """
@@ -119,10 +120,11 @@ class Loop:
                 line.why_over = self._why_stopped or "the proposer has nothing to propose"
             else:
                 diff = diffs[place] if place < len(diffs) else None
-                entered.append(self._enter(line, move, digest, diff))
+                name = names[place] if place < len(names) else ""
+                entered.append(self._enter(line, move, digest, diff, name))
         return entered
 
-    def _enter(self, line: Line, move: Move, digest: str, diff: str | None) -> Entry:
+    def _enter(self, line: Line, move: Move, digest: str, diff: str | None, name: str) -> Entry:
         step = len(line.entries)
         entry = Entry(
             id=f"{line.number}.{step}",
@@ -133,6 +135,7 @@ class Loop:
             duplicate_of=self._judged.get(digest),
             digest=digest,
             diff=diff,
+            name=name,
         )
         self._judged.setdefault(digest, entry.id)
         line.entries.append(entry)
@@ -143,7 +146,7 @@ class Loop:
     def judge(self, id: str, tried: Tried) -> None:
         """A candidate's verdict; for one that is timed, after its timing.
 
-        What the tree holds goes by the name of the candidate's id.
+        What the tree holds goes by the candidate's own name, or by its id if it has none.
         """
         awaited = {self._judged[digest]: digest for digest in self._judged.keys() - self._verdicts}
         if id not in awaited:
@@ -158,7 +161,7 @@ class Loop:
         last = line.entries[-1]
         tried = self._verdicts[last.digest]
         diff = tried.diff if last.diff is None else last.diff
-        own = replace(tried, name=last.id, digest=last.digest, diff=diff)
+        own = replace(tried, name=last.name or last.id, digest=last.digest, diff=diff)
         line.entries[-1] = replace(last, tried=own)
         if self._why_stopped:
             line.why_over = self._why_stopped

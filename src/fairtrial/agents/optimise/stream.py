@@ -202,7 +202,8 @@ class Stream:
         places = [None if each is None else found[id(each)] for each in answered]
         digests = [None if each is None else each.digest for each in places]
         diffs = ["" if each is None else each.diff for each in places]
-        entries = self._loop.reply(request, digests, diffs, reply.usage)
+        names = ["" if each is None else each.name for each in answered]
+        entries = self._loop.reply(request, digests, diffs, reply.usage, names)
         entered = [each for each in places if each is not None]
         for entry, each in zip(entries, entered, strict=True):
             self._watcher.entered(entry, each.candidate)

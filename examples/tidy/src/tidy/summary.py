@@ -1,0 +1,23 @@
+"""What a shop has sold, and what came back, as a text."""
+
+from tidy.cleaning import squeeze, unique
+
+
+def count_each(items):
+    """How often each item is there, an entry for each item."""
+    return [items.count(item) for item in items]
+
+
+def summarise(buyers, returns):
+    """A text with a line for each customer, and one for what came back most often.
+
+    buyers: a name for each sale, as somebody typed it
+    returns: the items that came back
+    """
+    customers = unique([squeeze(name) for name in buyers])
+    lines = [f"{number}. {customer}" for number, customer in enumerate(customers, 1)]
+    if returns:
+        counts = count_each(returns)
+        most = max(counts)
+        lines.append(f"back most often: {returns[counts.index(most)]} ({most})")
+    return "\n".join(lines)
