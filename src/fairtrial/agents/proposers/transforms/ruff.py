@@ -6,6 +6,7 @@ import importlib
 import shutil
 import subprocess
 import sysconfig
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ be nonlocal; FURB192 takes the first of equal ones (`max`) for the last (``sorte
 """
 TARGET = "py39"
 TIMEOUT_S = 30.0
+_LOOKING = threading.Lock()
 
 
 def fix(text: str) -> str:
@@ -47,9 +49,16 @@ def fix(text: str) -> str:
     return told.stdout.decode() if told.returncode == 0 and told.stdout else text
 
 
-@cache
 def find_ruff() -> str | None:
     """Where ruff is: in this environment, or on the path; None if nowhere."""
+    # Until 3.12, a second thread that asks `sysconfig` at the same time is told that nothing is
+    # known: proposals are made in threads.
+    with _LOOKING:
+        return _look()
+
+
+@cache
+def _look() -> str | None:
     try:
         found = Path(importlib.import_module("ruff").find_ruff_bin())
         if found.is_file():

@@ -1,0 +1,289 @@
+"""Optimisations as processes of their own: a scripted proposer, a simulated clock, kills by place.
+
+The command is the real one. What is put into its process (`become_command`) comes from variables
+that only this kit knows: `KIT_INSTANT` is where it dies, `KIT_TIMER` who holds the clock. Every
+place that it passes is written to a file, so that the tests can say which ones there are.
+"""
+
+import csv
+import json
+import math
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE / "arena"))  # the kits of the arena's own tests
+
+from bench_kit import make_session  # noqa: E402
+from fault_kit import NURSERY, WORKING, Nursery, Site  # noqa: E402
+from trees import make_repo  # noqa: E402
+
+from fairtrial.agents.journal import Journal  # noqa: E402
+from fairtrial.agents.optimise import agent, winner  # noqa: E402
+from fairtrial.agents.optimise.stream import Stream  # noqa: E402
+from fairtrial.agents.optimise.watching import Watchers, with_watcher  # noqa: E402
+from fairtrial.arena.arena import Arena  # noqa: E402
+from fairtrial.arena.bench.bench import Bench, Heat  # noqa: E402
+from fairtrial.cli import optimize  # noqa: E402
+from fairtrial.cli.main import main  # noqa: E402
+from fairtrial.engine import run as engine_run  # noqa: E402
+from fairtrial.sandbox import quiet  # noqa: E402
+from fairtrial.tables import export  # noqa: E402
+
+MODULE = "def total(n):\n    return sum([i for i in range(n) for _ in range({})]) // {}\n"
+# Line 0 is right and gets better, line 1 is wrong, and mended comes to the same as line 0, line 2
+# is slower than the base and then gives up: its second is the base itself.
+PROPOSING = '''
+import os
+from fairtrial import Candidate, FileState
+from fairtrial.model.proposals import Reply, Usage
+
+MODULE = {module!r}
+TEXTS = {{
+    "initial/0": MODULE.format(4, 4),
+    "refine/0": MODULE.format(2, 2),
+    "initial/1": MODULE.format(4, 5),
+    "repair/1": MODULE.format(4, 4) + "# mended\\n",
+    "refine/1": MODULE.format(3, 3),
+    "initial/2": MODULE.format(24, 24),
+    "refine/2": MODULE.format(8, 8) + "# as it was\\n",
+}}
+
+def propose(brief, request):
+    """Counts its calls in a file: each of them would have to be paid for."""
+    name = f"{{request.kind.value}}/{{request.line}}"
+    with open(os.environ["KIT_FOLDER"] + "/calls", "a") as file:
+        file.write(name + "\\n")
+    usage = Usage("script", 100, 10, 0.01)
+    text = TEXTS.get(name)
+    if text is None:
+        return Reply(refusal="nothing more to say", usage=usage)
+    files = {{"src/mod.py": FileState(text.encode())}}
+    return Reply((Candidate(name.replace("/", "-"), files=files),), usage)
+'''.format(module=MODULE)
+FILES = {
+    "src/mod.py": MODULE.format(8, 8),
+    "inputs.py": "def number(rng):\n    return (rng.randrange(900, 1000),), {}\n",
+    "proposing.py": PROPOSING,
+    ".gitignore": "__pycache__/\n",
+}
+PROBLEM = {
+    "problem_id": "total",
+    "editable": ["src/*.py"],
+    "import_roots": ["src"],
+    "python": sys.executable,
+    "check": [{"function": "mod:total", "inputs": "inputs.py:number", "cases": 2}],
+    "bench": [{"name": "total", "call": "mod:total", "inputs": "inputs.py:number"}],
+    "budget_s": 60,
+}
+TREE = ("candidate_id", "parent_id", "line", "step", "kind", "duplicate_of", "verdict", "digest")
+ASKING = ("--agent", "function", "--option", "use=proposing:propose", "--lines", "3")
+
+
+# -- within the process --
+
+
+def become_command():
+    """Be `fairtrial`, with what the variables say put in."""
+    quiet.HOST_FOLDER = Path(os.environ["KIT_FOLDER"], "locks")
+    if os.environ["KIT_TIMER"] == "simulated":
+        simulate_clock()
+    mark_places()
+    main()
+
+
+def pass_by(place):
+    """Write a place down; die there if it is the one."""
+    with Path(os.environ["KIT_FOLDER"], "places").open("a") as file:
+        file.write(place + "\n")
+    if place == os.environ.get("KIT_INSTANT"):
+        os.kill(os.getpid(), signal.Signals[os.environ.get("KIT_SIGNAL", "SIGKILL")])
+
+
+class SimBench:
+    """A bench whose sessions are a function of the candidate alone."""
+
+    notes = ()
+
+    async def run(self, changes, label, first, count, budget_s):
+        pass_by(f"timing {label}")
+        (state,) = changes.files.values()
+        times = int(re.search(rb"range\((\d+)\)\]", state.content)[1])
+        heat = Heat(seconds=0.01)
+        for number in range(first, first + count):
+            rng = random.Random(f"{changes.digest}/{label.partition('/')[0]}/{number}")
+            ratio = math.exp(rng.gauss(math.log(times / 8), 0.01))
+            heat.replicates.append((make_session(ratio, benchmark="total", number=number),))
+        return heat
+
+
+def simulate_clock():
+    """No session is taken, and nobody looks at where the time goes."""
+
+    @asynccontextmanager
+    async def bench(arena):
+        yield SimBench()
+
+    async def see_nothing(arena, changes):
+        return None
+
+    Arena.bench = bench
+    if os.environ.get("KIT_LOOKS") != "yes":
+        winner.coverage = winner.profile = see_nothing
+
+
+class Spy:
+    """Passes by whatever a watcher is told."""
+
+    def say(self, text):
+        pass_by(f"say {text}")
+
+    def asked(self, request):
+        pass_by(f"asked {request.kind.value}/{request.line}")
+
+    def replied(self, request, reply):
+        pass_by(f"replied {request.kind.value}/{request.line}")
+
+    def entered(self, entry, candidate):
+        pass_by(f"entered {entry.id}")
+
+    def checking(self, entry):
+        pass_by(f"checking {entry.id}")
+
+    def timing(self, entry, sessions, estimate):
+        pass_by(f"timed {entry.id}")
+
+    def judged(self, entry, judgement, diff):
+        pass_by(f"judged {entry.id}")
+
+
+def mark_places():
+    """Put the places into the code of this process."""
+    append, is_time, time_bench = Journal.append, Stream._is_time, Bench._take_replicate
+    propose = agent.make_ready
+
+    def note_append(journal, kind, data):
+        name = ""
+        if kind == "reply":
+            name = " {kind}/{line}".format(**data["request"])
+        elif kind == "verdict":
+            name = f" {data['name']}"
+        pass_by(f"before {kind}{name}")
+        append(journal, kind, data)
+        pass_by(f"committed {kind}{name}")
+
+    def note_waiting(stream):
+        for each in stream._waiting:
+            pass_by(f"waiting {each.entry.id}")
+        return is_time(stream)
+
+    async def note_session(bench, duel, number):
+        pass_by(f"session {number} of {duel.secret.rpartition('/')[2]}")
+        return await time_bench(bench, duel, number)
+
+    async def note_proposer(proposer, arena):
+        ready = await propose(proposer, arena)
+        target = ready.target
+
+        def note_call(brief, request):
+            reply = target(brief, request)
+            pass_by(f"asking {request.kind.value}/{request.line}")
+            return reply
+
+        object.__setattr__(ready, "target", note_call)
+        return ready
+
+    Journal.append, Stream._is_time, Bench._take_replicate = note_append, note_waiting, note_session
+    agent.make_ready = note_proposer
+    agent.with_watcher = lambda own: Watchers((with_watcher(own), Spy()))
+    surround(winner, "recheck", "rechecking")
+    surround(winner, "coverage", "coverage")
+    surround(winner, "profile", "profile")
+    surround(engine_run, "export_tables", "tables")
+    surround(export, "check_set", "tables written")
+    surround(optimize, "write_patch", "patch")
+    surround(optimize, "replacing", "explanation")
+    surround(optimize, "put_on_branch", "branch")
+    surround(optimize, "apply_to_tree", "apply")
+
+
+def surround(module, name, place):
+    """Pass by right before a function is called."""
+    function = getattr(module, name)
+
+    def call(*arguments, **options):
+        pass_by(place)
+        return function(*arguments, **options)
+
+    setattr(module, name, call)
+
+
+# -- around it --
+
+
+class OptimiseNursery(Nursery):
+    """Forks processes that have all of this already."""
+
+    def __init__(self):
+        self._line, other = socket.socketpair()
+        program = f"import sys; sys.path[:0] = [{str(HERE)!r}]; import optimise_kit\n{NURSERY}"
+        with other:
+            argv = [sys.executable, "-c", program, str(other.fileno())]
+            self._process = subprocess.Popen(argv, pass_fds=[other.fileno()])
+        self.pid = self._process.pid
+
+
+class OptimiseSite(Site):
+    """A small project, and folders that nobody else uses."""
+
+    def __init__(self, folder, nursery, problem=()):
+        self.folder, self.nursery = folder, nursery
+        self.top = folder / "repo"
+        self.home, self.temp, self.cache, self.locks = (
+            folder / name for name in ("home", "temp", "cache", "locks")
+        )
+        for each in (self.home, self.temp, self.cache, self.locks):
+            each.mkdir(parents=True)
+        text = json.dumps({**PROBLEM, **dict(problem)})
+        make_repo(self.top, {**FILES, "problem.yaml": text})
+
+    def optimise(self, *options, instant="", timer="simulated", asking=ASKING, **env):
+        """Start `fairtrial optimize`; it dies at its instant."""
+        words = ["optimize", str(self.top / "problem.yaml"), *asking, "--output", "out", *options]
+        if not WORKING:
+            words.append("--unsandboxed")
+        given = {"KIT_INSTANT": instant, "KIT_TIMER": timer, "KIT_FOLDER": str(self.folder), **env}
+        program = "from optimise_kit import become_command; become_command()"
+        return self.start(program, *words, cold=False, **given)
+
+    def finish(self, *options, **more):
+        """Let it run to its end: what it says of itself."""
+        with self.optimise("--json", *options, **more) as running:
+            assert running.end() == 0, running.out + running.err
+            running.await_nobody()
+            return json.loads(running.out)
+
+    def calls(self):
+        """How often the proposer was asked for what."""
+        return Counter(self._lines("calls"))
+
+    def places(self):
+        """What has been passed by, in order."""
+        return self._lines("places")
+
+    def _lines(self, name):
+        file = self.folder / name
+        return file.read_text().splitlines() if file.exists() else []
+
+    def tree(self):
+        """The candidates as the tables have them: what was decided."""
+        with (self.folder / "out" / "candidates.csv").open(newline="") as file:
+            return [tuple(row[name] for name in TREE) for row in csv.DictReader(file)]
