@@ -1,5 +1,6 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
-#   make demo        sets up, then plans, runs and reports a study, and judges and times patches
+#   make demo        sets up, then runs a study of agents, replays what a language model proposed
+#                    for a slow project, and compares four ways to optimise it
 #   make test        sets up, then lint, types and tests
 # and one more, which needs the package registry:
 #   make test-real   judges candidates for well-known projects by their own tests
@@ -21,11 +22,23 @@ demo: $(VENV)/.ready
 	rm -rf artifacts/demo
 	$(BIN)/fairtrial run examples/search.yaml --output artifacts/demo
 	$(BIN)/fairtrial report artifacts/demo
-	rm -rf artifacts/toposort
-	cp -r examples/toposort artifacts/toposort
-	git init --quiet artifacts/toposort
-	$(BIN)/fairtrial evaluate artifacts/toposort/toposort.yaml artifacts/toposort/candidates/* --unsandboxed
-	@echo "The study's results are in artifacts/demo: runs.csv and the other tables, report.md, and all of it in ledger.sqlite"
+	@echo "--- optimising a small project whose working tree has a change that isn't committed ---"
+	rm -rf artifacts/tidy artifacts/tidy-study artifacts/tidy-replayed
+	mkdir -p artifacts
+	cp -R examples/tidy artifacts/tidy
+	git init --quiet artifacts/tidy
+	git -C artifacts/tidy add --all
+	git -C artifacts/tidy -c user.name=demo -c user.email=demo@localhost -c commit.gpgsign=false commit --quiet --message base
+	echo '__version__ = "2, not committed"' >> artifacts/tidy/src/tidy/__init__.py
+	@echo "--- what a language model answered, replayed: candidates are judged and timed anew ---"
+	$(BIN)/fairtrial optimize artifacts/tidy/problem.yaml --agent replay --option path=artifacts/tidy/recorded.jsonl --lines 2 --max-candidates 6 --parallel-candidates 4 --unsandboxed --output artifacts/tidy-replayed
+	@echo "--- does repair help, do combinations? two by two optimisations, each twice ---"
+	$(BIN)/fairtrial run artifacts/tidy/study.yaml --output artifacts/tidy-study
+	$(BIN)/fairtrial report artifacts/tidy-study
+	$(BIN)/python artifacts/tidy/winner.py artifacts/tidy-study
+	git -C artifacts/tidy status --short
+	@echo "Nothing but that one change of ours has touched the project: the replay's best is in artifacts/tidy-replayed/best.patch."
+	@echo "Reports: artifacts/tidy-study/report.md and artifacts/demo/report.md; beside them runs.csv, the other tables, and all of it in ledger.sqlite"
 
 test: lint types check
 
@@ -49,6 +62,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/arena.py
 	$(BIN)/python benchmarks/statistics.py
 	$(BIN)/python benchmarks/timing.py
+	$(BIN)/python benchmarks/optimise.py
 
 clean:
 	rm -rf $(VENV) artifacts dist

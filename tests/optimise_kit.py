@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -24,13 +25,14 @@ sys.path.append(str(HERE / "arena"))  # the kits of the arena's own tests
 
 from bench_kit import make_session  # noqa: E402
 from fault_kit import NURSERY, WORKING, Nursery, Site  # noqa: E402
-from trees import make_repo  # noqa: E402
+from trees import fingerprint, make_repo, run_git  # noqa: E402
 
 from fairtrial.agents.journal import Journal  # noqa: E402
 from fairtrial.agents.optimise import agent, winner  # noqa: E402
 from fairtrial.agents.optimise.stream import Stream  # noqa: E402
 from fairtrial.agents.optimise.watching import Watchers, with_watcher  # noqa: E402
 from fairtrial.arena.arena import Arena  # noqa: E402
+from fairtrial.arena.bench import calls  # noqa: E402
 from fairtrial.arena.bench.bench import Bench, Heat  # noqa: E402
 from fairtrial.cli import optimize  # noqa: E402
 from fairtrial.cli.main import main  # noqa: E402
@@ -38,23 +40,37 @@ from fairtrial.engine import run as engine_run  # noqa: E402
 from fairtrial.sandbox import quiet  # noqa: E402
 from fairtrial.tables import export  # noqa: E402
 
-MODULE = "def total(n):\n    return sum([i for i in range(n) for _ in range({})]) // {}\n"
+__all__ = ["WORKING", "fingerprint", "run_git"]  # for tests that have no way to the arena's kits
+
+MODULE = (
+    "def total(n):\n    return sum([i for i in range(n) for _ in range({})]) // {}\n"
+    "\n\ndef other():\n    return 7\n"
+)
 # Line 0 is right and gets better, line 1 is wrong, and mended comes to the same as line 0, line 2
-# is slower than the base and then gives up: its second is the base itself.
-PROPOSING = '''
-import os
-from fairtrial import Candidate, FileState
+# is slower than the base and then gives up: its second is the base itself. The others meet each
+# other and the first ones, in whatever order they come.
+PROPOSING = f'''
+import os, random, time
+from fairtrial import Candidate, FileState, LabError
 from fairtrial.model.proposals import Reply, Usage
 
-MODULE = {module!r}
+MODULE = {MODULE!r}
 TEXTS = {{
-    "initial/0": MODULE.format(4, 4),
-    "refine/0": MODULE.format(2, 2),
-    "initial/1": MODULE.format(4, 5),
-    "repair/1": MODULE.format(4, 4) + "# mended\\n",
-    "refine/1": MODULE.format(3, 3),
-    "initial/2": MODULE.format(24, 24),
-    "refine/2": MODULE.format(8, 8) + "# as it was\\n",
+    "initial/0": MODULE.format(16, 16),
+    "refine/0": MODULE.format(8, 8),
+    "initial/1": MODULE.format(16, 20),
+    "repair/1": MODULE.format(16, 16) + "# mended\\n",
+    "refine/1": MODULE.format(12, 12),
+    "initial/2": MODULE.format(96, 96),
+    "refine/2": MODULE.format(32, 32) + "# as it was\\n",
+    "initial/3": MODULE.format(16, 16) + "# too\\n",
+    "refine/3": MODULE.format(12, 12) + "# too\\n",
+    "initial/4": MODULE.format(16, 20) + "# too\\n",
+    "repair/4": MODULE.format(24, 24),
+    "initial/5": "def total(n:\\n",
+    "initial/6": MODULE.format(12, 12) + "# first\\n",
+    "refine/6": MODULE.format(8, 8) + "# too\\n",
+    "initial/7": MODULE.format(32, 32) + "# nothing\\n",
 }}
 
 def propose(brief, request):
@@ -62,16 +78,24 @@ def propose(brief, request):
     name = f"{{request.kind.value}}/{{request.line}}"
     with open(os.environ["KIT_FOLDER"] + "/calls", "a") as file:
         file.write(name + "\\n")
+    order = os.environ.get("KIT_ORDER")
+    if order:  # who comes when
+        time.sleep(random.Random(order + name).random() / 10)
     usage = Usage("script", 100, 10, 0.01)
     text = TEXTS.get(name)
     if text is None:
         return Reply(refusal="nothing more to say", usage=usage)
     files = {{"src/mod.py": FileState(text.encode())}}
     return Reply((Candidate(name.replace("/", "-"), files=files),), usage)
-'''.format(module=MODULE)
+
+def nothing(brief, request):
+    """Has nothing to propose, if it can be reached."""
+    if os.path.exists(os.environ["KIT_FOLDER"] + "/down"):
+        raise LabError("the network is down")
+'''
 FILES = {
-    "src/mod.py": MODULE.format(8, 8),
-    "inputs.py": "def number(rng):\n    return (rng.randrange(900, 1000),), {}\n",
+    "src/mod.py": MODULE.format(32, 32),
+    "inputs.py": "def number(rng):\n    return (rng.randrange(200, 250),), {}\n",
     "proposing.py": PROPOSING,
     ".gitignore": "__pycache__/\n",
 }
@@ -84,7 +108,10 @@ PROBLEM = {
     "bench": [{"name": "total", "call": "mod:total", "inputs": "inputs.py:number"}],
     "budget_s": 60,
 }
-TREE = ("candidate_id", "parent_id", "line", "step", "kind", "duplicate_of", "verdict", "digest")
+TREE = (
+    *("candidate_id", "parent_id", "line", "step", "kind", "name", "digest", "duplicate_of"),
+    *("verdict", "ratio", "low", "high", "sessions", "adopt"),
+)
 ASKING = ("--agent", "function", "--option", "use=proposing:propose", "--lines", "3")
 
 
@@ -92,10 +119,12 @@ ASKING = ("--agent", "function", "--option", "use=proposing:propose", "--lines",
 
 
 def become_command():
-    """Be `fairtrial`, with what the variables say put in."""
+    """Be `fairtrial`, with what the variables say put in; for good, so not in the tests' own."""
     quiet.HOST_FOLDER = Path(os.environ["KIT_FOLDER"], "locks")
     if os.environ["KIT_TIMER"] == "simulated":
         simulate_clock()
+    else:
+        shorten_sessions()
     mark_places()
     main()
 
@@ -119,25 +148,30 @@ class SimBench:
         times = int(re.search(rb"range\((\d+)\)\]", state.content)[1])
         heat = Heat(seconds=0.01)
         for number in range(first, first + count):
-            rng = random.Random(f"{changes.digest}/{label.partition('/')[0]}/{number}")
-            ratio = math.exp(rng.gauss(math.log(times / 8), 0.01))
+            rng = random.Random(f"{times}/{label.partition('/')[0]}/{number}")
+            ratio = math.exp(rng.gauss(math.log(times / 32), 0.001))
             heat.replicates.append((make_session(ratio, benchmark="total", number=number),))
         return heat
 
 
 def simulate_clock():
-    """No session is taken, and nobody looks at where the time goes."""
+    """No session is taken; all the rest is real."""
 
     @asynccontextmanager
     async def bench(arena):
         yield SimBench()
 
-    async def see_nothing(arena, changes):
-        return None
-
     Arena.bench = bench
-    if os.environ.get("KIT_LOOKS") != "yes":
-        winner.coverage = winner.profile = see_nothing
+
+
+def shorten_sessions():
+    """The clock is real, but has little to do: what is timed differs by far."""
+    choose = calls.choose_schedule
+
+    def choose_short(*given):
+        return replace(choose(*given), calls=4, rounds=4)
+
+    calls.choose_schedule = choose_short
 
 
 class Spy:
@@ -167,8 +201,10 @@ class Spy:
 
 def mark_places():
     """Put the places into the code of this process."""
-    append, is_time, time_bench = Journal.append, Stream._is_time, Bench._take_replicate
-    propose = agent.make_ready
+    append, is_time = Journal.append, Stream._is_time
+    take_replicate, take_turns = Bench._take_replicate, calls.take_turns
+    make_ready = agent.make_ready
+    sessions = []
 
     def note_append(journal, kind, data):
         name = ""
@@ -186,11 +222,15 @@ def mark_places():
         return is_time(stream)
 
     async def note_session(bench, duel, number):
-        pass_by(f"session {number} of {duel.secret.rpartition('/')[2]}")
-        return await time_bench(bench, duel, number)
+        sessions.append(f"session {number} of {duel.seed.partition('/')[2]}")
+        return await take_replicate(bench, duel, number)
+
+    def note_turns(*arguments):
+        pass_by(sessions[-1])  # both workers are there by now
+        return take_turns(*arguments)
 
     async def note_proposer(proposer, arena):
-        ready = await propose(proposer, arena)
+        ready = await make_ready(proposer, arena)
         target = ready.target
 
         def note_call(brief, request):
@@ -201,9 +241,11 @@ def mark_places():
         object.__setattr__(ready, "target", note_call)
         return ready
 
-    Journal.append, Stream._is_time, Bench._take_replicate = note_append, note_waiting, note_session
+    Journal.append, Stream._is_time = note_append, note_waiting
+    Bench._take_replicate, calls.take_turns = note_session, note_turns
     agent.make_ready = note_proposer
     agent.with_watcher = lambda own: Watchers((with_watcher(own), Spy()))
+    surround(calls, "calibrate", "calibrating")
     surround(winner, "recheck", "rechecking")
     surround(winner, "coverage", "coverage")
     surround(winner, "profile", "profile")

@@ -161,10 +161,11 @@ def test_words_that_analysis_knows_are_those_it_works_with():
 def test_the_demo_runs_a_study_and_ends_with_where_the_results_are(run, tmp_path, monkeypatch):
     lines = (ROOT / "Makefile").read_text("utf-8").partition("\ndemo:")[2].split("\n\n")[0]
     commands = [line.split()[1:] for line in lines.splitlines() if "/fairtrial " in line]
-    assert [command[0] for command in commands] == ["plan", "run", "report", "evaluate"]
+    names = [command[0] for command in commands]
+    assert names == ["plan", "run", "report", "optimize", "run", "report"]
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    for command in commands[:3]:  # the last one is the example's own test
+    for command in commands[:3]:  # the others are in test_demo_project.py
         assert run(*command)[0] == 0
     assert "artifacts/demo" in lines.splitlines()[-1]
     for name in ("runs.csv", "report.md", "ledger.sqlite"):

@@ -13,8 +13,9 @@ import click
 from fairtrial.agents.optimise.agent import make_proposer
 from fairtrial.agents.optimise.watching import watched_by
 from fairtrial.agents.optimise.winner import edits_of
+from fairtrial.arena.bench.bench import can_time
 from fairtrial.arena.handover.applying import apply_to_tree, write_patch
-from fairtrial.arena.handover.branching import put_on_branch
+from fairtrial.arena.handover.branching import check_branch, put_on_branch
 from fairtrial.arena.snapshots.snapshot import find_top
 from fairtrial.cli.optimizing import Lines, Nothing
 from fairtrial.cli.output import (
@@ -31,17 +32,24 @@ from fairtrial.cli.timings import rough_seconds
 from fairtrial.cli.verdicts import LONGEST_NOTE
 from fairtrial.engine.run import conduct
 from fairtrial.engine.settings import RunSettings
-from fairtrial.errors import LabError, Mistake, StudyError, on_one_line
+from fairtrial.errors import (
+    FairtrialError,
+    LabError,
+    Mistake,
+    PluginError,
+    StudyError,
+    on_one_line,
+)
 from fairtrial.files import replacing
 from fairtrial.loading.problems import read_problem
 from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.code import CodeProblem
-from fairtrial.model.runs import RunStatus
+from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
+from fairtrial.sandbox.choosing import find_sandbox
 
 AGENT = "optimiser"
 PATCH, EXPLANATION = "best.patch", "best.md"
-FAILED = 5
 
 
 @click.command(
@@ -126,30 +134,62 @@ def command(
     given = read_options(options)
     # Its mistakes come before any work.
     make_proposer(proposer, given, rules["max_cost"], loaded.folder)
+    _refuse_early(problem, loaded, branch, rules["unsandboxed"])
     folder = output or Path("artifacts") / f"optimize-{loaded.problem_id}"
     study = make_study(problem, loaded, proposer, given, rules)
     if not as_json:
         note(_estimate(loaded, rules["max_candidates"]))
+    found_now: list[RunResult] = []
     settings = RunSettings(
-        output_dir=folder, resume=True, executor="serial", tell=lambda text: warn([text])
+        output_dir=folder,
+        resume=True,
+        retry="failed",  # what was wrong may have been mended
+        executor="serial",
+        on_result=found_now.append,
+        tell=lambda text: warn([text]),
     )
     with watched_by(Nothing() if as_json else Lines()):
         results = conduct(study, settings)
-    if results.stopped == "interrupted":
+    if results.stopped in ("interrupted", "cancelled"):
         raise KeyboardInterrupt
     (result,) = results
     if result.status != RunStatus.SUCCESS:
-        if as_json:
-            print_json({"ok": False, "error": result.error_info, "output_dir": str(folder)})
-            return FAILED
-        raise LabError(f"{result.error_info}; the same command goes on where it was")
+        error = _explain(result.error_info or "")
+        if not as_json:
+            raise error
+        print_json({"ok": False, "error": str(error), "output_dir": str(folder)})
+        return error.exit_code
     done = _hand_over(result.outputs, loaded, folder, branch, applies)
     if as_json:
         told = {name: value for name, value in result.outputs.items() if name != "edits"}
-        print_json({"ok": True, "output_dir": str(folder), **told, "done": done})
-    else:
-        _print(result.outputs, folder, done)
+        is_new = bool(found_now)
+        print_json({"ok": True, "output_dir": str(folder), "is_new": is_new, **told, "done": done})
+        return 0
+    _print(result.outputs, folder, done)
+    if not found_now:
+        note("that was found earlier, and nothing was done now; to look again, name a new --output")
     return 0
+
+
+def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandboxed: bool) -> None:
+    """What would come to nothing in the end, before any work."""
+    if not can_time(problem):
+        message = "is empty, and no check runs pytest: nothing can be timed"
+        hint = "name a call with inputs, or a command"
+        raise StudyError(Mistake(("bench",), message, hint), source=str(path))
+    find_sandbox(problem.sandbox, unsandboxed=unsandboxed)
+    if branch is not None:
+        top = run_until_told(partial(find_top, problem.folder / problem.repo))
+        run_until_told(partial(check_branch, top, branch))
+
+
+def _explain(told: str) -> FairtrialError:
+    """A run that failed as the error that it was: whose fault it is, and what to do."""
+    kind, _, message = told.partition(": ")
+    if kind in (StudyError.__name__, PluginError.__name__):
+        return StudyError(message)
+    text = message if kind == LabError.__name__ else told
+    return LabError(f"{text}; the same command goes on where it was")
 
 
 def _hand_over(
@@ -168,6 +208,10 @@ def _hand_over(
         file.write(outputs["explanation"])
     done = []
     top = run_until_told(partial(find_top, problem.folder / problem.repo))
+    if applies:
+        applied = run_until_told(partial(apply_to_tree, top, edits))
+        told = {"changed": applied.changed, "merged": applied.merged, "already": applied.already}
+        done += [f"{what}: {', '.join(files)}" for what, files in told.items() if files]
     if branch is not None:
         message = (
             f"{problem.problem_id}: {outputs['ratio']:.2f}x as fast\n\n{outputs['explanation']}"
@@ -177,10 +221,6 @@ def _hand_over(
         if made.merged:
             files = ", ".join(made.merged)
             done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
-    if applies:
-        applied = run_until_told(partial(apply_to_tree, top, edits))
-        told = {"changed": applied.changed, "merged": applied.merged, "already": applied.already}
-        done += [f"{what}: {', '.join(files)}" for what, files in told.items() if files]
     return done
 
 
@@ -234,8 +274,9 @@ def make_study(
 
 def _estimate(problem: CodeProblem, candidates: int) -> str:
     most_s = candidates * problem.budget_s * max(len(problem.bench), 1)
+    told = "one candidate" if candidates == 1 else f"up to {candidates} candidates"
     return (
-        f"up to {candidates} candidates; timing takes {rough_seconds(most_s)} at most "
+        f"{told}; timing takes {rough_seconds(most_s)} at most "
         "(budget_s for each and each benchmark), mostly far less"
     )
 

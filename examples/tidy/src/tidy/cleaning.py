@@ -1,23 +1,25 @@
 """Names and rows without repetitions."""
 
+from __future__ import annotations
 
-def squeeze(name):
+
+def squeeze(name: str) -> str:
     """A name without needless blanks."""
     return " ".join(name.split())
 
 
-def unique(names):
+def unique(names: list[str]) -> list[str]:
     """Each name once, in the order in which they come first."""
-    kept = []
+    kept: list[str] = []
     for name in names:
         if name not in kept:
             kept.append(name)
     return kept
 
 
-def unique_rows(rows):
+def unique_rows(rows: list[list[object]]) -> list[list[object]]:
     """The same for rows of a table, which are lists of cells."""
-    kept = []
+    kept: list[list[object]] = []
     for row in rows:
         if row not in kept:
             kept.append(row)

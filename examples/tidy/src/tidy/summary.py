@@ -1,14 +1,16 @@
 """What a shop has sold, and what came back, as a text."""
 
+from __future__ import annotations
+
 from tidy.cleaning import squeeze, unique
 
 
-def count_each(items):
+def count_each(items: list[str]) -> list[int]:
     """How often each item is there, an entry for each item."""
     return [items.count(item) for item in items]
 
 
-def summarise(buyers, returns):
+def summarise(buyers: list[str], returns: list[str]) -> str:
     """A text with a line for each customer, and one for what came back most often.
 
     buyers: a name for each sale, as somebody typed it

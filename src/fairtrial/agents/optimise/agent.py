@@ -11,12 +11,13 @@ from typing import Any
 from fairtrial import plugins
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
-from fairtrial.agents.optimise.records import open_journal
+from fairtrial.agents.optimise.records import REPLY, open_journal
 from fairtrial.agents.optimise.stream import Spent, Stream
 from fairtrial.agents.optimise.telling import Telling, tell_tree
 from fairtrial.agents.optimise.watching import Watcher, with_watcher
 from fairtrial.agents.optimise.winner import Winner, crown, edits_record
 from fairtrial.agents.proposers.command_workshop import make_ready
+from fairtrial.agents.proposers.replay import write_records
 from fairtrial.agents.task import Task
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.opening import open_arena
@@ -26,6 +27,9 @@ from fairtrial.model.code import Check, CodeProblem
 from fairtrial.model.proposals import Brief, Kind
 from fairtrial.model.record import build
 from fairtrial.protocols import Proposer
+
+REPLIES = "replies.jsonl"
+"""In the run's workspace: what was answered, for the proposer `replay`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Optimise:
         found = await self.optimise(find_code(task), task, with_watcher(Telling(task.emit)))
         stream = found.stream
         tell_tree(task.emit, stream.entries, stream.judgements, stream.notes)
+        replies = [entry.data for entry in task.journal.entries() if entry.kind == REPLY]
+        write_records(task.workspace / REPLIES, replies)
         return found.as_output()
 
     async def optimise(self, problem: CodeProblem, task: Task, watcher: Watcher) -> Optimised:

@@ -29,6 +29,7 @@ from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
 from fairtrial.arena.bench.deciding import measure
 from fairtrial.arena.contest import rules_of, with_timing
+from fairtrial.arena.tasks import single_cause
 from fairtrial.errors import LabError
 from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.judgements import Judgement
@@ -127,14 +128,17 @@ class Stream:
 
         self._over: Event = anyio.Event()
         self._seats: Semaphore = anyio.Semaphore(self._proposer.most_at_once)
-        async with anyio.create_task_group() as tasks:
-            self._tasks: TaskGroup = tasks
-            tasks.start_soon(self._keep_timing)
-            if self._max_seconds is not None:
-                tasks.start_soon(self._stop_in_time, self._max_seconds)
-            self._go_on()
-            await self._over.wait()
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks: TaskGroup = tasks
+                tasks.start_soon(self._keep_timing)
+                if self._max_seconds is not None:
+                    tasks.start_soon(self._stop_in_time, self._max_seconds)
+                self._go_on()
+                await self._over.wait()
+                tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise single_cause(group) from None
         if self._failure is not None:
             raise self._failure
 

@@ -78,7 +78,8 @@ def tell_tree(
             "diff_bytes": len((entry.diff or "").encode()),
         }
         known = _verdict(judgement) if judgement else {}
-        emit("candidate", text=entry.diff or "", **fields, **known)
+        # The verdict may be that of an equal, which came first.
+        emit("candidate", text=entry.diff or "", **fields, **{**known, "name": entry.name})
 
 
 def _verdict(judgement: Judgement) -> dict[str, Any]:

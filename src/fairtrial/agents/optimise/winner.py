@@ -107,7 +107,7 @@ async def _look_at(
     watcher.say("looking at where the time goes")
     finding = Finding(
         problem=arena.problem,
-        name=judgement.name,
+        name=entry.name,
         edits=await find_edits(arena, changes),
         judgement=judgement,
         measurement=measured,

@@ -53,12 +53,21 @@ class _Entry:
     blob: str
 
 
-async def put_on_branch(top: Path, name: str, edits: Edits, message: str) -> Branched:
-    """Commit the winner on a new branch; a `StudyError` says why it can't be."""
+async def check_branch(top: Path, name: str) -> None:
+    """Whether a branch of that name could be made now; a `StudyError` says why not."""
+    await (await _open(top)).begin(name)
+
+
+async def _open(top: Path) -> _Repo:
     repository = await open_repository(top)
     if repository is None:
         raise StudyError("is not the top of a git repository", source=str(top))
-    repo = _Repo(repository)
+    return _Repo(repository)
+
+
+async def put_on_branch(top: Path, name: str, edits: Edits, message: str) -> Branched:
+    """Commit the winner on a new branch; a `StudyError` says why it can't be."""
+    repo = await _open(top)
     parent = await repo.begin(name)
     listed = await repo.list_tree(parent)
     entries: dict[str, tuple[str, bytes] | None] = {}

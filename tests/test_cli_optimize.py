@@ -1,0 +1,313 @@
+"""`fairtrial optimize`: what it says, how it ends, what it does to the user's files, and resuming.
+
+The clock is simulated (`optimise_kit`): what is timed, and how well, is other tests' business.
+"""
+
+import io
+import json
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+
+import anyio
+import pytest
+
+from fairtrial.agents.journal import Journal
+from fairtrial.agents.optimise.lines import LoopRules
+from fairtrial.agents.optimise.loop import Loop
+from fairtrial.agents.optimise.records import Known
+from fairtrial.agents.optimise.stream import Stream
+from fairtrial.agents.optimise.watching import Watchers
+from fairtrial.arena.arena import Arena
+from fairtrial.cli.main import main
+from fairtrial.errors import StudyError
+from fairtrial.model.proposals import Brief
+from fairtrial.sandbox import choosing, quiet
+from optimise_kit import (
+    ASKING,
+    FILES,
+    MODULE,
+    WORKING,
+    OptimiseSite,
+    SimBench,
+    fingerprint,
+    run_git,
+)
+
+needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
+WINNER = MODULE.format(8, 8)
+NOTHING = ("--agent", "function", "--option", "use=proposing:nothing")
+
+
+class Desk:
+    """Gives commands in a site, in this very process."""
+
+    def __init__(self, site, patch):
+        self.site, self.module = site, site.top / "src/mod.py"
+        for name, value in {**site.variables(), "KIT_FOLDER": str(site.folder)}.items():
+            patch.setenv(name, value)
+        patch.setattr(quiet, "HOST_FOLDER", site.locks)
+        patch.setattr(Arena, "bench", asynccontextmanager(self._bench))
+        patch.chdir(site.folder)
+
+    async def _bench(self, *_):
+        yield SimBench()
+
+    def optimise(self, *options, asking=ASKING, problem="problem.yaml"):
+        """Exit code, stdout, stderr."""
+        out, err = io.StringIO(), io.StringIO()
+        words = ["optimize", str(self.site.top / problem), *asking, "--output", "out", *options]
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stop:
+            main(words)
+        assert "Traceback" not in err.getvalue()
+        return stop.value.code, out.getvalue(), err.getvalue()
+
+    def git(self, *words):
+        return run_git(self.site.top, *words).decode().strip()
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    return Desk(OptimiseSite(tmp_path, None), monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A desk where an optimisation has been done, and what that said."""
+    with pytest.MonkeyPatch.context() as patch:
+        desk = Desk(OptimiseSite(tmp_path_factory.mktemp("finished"), None), patch)
+        before = [fingerprint(desk.site.top / name) for name in ("src", ".git")]
+        said = desk.optimise()
+        after = [fingerprint(desk.site.top / name) for name in ("src", ".git")]
+        assert after == before, "nobody had asked for that"
+        yield desk, said
+
+
+@pytest.fixture
+def tidy(finished):
+    """The same, with the user's files as they were afterwards."""
+    desk, _ = finished
+    yield desk
+    desk.git("checkout", "--quiet", ".")
+
+
+# -- what it says --
+
+
+@needs_sandbox
+def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
+    desk, (code, out, err) = finished
+    assert code == 0
+    assert err.startswith("up to 16 candidates; timing takes 16 min at most")
+    steps = [
+        "0.0  proposed (initial): initial-0",
+        "1.0  rejected: different results: 2 of 2 calls of mod:total differ from the base",
+        "1.1  proposed (repair of 1.0): same as 0.0",
+        "0.1  proposed (refine of 0.0): refine-0",
+        "2.0  slower, 0.33",
+        "0.1  faster, ",
+        "best so far: 0.1, ",
+        "line 0, adapt: nothing more to say",
+        "measuring 0.1 again",
+    ]
+    assert [step for step in steps if step not in err] == []
+    assert "5 judged, 4 passed their checks." in out
+    assert "The best is 0.1: 4.00x [" in out
+    assert "patch:       out/best.patch\nexplanation: out/best.md\n" in out
+    patch = (desk.site.folder / "out/best.patch").read_text()
+    assert "+    return sum([i for i in range(n) for _ in range(8)]) // 8" in patch
+    assert (desk.site.folder / "out/best.md").read_text().startswith("# `total`: 4.00 times")
+
+
+@needs_sandbox
+def test_what_is_finished_asks_nobody_and_says_the_same(finished):
+    desk, _ = finished
+    before = desk.site.calls(), (desk.site.folder / "out/best.patch").read_bytes()
+    code, out, err = desk.optimise("--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (found["ok"], found["is_new"], found["best"], found["done"]) == (True, False, "0.1", [])
+    assert (found["candidates"], found["passed"], found["tokens"]) == (5, 4, 990)
+    assert found["cost_usd"] == pytest.approx(0.09)
+    assert found["low"] < found["ratio"] < found["high"]
+    assert "edits" not in found
+    assert found["patch"].encode() == before[1]
+    after = desk.site.calls(), (desk.site.folder / "out/best.patch").read_bytes()
+    assert after == before
+    code, out, err = desk.optimise()
+    assert code == 0
+    assert "The best is 0.1: 4.00x [" in out
+    assert "found earlier, and nothing was done now; to look again, name a new --output" in err
+
+
+@needs_sandbox
+def test_other_rules_are_another_optimisation(finished):
+    desk, _ = finished
+    code, _, err = desk.optimise("--max-candidates", "3")
+    assert code == 3
+    assert "max_candidates: 16 -> 3" in err
+    assert "choose another --output" in err
+
+
+# -- where the winner goes --
+
+
+@needs_sandbox
+def test_a_branch_holds_the_winner_and_no_file_changes(finished):
+    desk, _ = finished
+    head, before = desk.git("rev-parse", "HEAD"), desk.module.read_text()
+    code, out, _ = desk.optimise("--branch", "faster")
+    assert code == 0
+    assert f"branch faster is at {desk.git('rev-parse', 'faster')[:12]}" in out
+    assert desk.git("show", "faster:src/mod.py") == WINNER.strip()
+    assert desk.git("rev-parse", "faster^") == head == desk.git("rev-parse", "HEAD")
+    assert desk.git("log", "-1", "--format=%s", "faster") == "total: 4.00x as fast"
+    assert (desk.module.read_text(), desk.git("status", "--short")) == (before, "")
+    # A second time it is refused, and so is what can be no branch.
+    told = "has a branch faster already: name another, or remove it (git branch -D faster)"
+    code, out, err = desk.optimise("--branch", "faster")
+    assert (code, out) == (2, "")
+    assert told in err
+    code, out, _ = desk.optimise("--branch", "faster", "--json")
+    assert code == 2
+    assert told in json.loads(out)["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("taken", "has a branch taken already"), ("a..b", "'a..b' can't be the name of a branch")],
+)
+def test_a_branch_that_can_not_be_is_refused_before_any_work(desk, name, why):
+    desk.git("branch", "taken")
+    code, out, err = desk.optimise("--branch", name, "--unsandboxed")
+    assert (code, out) == (2, "")
+    assert why in err
+    assert_nothing_done(desk)
+
+
+@needs_sandbox
+def test_apply_changes_the_files_once(tidy):
+    code, out, _ = tidy.optimise("--apply")
+    assert (code, tidy.module.read_text()) == (0, WINNER)
+    assert "\nchanged: src/mod.py\n" in out
+    assert tidy.git("diff", "--cached") == ""
+    code, out, _ = tidy.optimise("--apply", "--json")
+    assert (code, tidy.module.read_text()) == (0, WINNER)
+    assert json.loads(out)["done"] == ["already: src/mod.py"]
+
+
+@needs_sandbox
+def test_apply_keeps_what_was_edited_meanwhile(tidy):
+    tidy.module.write_text(FILES["src/mod.py"].replace("return 7", "return 8"))
+    code, out, _ = tidy.optimise("--apply")
+    assert (code, tidy.module.read_text()) == (0, WINNER.replace("return 7", "return 8"))
+    assert "merged: src/mod.py" in out
+
+
+@needs_sandbox
+def test_apply_refuses_what_meets_an_edit_and_then_makes_no_branch(tidy):
+    edited = FILES["src/mod.py"].replace("// 32", "// 32 + 1")
+    tidy.module.write_text(edited)
+    code, _, err = tidy.optimise("--apply", "--branch", "both")
+    assert (code, tidy.module.read_text()) == (2, edited)
+    assert "src/mod.py" in err
+    assert "git apply --3way" in err
+    assert tidy.git("branch", "--list", "both") == ""  # so that the same command can be given again
+
+
+# -- what is refused --
+
+
+def assert_nothing_done(desk):
+    assert not (desk.site.folder / "out").exists()
+    assert desk.site.calls() == {}
+    assert desk.site.files() == []
+
+
+@pytest.mark.parametrize(
+    ("asking", "why"),
+    [
+        (("--agent", "nobody"), "there is no proposer 'nobody'; known: chat, codemod, command"),
+        (("--agent", "codemods"), "did you mean 'codemod'?"),
+        (("--option", "colour=red"), "proposer_options.colour: unknown key; known: "),
+        (("--option", "colour"), "--option: expected NAME=VALUE, got 'colour'"),
+        (("--option", "=red"), "--option: expected NAME=VALUE, got '=red'"),
+        (("--agent", "function"), "proposer_options: 'use' is missing"),
+        (("--agent", "function", "--option", "use=proposing:gone"), "has no 'gone'"),
+        ((*NOTHING, "--option", "most_at_once=0"), "must be 1 or more, got 0"),
+        ((*NOTHING, "--option", 'most_at_once="many"'), "proposer_options.most_at_once: "),
+        (("--max-candidates", "0"), "0 is not in the range"),
+    ],
+)
+def test_bad_options_are_refused_before_any_work(desk, asking, why):
+    code, out, err = desk.optimise(asking=asking)
+    assert (code, out) == (2, "")
+    assert why in err
+    code, out, _ = desk.optimise("--json", asking=asking)
+    told = json.loads(out)
+    assert (code, told["ok"]) == (2, False)
+    assert why in told["error"]
+    assert_nothing_done(desk)
+
+
+def test_nothing_to_time_is_refused_before_any_work(desk):
+    problem = json.loads((desk.site.top / "problem.yaml").read_text())
+    (desk.site.top / "few.yaml").write_text(json.dumps({**problem, "bench": []}))
+    code, _, err = desk.optimise(problem="few.yaml")
+    assert code == 2
+    assert "few.yaml: bench: is empty, and no check runs pytest: nothing can be timed" in err
+    assert_nothing_done(desk)
+    assert desk.optimise(problem="none.yaml")[0] == 2
+
+
+def test_no_sandbox_is_refused_before_any_work(desk, monkeypatch):
+    monkeypatch.setattr(choosing, "FULL", ())
+    code, _, err = desk.optimise()
+    assert code == 4
+    assert "no sandbox works on this machine" in err
+    assert "--unsandboxed" in err
+    assert_nothing_done(desk)  # so that the same command with --unsandboxed is no other study
+
+
+# -- what goes wrong on the way --
+
+
+@needs_sandbox
+def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
+    inputs, down = desk.site.top / "inputs.py", desk.site.folder / "down"
+    right = inputs.read_text()
+    inputs.write_text(right.replace("number", "numbers"))
+    code, out, err = desk.optimise("--json", asking=NOTHING)
+    assert (code, json.loads(out)["ok"]) == (2, False)  # the user's
+    assert "inputs.py" in json.loads(out)["error"]
+    inputs.write_text(right)
+    down.touch()
+    code, _, err = desk.optimise(asking=NOTHING)
+    assert code == 4  # nobody's here
+    assert "error: the network is down; the same command goes on where it was" in err
+    down.unlink()
+    code, out, _ = desk.optimise(asking=NOTHING)
+    assert code == 0
+    assert "0 judged, 0 passed their checks; none is worth taking." in out
+    assert "the proposer has nothing to propose" in " ".join(out.split())
+    assert not (desk.site.folder / "out/best.patch").exists()
+
+
+class Raises:
+    name, most_at_once, can_batch = "raises", 1, False
+
+    def can(self, kind):
+        return True
+
+    async def propose(self, brief, request):
+        raise StudyError("the record is gone")
+
+
+def test_what_a_task_raises_comes_out_by_itself():
+    stream = Stream(
+        *(None, None, Loop(LoopRules()), Raises(), Brief("p", "", {})),
+        journal=Journal(),
+        known=Known(),
+        max_seconds=None,
+        watcher=Watchers(()),
+    )
+    with pytest.raises(StudyError, match="the record is gone"):
+        anyio.run(stream.run)
