@@ -51,7 +51,9 @@ MODULE = (
 # other and the first ones, in whatever order they come.
 PROPOSING = f'''
 import os, random, time
+from pathlib import Path
 from fairtrial import Candidate, FileState, LabError
+from fairtrial.engine import control
 from fairtrial.model.proposals import Reply, Usage
 
 MODULE = {MODULE!r}
@@ -89,9 +91,13 @@ def propose(brief, request):
     return Reply((Candidate(name.replace("/", "-"), files=files),), usage)
 
 def nothing(brief, request):
-    """Has nothing to propose, if it can be reached."""
-    if os.path.exists(os.environ["KIT_FOLDER"] + "/down"):
+    """Has nothing to propose, if it can be reached; may have the optimisation cancelled."""
+    folder = os.environ["KIT_FOLDER"]
+    if os.path.exists(folder + "/down"):
         raise LabError("the network is down")
+    if os.path.exists(folder + "/cancel"):
+        control.request(Path(folder, "out"), "cancel")
+        time.sleep(60)  # nobody waits for that
 '''
 FILES = {
     "src/mod.py": MODULE.format(32, 32),
@@ -113,6 +119,7 @@ TREE = (
     *("verdict", "ratio", "low", "high", "sessions", "adopt"),
 )
 ASKING = ("--agent", "function", "--option", "use=proposing:propose", "--lines", "3")
+NOTHING = ("--agent", "function", "--option", "use=proposing:nothing")
 
 
 # -- within the process --

@@ -25,6 +25,7 @@ from optimise_kit import (
     ASKING,
     FILES,
     MODULE,
+    NOTHING,
     WORKING,
     OptimiseSite,
     SimBench,
@@ -34,7 +35,6 @@ from optimise_kit import (
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 WINNER = MODULE.format(8, 8)
-NOTHING = ("--agent", "function", "--option", "use=proposing:nothing")
 
 
 class Desk:

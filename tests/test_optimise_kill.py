@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from optimise_kit import WORKING, OptimiseNursery, OptimiseSite
+from optimise_kit import NOTHING, WORKING, OptimiseNursery, OptimiseSite
 
 pytestmark = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 
@@ -149,3 +149,13 @@ def test_an_interrupted_one_clears_up_and_goes_on(tmp_path, nursery):
     assert (outcome["best"], outcome["is_new"]) == ("0.1", True)
     assert set(site.calls().values()) == {1}
     assert site.files() == []
+
+
+def test_a_cancelled_one_ends_though_its_proposer_does_not_answer(tmp_path, nursery):
+    site = OptimiseSite(tmp_path, nursery)
+    (tmp_path / "cancel").touch()
+    with site.optimise(asking=NOTHING) as running:
+        assert running.end() == 130
+        running.await_nobody()
+        assert running.err.endswith("interrupted\n")
+        assert_nothing_left(site, [running])
