@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import gc
 import json
+import marshal
 import os
 import sys
 import time
@@ -34,6 +35,9 @@ from _fairtrial_guest import codec, frames, rebuild, worker  # type: ignore[impo
 _now = time.perf_counter
 _collect, _freeze = gc.collect, gc.freeze
 _read_json = json.loads
+_marshal = marshal.dumps
+_TAG_TEXT = codec.dump(codec.TAG)
+_TAG = _TAG_TEXT.encode("ascii")
 _LAZY = (types.CoroutineType, types.AsyncGeneratorType)
 _NUMBERS = (type(None), bool, int, float, complex)
 _FINISHED = frozenset((*_NUMBERS, str, bytes, bytearray, list, tuple, dict, set, frozenset, range))
@@ -57,17 +61,17 @@ class Work:
         self.view = worker.find(job["view"]) if job["view"] else None
         self.lines: list[bytes] = []
         self.cases: list[Any] = []
+        self.before: list[bytes | None] = []
         self.results: list[Any] = []
         self.going_through_s = 0.0
 
     def take(self, payload: bytes) -> None:
         self.lines = payload.split(b"\n") if payload else []
-        read = map(_read_json, self.lines)
-        self.cases = [
-            (rebuild.decode(each["args"]), rebuild.decode(each["kwargs"])) for each in read
-        ]
+        self.cases = [read_case(line) for line in self.lines]
+        self.before = [snapshot(case) for case in self.cases]
         self.results = []
         self.going_through_s = 0.0
+        _freeze()  # every sample begins with nothing for the collector to look at
 
     def go(self) -> None:
         """What is timed."""
@@ -99,19 +103,27 @@ class Work:
     def tell(self) -> bytes:
         """The results, and arguments that are not what they were."""
         told = []
-        for line, case, result in zip(self.lines, self.cases, self.results):
-            report = self.tell_one(result)
-            args, kwargs = case
-            after = {
-                "args": codec.encode(args, self.caps),
-                "kwargs": codec.encode(kwargs, self.caps),
-            }
-            is_changed = codec.dump(after).encode("ascii") != line
-            report["after"] = after if is_changed else None
-            told.append(codec.dump(report))
+        for place, result in enumerate(self.results):
+            after = self.tell_after(place)
+            plain = None if self.view or after is not None else spell_plain(result)
+            if plain is None:
+                told.append(codec.dump({**self.tell_one(result), "after": after}))
+            else:
+                told.append('{"result":' + plain + ',"after":null}')
         told.append(codec.dump({"going_through_s": self.going_through_s}))
-        self.cases, self.results = [], []
+        self.cases, self.results, self.before = [], [], []
         return "\n".join(told).encode("ascii")
+
+    def tell_after(self, place: int) -> Any:
+        """The arguments after a call; None if they are as they were."""
+        before = self.before[place]
+        if before is not None and snapshot(self.cases[place]) == before:
+            return None
+        args, kwargs = self.cases[place]
+        parts = {"args": args, "kwargs": kwargs}
+        after = {name: codec.encode(part, self.caps) for name, part in parts.items()}
+        is_same = codec.dump(after).encode("ascii") == self.lines[place]
+        return None if is_same else after
 
     def tell_one(self, result: Any) -> dict[str, Any]:
         if type(result) is Raised:
@@ -132,6 +144,38 @@ class Iterated:
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
+
+
+def read_case(line: bytes) -> Any:
+    """The arguments of a call; what has no tag in it is what it looks like."""
+    case = _read_json(line)
+    if _TAG not in line:
+        return case["args"], case["kwargs"]
+    return rebuild.decode(case["args"]), rebuild.decode(case["kwargs"])
+
+
+def snapshot(case: Any) -> bytes | None:
+    """All of a case in bytes, quickly; None for what can't be written in this way."""
+    try:
+        return _marshal(case, 2)  # the version whose bytes depend on values alone
+    except ValueError:
+        return None
+
+
+def spell_plain(result: Any) -> str | None:
+    """What `codec` writes of a result that JSON has all of, quickly; None for any other.
+
+    It is such a result if reading it back gives the same, types included.
+    """
+    before = snapshot(result)
+    if before is None:
+        return None
+    try:
+        text: str = codec.dump(result)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    is_plain = _TAG_TEXT not in text and snapshot(_read_json(text)) == before
+    return text if is_plain else None
 
 
 def tell(stop: BaseException) -> str:
