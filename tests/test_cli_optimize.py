@@ -33,6 +33,8 @@ from optimise_kit import (
     run_git,
 )
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 WINNER = MODULE.format(8, 8)
 

@@ -24,6 +24,7 @@ sys.path.append(str(Path(__file__).parent / "arena"))  # the kits of the arena's
 from bench_kit import make_session
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
 # By what a candidate's files hold: how long it takes, as a share of the base's time.
 SHARES = {b"kept_set": 0.4, b"dict.fromkeys": 0.4, b"Counter(": 0.8}
 

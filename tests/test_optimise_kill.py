@@ -10,7 +10,10 @@ import pytest
 
 from optimise_kit import NOTHING, WORKING, OptimiseNursery, OptimiseSite
 
-pytestmark = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not WORKING, reason="no full sandbox works here"),
+]
 
 CHAINS = {
     "opening and asking": [

@@ -22,6 +22,8 @@ from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.proposals import Kind, Reply, Usage
 from fairtrial.model.verdicts import Verdict
 
+pytestmark = pytest.mark.slow
+
 SLOW = "def total(n):\n    return sum([i for i in range(n) for _ in range({})]) // {}\n"
 FILES = {
     "src/mod.py": SLOW.format(8, 8),

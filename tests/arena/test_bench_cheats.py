@@ -25,9 +25,12 @@ from fairtrial.model.timings import Pair
 from fairtrial.model.verdicts import Reason, Verdict
 from fairtrial.sandbox.choosing import FULL, try_sandbox
 
-pytestmark = pytest.mark.skipif(
-    all(try_sandbox(sandbox) for sandbox in FULL), reason="no full sandbox works here"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        all(try_sandbox(sandbox) for sandbox in FULL), reason="no full sandbox works here"
+    ),
+]
 BUDGET_S = 600.0
 CALLS, ROUNDS = 4, 11
 

@@ -33,6 +33,8 @@ from fairtrial.model.code import Benchmark, Check
 from fairtrial.model.timings import Session
 from fairtrial.model.verdicts import Basis, Verdict
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 needs_cores = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,

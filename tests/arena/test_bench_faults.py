@@ -45,6 +45,8 @@ from fairtrial.model.timings import Measurement
 from fairtrial.model.verdicts import Reason, Verdict
 from fairtrial.sandbox.quiet import HostLock
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 HELD = 2
 """The slots of the base and of the supplier."""

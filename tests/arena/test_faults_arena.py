@@ -34,7 +34,7 @@ from fairtrial import ArenaSettings, load_problem, open_arena, read_candidate
 from fairtrial.sandbox.quiet import HostLock
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
-pytestmark = needs_sandbox
+pytestmark = [pytest.mark.slow, needs_sandbox]
 COUNT = int(os.environ.get("FAIRTRIAL_FAULTS", "22"))
 JUDGED = {"right": "passed", "wrong": "rejected"}
 

@@ -136,6 +136,7 @@ def command(
     make_proposer(proposer, given, rules["max_cost"], loaded.folder)
     _refuse_early(problem, loaded, branch, rules["unsandboxed"])
     folder = output or Path("artifacts") / f"optimize-{loaded.problem_id}"
+    _keep_out_of_git(folder)
     study = make_study(problem, loaded, proposer, given, rules)
     if not as_json:
         note(_estimate(loaded, rules["max_candidates"]))
@@ -222,6 +223,19 @@ def _hand_over(
             files = ", ".join(made.merged)
             done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
     return done
+
+
+def _keep_out_of_git(folder: Path) -> None:
+    """What we write into a project is no part of it, or each start would find another base."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ignoring = folder / ".gitignore"
+        if not ignoring.exists():
+            ignoring.write_text("*\n", "utf-8")
+    except OSError as error:
+        raise LabError(
+            f"{folder} can't be made: {error.strerror}; choose another --output"
+        ) from None
 
 
 def read_options(given: Sequence[str]) -> dict[str, Any]:

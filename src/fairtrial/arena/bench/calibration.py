@@ -13,7 +13,7 @@ from fairtrial.arena.bench.turns import ArmError, Schedule, Talk
 from fairtrial.arena.checks.reports import read_line
 from fairtrial.model.timings import Arm
 
-SAMPLE_S = 0.003
+SAMPLE_S = 0.002
 """How long a sample should take."""
 MOST_CALLS = 4096
 MOST_PREPARING = 12.0
