@@ -115,6 +115,8 @@ def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
     assert "The best is 0.1: 4.00x [" in out
     assert "patch:       out/best.patch\nexplanation: out/best.md\n" in out
     patch = (desk.site.folder / "out/best.patch").read_text()
+    # In the project's own tree it would be a part of the next start's base.
+    assert (desk.site.folder / "out/.gitignore").read_text() == "*\n"
     assert "+    return sum([i for i in range(n) for _ in range(8)]) // 8" in patch
     assert (desk.site.folder / "out/best.md").read_text().startswith("# `total`: 4.00 times")
 

@@ -165,7 +165,8 @@ def snapshot(case: Any) -> bytes | None:
 def spell_plain(result: Any) -> str | None:
     """What `codec` writes of a result that JSON has all of, quickly; None for any other.
 
-    It is such a result if reading it back gives the same, types included.
+    It is such a result if reading it back gives the same, types included. (Integers beyond 2^53
+    stand for themselves here, and have a tag there; base and candidate take the same way.)
     """
     before = snapshot(result)
     if before is None:
