@@ -31,9 +31,9 @@ import anyio
 
 from fairtrial import Arena, ArenaSettings, Benchmark, Candidate, Check, CodeProblem, FileState
 from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise.agent import make_brief
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
+from fairtrial.agents.optimise.proposing import make_brief
 from fairtrial.agents.optimise.records import Known
 from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.watching import Watchers

@@ -30,7 +30,7 @@ from trees import fingerprint, make_repo, run_git  # noqa: E402
 from fairtrial.agents.journal import Journal  # noqa: E402
 from fairtrial.agents.optimise import agent, winner  # noqa: E402
 from fairtrial.agents.optimise.stream import Stream  # noqa: E402
-from fairtrial.agents.optimise.watching import Watchers, with_watcher  # noqa: E402
+from fairtrial.agents.optimise.watching import Watcher, Watchers, with_watcher  # noqa: E402
 from fairtrial.arena.arena import Arena  # noqa: E402
 from fairtrial.arena.bench import calls  # noqa: E402
 from fairtrial.arena.bench.bench import Bench, Heat  # noqa: E402
@@ -181,7 +181,7 @@ def shorten_sessions():
     calls.choose_schedule = choose_short
 
 
-class Spy:
+class Spy(Watcher):
     """Passes by whatever a watcher is told."""
 
     def say(self, text):
@@ -198,6 +198,9 @@ class Spy:
 
     def checking(self, entry):
         pass_by(f"checking {entry.id}")
+
+    def passed(self, entry):
+        pass_by(f"passed {entry.id}")
 
     def timing(self, entry, sessions, estimate):
         pass_by(f"timed {entry.id}")

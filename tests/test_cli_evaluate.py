@@ -296,7 +296,7 @@ def table(monkeypatch):
 
 
 def lines_of(table):
-    return table._render().plain.splitlines()
+    return table._render(table.canvas).plain.splitlines()
 
 
 def test_a_live_table_fits_its_terminal_and_shows_what_is_going_on(table):

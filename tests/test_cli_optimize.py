@@ -107,7 +107,8 @@ def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
         "2.0  slower, 0.33",
         "0.1  faster, ",
         "best so far: 0.1, ",
-        "line 0, adapt: nothing more to say",
+        "line 0, adapt: answered in 0.0 s; so far ",
+        "; nothing more to say",
         "measuring 0.1 again",
     ]
     assert [step for step in steps if step not in err] == []
@@ -139,7 +140,7 @@ def test_what_is_finished_asks_nobody_and_says_the_same(finished):
     code, out, err = desk.optimise()
     assert code == 0
     assert "The best is 0.1: 4.00x [" in out
-    assert "found earlier, and nothing was done now; to look again, name a new --output" in err
+    assert "found earlier, and done with; to look again, name a new --output" in err
 
 
 @needs_sandbox

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fairtrial.arena.evaluation import Evaluation
-from fairtrial.cli import doctor, judging, timings, verdict_rows, verdicts
+from fairtrial.cli import doctor, judging, live, timings, verdict_rows, verdicts
 from fairtrial.cli.table import cell_width
 from fairtrial.errors import LabError
 from fairtrial.model.judgements import Judgement
@@ -348,7 +348,7 @@ def table(monkeypatch):
 
 
 def lines_of(table):
-    return table._render().plain.splitlines()
+    return table._render(table.canvas).plain.splitlines()
 
 
 def test_the_live_table_shows_who_is_timed_and_how_it_stands(table):
@@ -383,8 +383,8 @@ class Clock:
 def drawn(table, monkeypatch):
     """When the table was drawn, by a clock that stands still until it is set."""
     clock, times = Clock(), []
-    monkeypatch.setattr(judging, "time", clock)
-    monkeypatch.setattr(table._live, "refresh", lambda: times.append(clock.now))
+    monkeypatch.setattr(live, "time", clock)
+    monkeypatch.setattr(table.canvas._live, "refresh", lambda: times.append(clock.now))
     return clock, times
 
 
@@ -411,19 +411,19 @@ class Ticks:
 
 def test_while_timing_nothing_is_drawn_unasked_but_a_sign_of_life(table, drawn):
     clock, times = drawn
-    table._ended = Ticks(clock, 8)
-    table._keep_drawing()
+    table.canvas._ended = Ticks(clock, 8)
+    table.canvas._keep_drawing()
     assert len(times) == 8  # a second's worth
     table.time(0, 6, None)
     times.clear()
-    table._ended = Ticks(clock, 25)
-    table._keep_drawing()
-    assert set(table._ended.waits) == {judging.TIMED_REFRESH_S}
-    assert [round(b - a) for a, b in itertools.pairwise(times)] == [judging.QUIET_S]
+    table.canvas._ended = Ticks(clock, 25)
+    table.canvas._keep_drawing()
+    assert set(table.canvas._ended.waits) == {live.TIMED_REFRESH_S}
+    assert [round(b - a) for a, b in itertools.pairwise(times)] == [live.QUIET_S]
     table.judge(0, judged("c0", measured()))
-    table._ended = Ticks(clock, 3)
-    table._keep_drawing()
-    assert table._ended.waits == [1 / judging.REFRESH_PER_S] * 4
+    table.canvas._ended = Ticks(clock, 3)
+    table.canvas._keep_drawing()
+    assert table.canvas._ended.waits == [1 / live.REFRESH_PER_S] * 4
 
 
 def test_a_live_table_leaves_no_thread_behind(table):

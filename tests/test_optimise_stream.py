@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise.agent import make_brief
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
+from fairtrial.agents.optimise.proposing import make_brief
 from fairtrial.agents.optimise.records import open_journal
 from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.watching import Watchers

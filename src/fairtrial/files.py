@@ -50,3 +50,10 @@ def replacing(path: Path) -> Iterator[TextIO]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def keep_out_of_git(folder: Path) -> None:
+    """Let git pass over a folder of ours; an `OSError` says that this can't be done."""
+    ignoring = folder / ".gitignore"
+    if not ignoring.exists():
+        ignoring.write_text("*\n", "utf-8")

@@ -118,7 +118,7 @@ def test_what_is_not_known_is_said_too():
         is_rechecked=False,
         coverage=None,
         profile=None,
-        problem_file="my problem.yaml",
+        problem=replace(FINDING.problem, file="my problem.yaml"),
     )
     text = explain(bare)
     for words in (

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self
 
+from fairtrial.cli.live import Canvas, can_draw
 from fairtrial.cli.output import count, note
 from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.cli.verdicts import count_verdicts, row_of, shown_name
@@ -18,12 +15,6 @@ from fairtrial.model.judgements import Judgement
 from fairtrial.model.timings import Estimate
 from fairtrial.stats.ratios import estimate_text
 
-REFRESH_PER_S = 8
-TIMED_REFRESH_S = 1.0
-QUIET_S = 10.0
-"""While something is timed the table is drawn when we are told of it, which is between sessions,
-and no more often than the first says; unasked only after the second. Drawing takes 0.5 ms for 4
-candidates and 5 ms for 90, in the process whose clock decides: as long as a sample."""
 LINES_S = 10.0
 AROUND = 4
 """Lines of a terminal that the rows of the table can't have: header, rule, state, cursor."""
@@ -118,25 +109,13 @@ class LiveTable(Watch):
     """The table while it fills, on standard error; gone when the block ends."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         super().__init__(names)
         self._began: dict[int, float] = {}
         self._stage, self._since = "starting", time.monotonic()
-        self._console = Console(stderr=True)
-        self._live = Live(
-            get_renderable=self._render,
-            console=self._console,
-            auto_refresh=False,
-            transient=True,
-        )
-        self._drawn, self._ended = 0.0, Event()
-        self._drawing = Thread(target=self._keep_drawing, daemon=True)
+        self.canvas = Canvas(self._render, lambda: bool(self._timed))
 
     def __enter__(self) -> Self:
-        self._live.start()
-        self._drawing.start()
+        self.canvas.__enter__()
         return self
 
     def __exit__(
@@ -145,18 +124,7 @@ class LiveTable(Watch):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._ended.set()
-        self._drawing.join()
-        self._live.stop()
-
-    def _keep_drawing(self) -> None:
-        while not self._ended.wait(TIMED_REFRESH_S if self._timed else 1 / REFRESH_PER_S):
-            if not self._timed or time.monotonic() - self._drawn >= QUIET_S:
-                self._draw()
-
-    def _draw(self) -> None:
-        self._drawn = time.monotonic()
-        self._live.refresh()
+        self.canvas.__exit__(kind, error, trace)
 
     def say(self, text: str) -> None:
         self._stage, self._since = text, time.monotonic()
@@ -164,8 +132,7 @@ class LiveTable(Watch):
     def time(self, place: int, sessions: int, estimate: Estimate | None) -> None:
         self._stage = ""
         super().time(place, sessions, estimate)
-        if time.monotonic() - self._drawn >= TIMED_REFRESH_S:
-            self._draw()
+        self.canvas.touch()
 
     def begin(self, place: int) -> None:
         self._stage = ""
@@ -175,14 +142,14 @@ class LiveTable(Watch):
         self._stage = ""
         super().judge(place, judgement)
 
-    def _render(self) -> Any:
+    def _render(self, canvas: Canvas) -> Any:
         from rich.text import Text
 
-        shown = self._choose(max(self._console.height - AROUND, 1))
+        shown = self._choose(max(canvas.height - AROUND, 1))
         text = Text(no_wrap=True, overflow="ellipsis")
         if self._names:
             rows = [self._row(place) for place in shown]
-            for before, verdict, after, colour in lay_out(rows, self._console.width, folded=False):
+            for before, verdict, after, colour in lay_out(rows, canvas.width, folded=False):
                 text.append(before)
                 text.append(verdict, style=colour or "")
                 text.append(f"{after}\n")
@@ -232,15 +199,4 @@ def watch(names: Sequence[str], *, is_silent: bool) -> Watch:
     """The way to show it that fits where it is shown."""
     if is_silent:
         return Watch(names)
-    is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
-    if is_dumb or not sys.stderr.isatty() or _has_reader():
-        return Lines(names)
-    return LiveTable(names)
-
-
-def _has_reader() -> bool:
-    """Whether a program reads what we print: `less` has the screen then."""
-    try:
-        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
-    except (OSError, ValueError):
-        return False
+    return LiveTable(names) if can_draw() else Lines(names)

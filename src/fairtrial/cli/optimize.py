@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 
-from fairtrial.agents.optimise.agent import make_proposer
+from fairtrial.agents.optimise.proposing import make_proposer
 from fairtrial.agents.optimise.watching import watched_by
 from fairtrial.agents.optimise.winner import edits_of
 from fairtrial.arena.bench.bench import can_time
 from fairtrial.arena.handover.applying import apply_to_tree, write_patch
 from fairtrial.arena.handover.branching import check_branch, put_on_branch
 from fairtrial.arena.snapshots.snapshot import find_top
-from fairtrial.cli.optimizing import Lines, Nothing
+from fairtrial.cli.earlier import choose_folder, is_outdated
+from fairtrial.cli.optimizing import watch
 from fairtrial.cli.output import (
     json_option,
     note,
@@ -91,10 +92,8 @@ PATCH, EXPLANATION = "best.patch", "best.md"
 @click.option(
     "--lines",
     type=click.IntRange(1, 1_000),
-    default=4,
-    show_default=True,
     metavar="N",
-    help="How many first proposals there are; the others come of them.",
+    help="How many first proposals there are; the others come of them. Default: what suits it.",
 )
 @click.option(
     "--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop asking beyond that."
@@ -135,9 +134,9 @@ def command(
     # Its mistakes come before any work.
     make_proposer(proposer, given, rules["max_cost"], loaded.folder)
     _refuse_early(problem, loaded, branch, rules["unsandboxed"])
-    folder = output or Path("artifacts") / f"optimize-{loaded.problem_id}"
-    _keep_out_of_git(folder)
     study = make_study(problem, loaded, proposer, given, rules)
+    default = Path("artifacts") / f"optimize-{loaded.problem_id}"
+    folder = choose_folder(output, default, study, loaded, takes=applies or branch is not None)
     if not as_json:
         note(_estimate(loaded, rules["max_candidates"]))
     found_now: list[RunResult] = []
@@ -149,7 +148,8 @@ def command(
         on_result=found_now.append,
         tell=lambda text: warn([text]),
     )
-    with watched_by(Nothing() if as_json else Lines()):
+    watcher, shown = watch(is_silent=as_json)
+    with shown, watched_by(watcher):
         results = conduct(study, settings)
     if results.stopped in ("interrupted", "cancelled"):
         raise KeyboardInterrupt
@@ -168,7 +168,8 @@ def command(
         return 0
     _print(result.outputs, folder, done)
     if not found_now:
-        note("that was found earlier, and nothing was done now; to look again, name a new --output")
+        then = "for the project as it was then" if is_outdated(folder, loaded) else "and done with"
+        note(f"found earlier, {then}; to look again, name a new --output")
     return 0
 
 
@@ -203,7 +204,7 @@ def _hand_over(
     """Write the winner down, and put it where it was asked for; says what was done."""
     if not outputs.get("patch"):
         return []
-    edits = edits_of(outputs["edits"], outputs["patch"])
+    edits = edits_of(outputs["edits"])
     write_patch(folder / PATCH, edits.patch)
     with replacing(folder / EXPLANATION) as file:
         file.write(outputs["explanation"])
@@ -223,19 +224,6 @@ def _hand_over(
             files = ", ".join(made.merged)
             done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
     return done
-
-
-def _keep_out_of_git(folder: Path) -> None:
-    """What we write into a project is no part of it, or each start would find another base."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        ignoring = folder / ".gitignore"
-        if not ignoring.exists():
-            ignoring.write_text("*\n", "utf-8")
-    except OSError as error:
-        raise LabError(
-            f"{folder} can't be made: {error.strerror}; choose another --output"
-        ) from None
 
 
 def read_options(given: Sequence[str]) -> dict[str, Any]:
@@ -263,7 +251,7 @@ def make_study(
     given = {
         "proposer": proposer,
         "proposer_options": dict(options),
-        "lines": rules["lines"],
+        "lines": rules["lines"] or 0,
         "max_candidates": rules["max_candidates"],
         "repair": not rules["no_repair"],
         "slots": rules["slots"] or 0,

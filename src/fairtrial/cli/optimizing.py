@@ -1,97 +1,209 @@
-"""What is to be seen while candidates are proposed, checked, timed: a line for each step."""
+"""What is to be seen while candidates are proposed, checked, timed.
+
+In a terminal, what happened scrolls by and the state of things stands below; in a log there is a
+line for each step.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from fairtrial.agents.optimise.lines import Entry
-from fairtrial.cli.output import style
+from fairtrial.agents.optimise.stream import Spent
+from fairtrial.agents.optimise.watching import Watcher
+from fairtrial.cli.live import Canvas, can_draw
+from fairtrial.cli.output import count, style
 from fairtrial.cli.timings import COLOURS, verdict_text
 from fairtrial.errors import on_one_line
+from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request
 from fairtrial.model.timings import Estimate
 from fairtrial.stats.ratios import estimate_text
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
 LONGEST = 160
+MOST_NAMED = 4
 
 
 @dataclass(slots=True)
-class Lines:
+class Lines(Watcher):
     """A line for each thing that happens, on standard error."""
 
     began: float = field(default_factory=time.monotonic)
     stream: TextIO = field(default_factory=lambda: sys.stderr)  # a run's own is kept with the run
-    best: tuple[float, str, str] | None = None
-    cost_usd: float = 0.0
-    notes: dict[str, str] = field(default_factory=dict)
+    best: tuple[float, str] | None = None
+    spent: Spent = field(default_factory=Spent)
 
     def say(self, text: str) -> None:
-        self._print(f"{text} ...")
-
-    def asked(self, request: Request) -> None:
-        """The answer will be told."""
+        self.print(text if text.endswith(".") else f"{text} ...")
 
     def replied(self, request: Request, reply: Reply) -> None:
-        self.cost_usd += reply.usage.cost_usd or 0.0
+        self.spent.add(reply.usage)
+        usage, told = reply.usage, []
+        if usage.tokens or usage.cost_usd is None:
+            told = [f"answered in {usage.seconds:.1f} s; so far {spent_text(self.spent)}"]
         if reply.refusal:
-            self._print(f"line {request.line}, {request.kind.value}: {reply.refusal}")
+            told.append(reply.refusal)
+        if told:
+            self.print(f"line {request.line}, {request.kind.value}: {'; '.join(told)}")
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
-        self.notes[entry.id] = candidate.note
         about = "" if entry.parent is None else f" of {entry.parent}"
         told = candidate.note or candidate.name
         if entry.duplicate_of is not None:
             told = f"same as {entry.duplicate_of}"
-        self._print(f"{entry.id}  proposed ({entry.kind.value}{about}): {told}")
-
-    def checking(self, entry: Entry) -> None:
-        """Its verdict will be told."""
+        self.print(f"{entry.id}  proposed ({entry.kind.value}{about}): {told}")
 
     def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
-        self._print(f"{entry.id}  timed: {sessions} sessions, {estimate_text(estimate)}")
+        self.print(f"{entry.id}  timed: {sessions} sessions, {estimate_text(estimate)}")
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         rejection, measured = judgement.rejection, judgement.measurement
         colour = COLOURS[judgement.verdict]
         if rejection is not None:
             told = f"{judgement.verdict.value}: {rejection.reason.value}: {rejection.message}"
-            self._print(f"{entry.id}  {told}", colour)
+            self.print(f"{entry.id}  {told}", colour)
             return
         estimate = measured.estimate if measured else None
         told = verdict_text(judgement.verdict, estimate)
-        self._print(f"{entry.id}  {told}", colour)
+        self.print(f"{entry.id}  {told}", colour)
         if not (measured and measured.adopt and estimate):
             return
         if self.best is None or estimate.low > self.best[0]:
-            self.best = (estimate.low, entry.id, estimate_text(estimate))
-            self._print(f"best so far: {entry.id}, {self.best[2]}", colour)
+            self.best = (estimate.low, f"{entry.id}, {estimate_text(estimate)}")
+            self.print(f"best so far: {self.best[1]}", colour)
 
-    def _print(self, text: str, colour: str | None = None) -> None:
-        seconds = time.monotonic() - self.began
+    def print(self, text: str, colour: str | None = None) -> None:
+        """A line, with the time since the beginning."""
         told = style(on_one_line(text, LONGEST), fg=colour)
-        click.echo(f"{seconds:6.1f} s  {told}", file=self.stream)
+        click.echo(f"{self.seconds:6.1f} s  {told}", file=self.stream)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.monotonic() - self.began
 
 
-class Nothing:
-    """Tells nothing."""
+@dataclass(slots=True)
+class Live(Lines):
+    """What happened scrolls by, and below it stands who is asked, checked, timed, and the best."""
 
-    def say(self, text: str) -> None: ...
+    asking: int = 0
+    proposed: int = 0
+    same: int = 0
+    rejected: int = 0
+    checked: dict[str, None] = field(default_factory=dict)
+    waiting: dict[str, None] = field(default_factory=dict)
+    timed: str = ""
+    doing: str = ""
+    canvas: Canvas = field(init=False)
 
-    def asked(self, request: Request) -> None: ...
+    def __post_init__(self) -> None:
+        self.canvas = Canvas(self.render, lambda: bool(self.timed))
 
-    def replied(self, request: Request, reply: Reply) -> None: ...
+    def say(self, text: str) -> None:
+        self.doing, self.timed = "" if text.endswith(".") else text, ""
+        Lines.say(self, text)
 
-    def entered(self, entry: Entry, candidate: Candidate) -> None: ...
+    def asked(self, request: Request) -> None:
+        self.doing = ""
+        self.asking += 1
 
-    def checking(self, entry: Entry) -> None: ...
+    def replied(self, request: Request, reply: Reply) -> None:
+        self.asking -= 1
+        Lines.replied(self, request, reply)
 
-    def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None: ...
+    def entered(self, entry: Entry, candidate: Candidate) -> None:
+        self.proposed += 1
+        self.same += entry.duplicate_of is not None
+        Lines.entered(self, entry, candidate)
 
-    def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None: ...
+    def checking(self, entry: Entry) -> None:
+        self.checked[entry.id] = None
+
+    def passed(self, entry: Entry) -> None:
+        self.checked.pop(entry.id, None)
+        self.waiting[entry.id] = None
+
+    def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
+        self.waiting.pop(entry.id, None)
+        told = [count(sessions, "session"), *([estimate_text(estimate)] if estimate else [])]
+        self.timed = f"{entry.id}: {', '.join(told)}"
+        self.canvas.touch()
+
+    def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
+        self.checked.pop(entry.id, None)
+        self.waiting.pop(entry.id, None)
+        self.timed = ""
+        self.rejected += judgement.rejection is not None
+        Lines.judged(self, entry, judgement, diff)
+
+    def print(self, text: str, colour: str | None = None) -> None:
+        """A line above the state of things."""
+        from rich.text import Text
+
+        told = Text(f"{self.seconds:6.1f} s  ")
+        self.canvas.print(told.append(on_one_line(text, LONGEST), style=colour or ""))
+
+    def render(self, canvas: Canvas) -> Text:
+        """The state of things, in two lines."""
+        from rich.text import Text
+
+        text = Text(no_wrap=True, overflow="ellipsis", style="dim")
+        text.append(f"{self.seconds:6.0f} s  {'; '.join(self._now()) or 'starting'} ...\n")
+        text.append(f"{'':10}{'; '.join(self._so_far())}")
+        return text
+
+    def _now(self) -> list[str]:
+        """What is going on."""
+        told = [self.doing] if self.doing else []
+        if self.asking:
+            told.append(f"{count(self.asking, 'answer')} awaited")
+        told += [f"checking {_names(self.checked)}"] if self.checked else []
+        told += [f"{_names(self.waiting)} passed, to be timed"] if self.waiting else []
+        told += [f"timing {self.timed}"] if self.timed else []
+        return told
+
+    def _so_far(self) -> list[str]:
+        """What has come of it."""
+        told = [f"{self.proposed} proposed, {self.rejected} rejected"]
+        told += [f"{self.same} the same as others"] if self.same else []
+        told.append(f"best: {self.best[1]}" if self.best else "none is faster yet")
+        spent = spent_text(self.spent)
+        return [*told, spent] if spent else told
+
+
+def _names(ids: dict[str, None]) -> str:
+    known = list(ids)  # in one step: it is drawn by another thread
+    more = len(known) - MOST_NAMED
+    return ", ".join(known[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def spent_text(spent: Spent) -> str:
+    """`1,234 tokens, $0.03`; nothing if nothing was spent."""
+    told = [f"{spent.tokens:,} tokens"] if spent.tokens else []
+    if not spent.is_cost_known:
+        told.append("cost unknown")
+    elif spent.cost_usd:
+        told.append(spell_cost(spent.cost_usd))
+    return ", ".join(told)
+
+
+def watch(*, is_silent: bool) -> tuple[Watcher, AbstractContextManager[object]]:
+    """The way to show it that fits where it is shown, and what to do it within."""
+    if is_silent:
+        return Watcher(), nullcontext()
+    if not can_draw():
+        return Lines(), nullcontext()
+    live = Live()
+    return live, live.canvas

@@ -15,7 +15,7 @@ from fairtrial.engine.varying import Varied, check_varied, find_varied
 from fairtrial.errors import Mistake, Place, PluginError, StudyError, did_you_mean
 from fairtrial.model.conditions import Condition
 from fairtrial.model.record import build
-from fairtrial.model.study import AgentBinding, ProblemBinding, Study
+from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, Study
 from fairtrial.problems.packet import ProblemPacket, resolve_problem
 from fairtrial.protocols import Problem
 
@@ -25,12 +25,17 @@ NO_PROBLEM = ProblemPacket(DEFAULT_PROBLEM, family="none")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a name was bound to, and where: enough to bind it again in another process."""
+    """What a name was bound to, and where: enough to bind it again in another process.
+
+    varied: factors of the study that set its options
+    budget: what the study may spend, for agents that have to know before they start
+    """
 
     place: Place
     given: Any
     folder: Path | None = None
     varied: tuple[str, ...] = ()
+    budget: RunBudget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +110,13 @@ def _sources(
     if not isinstance(given, Mapping | None):
         raise StudyError(Mistake((argument,), "must be a mapping: {name: what it stands for}"))
     factors = [factor.name for factor in study.factors] if section == "agents" else []
-    told = {
-        name: Source((section, name), binding, study.folder, find_varied(name, factors))
-        for name, binding in getattr(study, section).items()
-    }
-    return told | {
-        name: Source((argument, name), value, study.folder, find_varied(name, factors))
-        for name, value in (given or {}).items()
-    }
+
+    def source(place: str, name: str, value: Any) -> Source:
+        varied = find_varied(name, factors)
+        return Source((place, name), value, study.folder, varied, study.run_budget)
+
+    told = {name: source(section, name, each) for name, each in getattr(study, section).items()}
+    return told | {name: source(argument, name, each) for name, each in (given or {}).items()}
 
 
 def _choose(
@@ -153,7 +157,7 @@ def _bind_again(sources: Mapping[tuple[str, str], Source]) -> Bindings:
 
 def _make_all(sources: Mapping[tuple[str, str], Source], mistakes: list[Mistake]) -> Bindings:
     makers: Mapping[str, Callable[[str, Source], Any]] = {
-        "agents": lambda name, source: make_agent(source.given, source.folder, name, source.varied),
+        "agents": make_agent,
         "problems": lambda name, source: make_problem(name, source.given, source.folder),
         "runner": lambda name, source: make_runner(source.given, source.folder),
     }
@@ -166,13 +170,9 @@ def _make_all(sources: Mapping[tuple[str, str], Source], mistakes: list[Mistake]
     return Bindings(made["agents"], made["problems"], made["runner"].get(""), sources)
 
 
-def make_agent(
-    given: Any, folder: Path | None, name: str = "", varied: tuple[str, ...] = ()
-) -> Call:
-    """The agent that an object, a `module:callable` or an `AgentBinding` stands for.
-
-    varied: factors of the study that set its options
-    """
+def make_agent(name: str, source: Source) -> Call:
+    """The agent that an object, a `module:callable` or an `AgentBinding` stands for."""
+    given, varied = source.given, source.varied
     binding = AgentBinding(use=given) if isinstance(given, str) else given
     if not isinstance(binding, AgentBinding):
         if varied:
@@ -182,15 +182,21 @@ def make_agent(
     if varied:
         options = binding.options
         return Varied(
-            name, options, varied, lambda own: _named(replace(binding, options=own), folder)
+            name, options, varied, lambda own: _named(replace(binding, options=own), source)
         )
-    return _named(binding, folder)
+    return _named(binding, source)
 
 
-def _named(binding: AgentBinding, folder: Path | None) -> Call:
+def _named(binding: AgentBinding, source: Source) -> Call:
     if ":" in binding.use:
-        return bind_agent(_load(binding.use, folder), binding.options)
-    return bind_agent(_plug_in("agents", binding.use, binding.options))
+        return bind_agent(_load(binding.use, source.folder), binding.options)
+    agent = _plug_in("agents", binding.use, binding.options)
+    if source.budget is not None and hasattr(agent, "check_start"):
+        try:
+            agent.check_start(source.budget)
+        except StudyError as error:
+            raise StudyError([each.under(("options",)) for each in error.mistakes]) from error
+    return bind_agent(agent)
 
 
 def make_problem(name: str, given: Any, folder: Path | None) -> Problem:

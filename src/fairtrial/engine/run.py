@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial import plugins
+from fairtrial.engine.binding import Bindings
 from fairtrial.engine.control import ControlFile
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.laying import attempt_counter, choose_turns, lay_plan
@@ -28,11 +29,13 @@ from fairtrial.engine.progress import Progress, Tally
 from fairtrial.engine.seeding import preserved_rng
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
+from fairtrial.files import keep_out_of_git
 from fairtrial.ledger.journal import Journals
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.ledger.store import Ledger, open_ledger
+from fairtrial.model.code import CodeProblem
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
@@ -112,7 +115,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         stack.enter_context(preserved_rng())
         stack.enter_context(chdir("."))  # an agent may go elsewhere; the caller didn't ask for it
         stack.enter_context(plugins.importable(prepared.study.folder))
-        stack.enter_context(_own(folder))
+        stack.enter_context(_own(folder, prepared.bindings))
         control = ControlFile(folder)  # from now on somebody may ask for something
         ledger = _open(folder, settings)
         closing = stack.enter_context(ExitStack())
@@ -140,9 +143,13 @@ def conduct(study: Study, settings: RunSettings) -> Results:
     return Results(LedgerReader.open(folder).knowing(prepared.plan), stopped=stop)
 
 
-def _own(folder: Path) -> OwnerLock:
+def _own(folder: Path, bindings: Bindings) -> OwnerLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        code = [getattr(problem, "code", None) for problem in bindings.problems.values()]
+        if any(isinstance(each, CodeProblem) for each in code):
+            # It may lie in the project: what we write there is no part of the code that is judged.
+            keep_out_of_git(folder)
     except OSError as error:
         raise LedgerError(
             f"{folder} can't be made: {error.strerror}; choose another --output"

@@ -48,4 +48,5 @@ def read_problem(
         raise StudyError(found, source=source)
     # The problem is nobody else's yet.
     object.__setattr__(problem, "folder", Path(path).absolute().parent.resolve())
+    object.__setattr__(problem, "file", Path(path).name)
     return problem, [f"{source}:{warning.line}: {warning}" for warning in document.warnings]

@@ -202,6 +202,7 @@ class CodeProblem(Record):
     limits: Limits = field(default_factory=Limits)
     sandbox: Literal["auto", "require", "plain"] = "auto"
     folder: Path = field(default=Path(), compare=False, repr=False, metadata=NOT_IN_FILES)
+    file: str = field(default="problem.yaml", compare=False, repr=False, metadata=NOT_IN_FILES)
 
     @classmethod
     def _older_form(

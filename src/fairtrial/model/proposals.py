@@ -116,6 +116,19 @@ class Usage:
     cost_usd: float | None = 0.0
     seconds: float = 0.0
 
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def shared_by(self, count: int) -> Usage:
+        """The part of one of so many; tokens are whole, so that parts may not add up exactly."""
+        if count == 1:
+            return self
+        cost_usd = None if self.cost_usd is None else self.cost_usd / count
+        prompt, completion = self.prompt_tokens // count, self.completion_tokens // count
+        return Usage(self.model, prompt, completion, cost_usd, self.seconds / count)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial import plugins
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
+from fairtrial.agents.optimise.proposing import (
+    build_proposer,
+    choose_lines,
+    make_brief,
+    make_proposer,
+    tell_estimate,
+)
 from fairtrial.agents.optimise.records import REPLY, open_journal
 from fairtrial.agents.optimise.stream import Spent, Stream
 from fairtrial.agents.optimise.telling import Telling, tell_tree
 from fairtrial.agents.optimise.watching import Watcher, with_watcher
 from fairtrial.agents.optimise.winner import Winner, crown, edits_record
+from fairtrial.agents.output import AgentOutput
 from fairtrial.agents.proposers.command_workshop import make_ready
-from fairtrial.agents.proposers.replay import write_records
+from fairtrial.agents.proposers.replay import Replay, write_records
 from fairtrial.agents.task import Task
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.code import Check, CodeProblem
+from fairtrial.model.code import CodeProblem
 from fairtrial.model.proposals import Brief, Kind
-from fairtrial.model.record import build
+from fairtrial.model.record import Record
+from fairtrial.model.study import RunBudget
 from fairtrial.protocols import Proposer
 
 REPLIES = "replies.jsonl"
@@ -33,12 +39,12 @@ REPLIES = "replies.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Optimise:
+class Optimise(Record):
     """Proposes candidates for a code problem, judges them, repairs and refines, picks the best.
 
     proposer: who proposes, by name: codemod, chat, command, patches, function, replay
     proposer_options: that proposer's own options
-    lines: how many first proposals there are
+    lines: how many first proposals there are; 0 for as many as suit the proposer
     max_candidates: how many candidates there are in all
     repair: whether candidates that fail are repaired
     repairs: how often
@@ -46,13 +52,15 @@ class Optimise:
     batch_refine: how many neighbouring lines are refined in one request, where the proposer can
     patience: after how many steps without a gain a line ends
     slots: how many candidates are checked at once; as many as there are cores if 0
-    max_seconds, max_tokens, max_cost_usd: when to stop asking; no bound if not given
+    max_seconds: when to stop asking: after so many seconds
+    max_tokens: when to stop asking: after so many tokens
+    max_cost_usd: when to stop asking: after so many US dollars
     unsandboxed: whether candidates may run without a sandbox, where there is none
     """
 
     proposer: str = "codemod"
     proposer_options: Mapping[str, Any] = field(default_factory=dict)
-    lines: int = 4
+    lines: int = 0
     max_candidates: int = 16
     repair: bool = True
     repairs: int = 2
@@ -65,33 +73,58 @@ class Optimise:
     max_cost_usd: float | None = None
     unsandboxed: bool = False
 
-    async def __call__(self, task: Task) -> dict[str, Any]:
+    def _mistakes(self) -> Iterator[Mistake]:
+        found: list[Mistake] = []
+        build_proposer(self.proposer, self.proposer_options, found)
+        yield from found
+        for name in ("lines", "slots"):
+            if getattr(self, name) < 0:
+                yield Mistake((name,), f"must be 0 or more, got {getattr(self, name)}")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            yield Mistake(("max_seconds",), f"must be more than 0, got {self.max_seconds:g}")
+        try:
+            self._rules(self.lines or 1)
+        except StudyError as error:
+            named = {"batch": "batch_refine"}
+            for each in error.mistakes:
+                yield replace(each, path=tuple(named.get(str(part), part) for part in each.path))
+
+    def check_start(self, budget: RunBudget) -> None:
+        """What would keep every run from starting: a missing key, a ceiling that can't be kept."""
+        ceilings = [each for each in (self.max_cost_usd, budget.max_cost_usd) if each is not None]
+        make_proposer(self.proposer, self.proposer_options, min(ceilings, default=None), None)
+
+    async def __call__(self, task: Task) -> AgentOutput:
         """One optimisation: what came of it, as a study keeps it."""
         found = await self.optimise(find_code(task), task, with_watcher(Telling(task.emit)))
         stream = found.stream
-        tell_tree(task.emit, stream.entries, stream.judgements, stream.notes)
+        tell_tree(task.emit, stream.entries, stream.judgements, stream.notes, stream.usages)
         replies = [entry.data for entry in task.journal.entries() if entry.kind == REPLY]
         write_records(task.workspace / REPLIES, replies)
-        return found.as_output()
+        # What is told again was paid for before: it counts for the loop, but not for the study.
+        paid = Spent() if self.proposer == Replay.name else stream.spent
+        return AgentOutput(found.as_output(), metrics=paid.as_metrics())
 
     async def optimise(self, problem: CodeProblem, task: Task, watcher: Watcher) -> Optimised:
         """The same, told to somebody."""
         proposer = make_proposer(
             self.proposer, self.proposer_options, self.max_cost_usd, problem.folder
         )
-        rules = self._rules(task, problem, proposer)
         settings = ArenaSettings(unsandboxed=self.unsandboxed, say=watcher.say)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
             proposer = await make_ready(proposer, arena)
             settings.say("timing the unchanged base")
             async with arena.bench() as bench:
-                settings.say("asking for candidates")
+                brief = await make_brief(arena)
+                loop = await self._loop(task, problem, proposer, brief)
+                told = tell_estimate(proposer, brief, self.max_candidates, self.max_cost_usd)
+                settings.say(told or "asking for candidates")
                 stream = Stream(
                     arena,
                     bench,
-                    Loop(rules),
+                    loop,
                     proposer,
-                    await make_brief(arena),
+                    brief,
                     journal=task.journal,
                     known=open_journal(task.journal, self._setting(arena)),
                     max_seconds=self.max_seconds,
@@ -99,7 +132,23 @@ class Optimise:
                 )
                 await stream.run()
                 winner = await crown(stream, arena, bench, watcher)
-                return Optimised(stream, winner, (*arena.notes, *bench.notes))
+                return Optimised(stream, winner, arena.tree, (*arena.notes, *bench.notes))
+
+    async def _loop(
+        self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief
+    ) -> Loop:
+        lines = self.lines or await choose_lines(proposer, brief, self.max_candidates)
+        rules = self._rules(lines)
+        kinds = {kind for kind in rules.kinds if proposer.can(kind)}
+        return Loop(
+            replace(
+                rules,
+                batch=rules.batch if proposer.can_batch else 1,
+                min_effect=problem.min_effect,
+                seed=task.seed,
+                kinds=frozenset(kinds),
+            )
+        )
 
     def _setting(self, arena: Arena) -> dict[str, Any]:
         """What paid answers and finished verdicts depend on."""
@@ -109,20 +158,16 @@ class Optimise:
             "tree": arena.tree,
         }
 
-    def _rules(self, task: Task, problem: CodeProblem, proposer: Proposer) -> LoopRules:
-        kinds = {kind for kind in Kind if proposer.can(kind)}
-        if not self.repair:
-            kinds.discard(Kind.REPAIR)
+    def _rules(self, lines: int) -> LoopRules:
+        """What the options say of the loop."""
         return LoopRules(
-            lines=self.lines,
+            lines=lines,
             max_candidates=self.max_candidates,
             repairs=self.repairs,
             refinements=self.refinements,
-            batch=self.batch_refine if proposer.can_batch else 1,
+            batch=self.batch_refine,
             patience=self.patience,
-            min_effect=problem.min_effect,
-            seed=task.seed,
-            kinds=frozenset(kinds),
+            kinds=frozenset(kind for kind in Kind if self.repair or kind != Kind.REPAIR),
             max_tokens=self.max_tokens,
             max_cost_usd=self.max_cost_usd,
         )
@@ -134,11 +179,13 @@ class Optimised:
 
     stream: all that was tried
     winner: the best, confirmed; None if none is worth taking
+    tree: the base that all of it is about, by its digest
     notes: what people should know
     """
 
     stream: Stream
     winner: Winner | None
+    tree: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -163,6 +210,7 @@ class Optimised:
             "tokens": self.spent.tokens,
             "cost_usd": self.spent.cost_usd if self.spent.is_cost_known else None,
             "why_over": self.stream.why_over,
+            "tree": self.tree,
             "patch": self.winner.patch if self.winner else "",
             "edits": edits_record(self.winner.finding.edits) if self.winner else {},
             "explanation": self.winner.explanation if self.winner else "",
@@ -183,47 +231,3 @@ def find_code(task: Task) -> CodeProblem:
             )
         )
     return code
-
-
-def make_proposer(
-    name: str, options: Mapping[str, Any], max_cost_usd: float | None, folder: Path
-) -> Proposer:
-    """The proposer of that name, with its options checked.
-
-    folder: the problem's, where proposers that name files or functions look for them
-    """
-    kind = plugins.load("proposers", name)
-    mistakes: list[Mistake] = []
-    made: Any = build(kind, dict(options), ("proposer_options",), mistakes)
-    if mistakes:
-        raise StudyError(mistakes)
-    check_ceiling, check_ready = (
-        getattr(made, method, None) for method in ("check_ceiling", "check_ready")
-    )
-    if check_ceiling is not None:
-        check_ceiling(max_cost_usd)
-    if check_ready is not None:  # not all of them have anything to look for
-        check_ready(*[folder] * bool(inspect.signature(check_ready).parameters))
-    proposer: Proposer = made
-    return proposer
-
-
-async def make_brief(arena: Arena) -> Brief:
-    """What proposers are told of a problem."""
-    problem = arena.problem
-    return Brief(
-        problem_id=problem.problem_id,
-        task=problem.brief or "Make it faster; what it does must stay the same.",
-        files=await arena.sources(),
-        checks=tuple(map(_tell_check, problem.check)),
-        benchmarks=tuple(
-            f"{each.name}: {each.call or ' '.join(each.command)}" for each in problem.bench
-        ),
-        min_effect=problem.min_effect,
-    )
-
-
-def _tell_check(check: Check) -> str:
-    if check.function:
-        return f"{check.function} must give what it gives now"
-    return f"{' '.join(check.command)} must pass"

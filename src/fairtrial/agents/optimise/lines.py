@@ -142,7 +142,7 @@ class Line:
     def pay(self, usage: Usage, share: int) -> None:
         """Take one of so many equal shares of what a reply took."""
         cost_usd = float("nan") if usage.cost_usd is None else usage.cost_usd
-        self.tokens += (usage.prompt_tokens + usage.completion_tokens) / share
+        self.tokens += usage.tokens / share
         self.cost_usd += cost_usd / share
 
     def awaits(self, digest: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.loop import Loop
@@ -53,13 +53,28 @@ LOOK_AGAIN_S = 0.25
 class Spent:
     """What has been paid so far, earlier attempts at the same run included."""
 
-    tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
     cost_usd: float = 0.0
     is_cost_known: bool = True
 
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return self.input_tokens + self.output_tokens
+
+    def as_metrics(self) -> dict[str, Any]:
+        """As budgets add them up; of what isn't known, what is known of it."""
+        return {
+            "cost_usd": self.cost_usd,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+        }
+
     def add(self, usage: Usage) -> None:
         """Another answer."""
-        self.tokens += usage.prompt_tokens + usage.completion_tokens
+        self.input_tokens += usage.prompt_tokens
+        self.output_tokens += usage.completion_tokens
         self.cost_usd += usage.cost_usd or 0.0
         self.is_cost_known &= usage.cost_usd is not None
 
@@ -116,10 +131,10 @@ class Stream:
         self.spent = Spent()
         self.changes: dict[str, Changes] = {}
         self.notes: dict[str, str] = {}
+        self.usages: dict[str, Usage] = {}
         self.judgements: dict[str, Judgement] = {}
         self._waiting: list[_Waiting] = []
-        self._checking = self._asking = 0
-        self._holds_host = bool(getattr(proposer, "holds_host", False))
+        self._checking = 0
         self._failure: LabError | None = None
 
     async def run(self) -> None:
@@ -187,11 +202,7 @@ class Stream:
         record = self._known.replies.get(request.key)
         if record is not None:
             return reply_of(record)
-        self._asking += 1
-        try:
-            reply = await self._proposer.propose(self._brief, request)
-        finally:
-            self._asking -= 1
+        reply = await self._proposer.propose(self._brief, request)
         self._journal.append(REPLY, record_of(request, reply))
         return reply
 
@@ -212,6 +223,7 @@ class Stream:
         for entry, each in zip(entries, entered, strict=True):
             self._watcher.entered(entry, each.candidate)
             self.notes[entry.id] = each.candidate.note
+            self.usages[entry.id] = reply.usage.shared_by(request.wanted)
             if isinstance(each.resolved, Changes):
                 self.changes[entry.id] = each.resolved
             if entry.duplicate_of is None:
@@ -243,6 +255,7 @@ class Stream:
             self._checking -= 1
         if judgement.verdict == Verdict.PASSED:
             self._waiting.append(_Waiting(entry, judgement, found.diff))
+            self._watcher.passed(entry)
         else:
             self._settle(entry, judgement, found.diff)
 

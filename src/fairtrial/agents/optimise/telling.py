@@ -7,25 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.agents.optimise.lines import Entry
-from fairtrial.model.candidates import Candidate
+from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.model.judgements import Judgement
-from fairtrial.model.proposals import Reply, Request
-from fairtrial.model.timings import Estimate
+from fairtrial.model.proposals import Reply, Request, Usage
 
 Emit = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Telling(Watcher):
     """A watcher that emits events as things happen: `reply`, `verdict`."""
 
     emit: Emit
-
-    def say(self, text: str) -> None:
-        """Nothing worth keeping."""
-
-    def asked(self, request: Request) -> None:
-        """Nothing worth keeping: there will be an answer."""
 
     def replied(self, request: Request, reply: Reply) -> None:
         """What was asked for, and what the answer took."""
@@ -37,18 +30,9 @@ class Telling:
             kind=request.kind.value,
             line=request.line,
             model=usage.model,
-            tokens=usage.prompt_tokens + usage.completion_tokens,
+            tokens=usage.tokens,
             cost_usd=usage.cost_usd,
         )
-
-    def entered(self, entry: Entry, candidate: Candidate) -> None:
-        """Nothing worth keeping: it stands in the tree."""
-
-    def checking(self, entry: Entry) -> None:
-        """Nothing worth keeping."""
-
-    def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
-        """Nothing worth keeping."""
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         """A candidate has its verdict."""
@@ -60,13 +44,14 @@ def tell_tree(
     entries: Sequence[Entry],
     judgements: Mapping[str, Judgement],
     notes: Mapping[str, str],
+    usages: Mapping[str, Usage],
 ) -> None:
     """A `candidate` event for each in the tree, in its order: what `candidates.csv` is made of.
 
     At the end, since who is a duplicate of whom must not depend on who came first.
     """
     for entry in entries:
-        judgement = judgements.get(entry.digest)
+        judgement, usage = judgements.get(entry.digest), usages[entry.id]
         fields = {
             "candidate_id": entry.id,
             "parent_id": entry.parent,
@@ -75,6 +60,8 @@ def tell_tree(
             "kind": entry.kind.value,
             "duplicate_of": entry.duplicate_of,
             "note": notes.get(entry.id, ""),
+            "tokens": usage.tokens,
+            "cost_usd": usage.cost_usd,
             "diff_bytes": len((entry.diff or "").encode()),
         }
         known = _verdict(judgement) if judgement else {}

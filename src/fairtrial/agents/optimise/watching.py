@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
 
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.model.candidates import Candidate
@@ -15,40 +14,38 @@ from fairtrial.model.proposals import Reply, Request
 from fairtrial.model.timings import Estimate
 
 
-class Watcher(Protocol):
-    """Is told what happens."""
+class Watcher:
+    """Is told what happens; whoever wants to know of something says what to do then."""
+
+    __slots__ = ()
 
     def say(self, text: str) -> None:
         """What is going on, in words."""
-        ...
 
     def asked(self, request: Request) -> None:
         """Something is asked for."""
-        ...
 
     def replied(self, request: Request, reply: Reply) -> None:
         """There is an answer."""
-        ...
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
         """A candidate came; one that equals another is not judged again."""
-        ...
 
     def checking(self, entry: Entry) -> None:
         """A candidate has a slot."""
-        ...
+
+    def passed(self, entry: Entry) -> None:
+        """A candidate has passed its checks, and waits for the clock."""
 
     def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
         """A candidate is being timed."""
-        ...
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         """A candidate has its verdict."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Watchers:
+class Watchers(Watcher):
     """Several of them."""
 
     all: Sequence[Watcher]
@@ -72,6 +69,10 @@ class Watchers:
     def checking(self, entry: Entry) -> None:
         for each in self.all:
             each.checking(entry)
+
+    def passed(self, entry: Entry) -> None:
+        for each in self.all:
+            each.passed(entry)
 
     def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
         for each in self.all:

@@ -122,10 +122,11 @@ async def _look_at(
 
 def edits_record(edits: Edits) -> dict[str, Any]:
     """Edits as plain data: with what was there before, so that they can be merged later."""
-    return {
+    files = {
         path: {"before": _plain(edit.before), "after": _plain(edit.after)}
         for path, edit in edits.files.items()
     }
+    return {"files": files, "patch": base64.b64encode(edits.patch).decode("ascii")}
 
 
 def _plain(state: FileState | None) -> dict[str, Any] | None:
@@ -135,12 +136,13 @@ def _plain(state: FileState | None) -> dict[str, Any] | None:
     return {"content": content, "executable": state.executable, "is_link": state.is_link}
 
 
-def edits_of(record: Mapping[str, Any], patch: str) -> Edits:
+def edits_of(record: Mapping[str, Any]) -> Edits:
     """The edits that were recorded."""
     files = {
-        path: Edit(_state(each["before"]), _state(each["after"])) for path, each in record.items()
+        path: Edit(_state(each["before"]), _state(each["after"]))
+        for path, each in record["files"].items()
     }
-    return Edits(files, patch.encode("utf-8"))
+    return Edits(files, base64.b64decode(record["patch"]))
 
 
 def _state(record: Mapping[str, Any] | None) -> FileState | None:

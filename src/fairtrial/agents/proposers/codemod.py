@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
 from fairtrial.agents.proposers.transforms.planning import Plan, Planner, Rules
@@ -17,6 +18,8 @@ from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
 from fairtrial.model.record import Record
 from fairtrial.sandbox.quiet import HostLock
 from fairtrial.sandbox.speed import usable_cores
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +63,19 @@ class CodemodProposer(Record):
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: nothing is paid for."""
 
+    async def count_firsts(self, brief: Brief) -> int:
+        """How many different first proposals there are for these files."""
+
+        def count(must_stop: Callable[[], bool]) -> int:
+            files, _ = transformable(brief.files)
+            return len(Planner(files, self._rules(brief), must_stop).firsts)
+
+        return await _in_peace(count)
+
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """A candidate, or why there is none: a function of the files and the request."""
-        from anyio import to_thread
-
-        check_installed()
         began_s = time.monotonic()
-        while True:
-            # It uses a core, so it must not run beside what is timed. The thread is waited for even
-            # if we are cancelled: else it would go on without the lease.
-            async with HostLock().shared() as lease:
-                try:
-                    reply = await to_thread.run_sync(self.answer, brief, request, lease.is_overdue)
-                    break
-                except Interrupted:
-                    continue
+        reply = await _in_peace(lambda must_stop: self.answer(brief, request, must_stop))
         return replace(reply, usage=Usage(model=self.name, seconds=time.monotonic() - began_s))
 
     def answer(
@@ -123,3 +124,17 @@ class CodemodProposer(Record):
         }
         note = "\n".join([*plan.notes, *skipped])
         return Candidate(plan.name, files=changed, parent=parent, origin=self.name, note=note)
+
+
+async def _in_peace(work: Callable[[Callable[[], bool]], T]) -> T:
+    """What a thread makes of it, never beside what is timed: it uses a core."""
+    from anyio import to_thread
+
+    check_installed()
+    while True:
+        # The thread is waited for even if we are cancelled: else it would go on without the lease.
+        async with HostLock().shared() as lease:
+            try:
+                return await to_thread.run_sync(work, lease.is_overdue)
+            except Interrupted:
+                continue

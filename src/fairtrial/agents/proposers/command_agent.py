@@ -75,8 +75,6 @@ class CommandAgent:
 
     name = "command"
     can_batch = False
-    holds_host = True
-    """It works on this machine as long as it takes, so nothing is timed meanwhile."""
 
     def __init__(self, terms: Terms, workshop: Workshop, keys: Keys) -> None:
         import anyio

@@ -76,6 +76,10 @@ class PatchesProposer(Record):
             raise StudyError(Mistake(("folder",), f"there is {what} in {self.folder}"))
         return sorted(found, key=lambda path: path.name)
 
+    async def count_firsts(self, brief: Brief) -> int:
+        """One for each of them."""
+        return len(self.list_paths())
+
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """The line's candidate; one that can't be read is a refusal."""
         from anyio import to_thread

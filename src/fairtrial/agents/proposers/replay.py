@@ -11,10 +11,11 @@ import binascii
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.errors import Mistake, StudyError, on_one_line
 from fairtrial.files import replacing
 from fairtrial.model.candidates import Candidate, FileState
@@ -31,7 +32,7 @@ LONGEST_KEY = 300
 class Replay(Record):
     """Answers from a record, without a model, a key or a network.
 
-    path: the record: one line of JSON for each answer
+    path: the record: one line of JSON for each answer; relative to the folder of the problem's file
     most_at_once: how many requests may be under way at the same time
     """
 
@@ -49,9 +50,16 @@ class Replay(Record):
         """Whatever was recorded; whether there is such an answer shows when it is asked for."""
         return True
 
-    def check_ready(self) -> None:
-        """Whether the record can be read, before anything starts: raises `StudyError`."""
-        read_records(self.path)
+    def check_ready(self, folder: Path = Path()) -> None:
+        """Whether the record can be read, before anything starts: raises `StudyError`.
+
+        folder: where a relative path starts
+        """
+        read_records(folder / self.path.expanduser())
+
+    async def prepared(self, workshop: Workshop) -> Replay:
+        """The same with its record found."""
+        return replace(self, path=workshop.folder / self.path.expanduser())
 
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: nothing is paid for."""

@@ -49,7 +49,7 @@ class Finding:
     coverage: how much of the change the checks run; None if nobody looked
     profile: where the time goes; None if nobody looked
     notes: what else people should know
-    problem_file, patch_file: what to call them in commands
+    patch_file: what to call the patch in commands
     """
 
     problem: CodeProblem
@@ -63,7 +63,6 @@ class Finding:
     coverage: Coverage | None = None
     profile: Profile | None = None
     notes: tuple[str, ...] = ()
-    problem_file: str = "problem.yaml"
     patch_file: str = "best.patch"
 
 
@@ -284,7 +283,7 @@ def _tell_notes(finding: Finding) -> list[str]:
 
 
 def _tell_commands(finding: Finding) -> list[str]:
-    problem, patch = map(word, (finding.problem_file, finding.patch_file))
+    problem, patch = map(word, (finding.problem.file, finding.patch_file))
     commands = (
         "# check and time it again, against the code without it",
         f"fairtrial evaluate {problem} {patch}",

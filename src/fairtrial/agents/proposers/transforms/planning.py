@@ -75,7 +75,12 @@ class Planner:
             return self.firsts[number]
         if not self.firsts:
             return "no transformation applies to these files"
-        return f"there are only {len(self.firsts)} first proposals for these files"
+        some = (
+            "is only one first proposal"
+            if len(self.firsts) == 1
+            else (f"are only {len(self.firsts)} first proposals")
+        )
+        return f"there {some} for these files"
 
     @cached_property
     def firsts(self) -> list[Plan]:

@@ -1,0 +1,117 @@
+"""Who proposes: made and checked before anything starts; what they are told; what it may cost."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairtrial import plugins
+from fairtrial.agents.proposers.prices import PRICES_DATE
+from fairtrial.arena.arena import Arena
+from fairtrial.errors import Mistake, PluginError, StudyError
+from fairtrial.ledger.summary import spell_cost
+from fairtrial.model.code import Check
+from fairtrial.model.proposals import Brief, Kind, Usage
+from fairtrial.model.record import build
+from fairtrial.protocols import Proposer
+
+STEPS = 4
+"""How many candidates a line has, where nobody knows how many first proposals there are."""
+
+
+def build_proposer(name: str, options: Mapping[str, Any], mistakes: list[Mistake]) -> Any:
+    """The proposer of that name with its options, and what is wrong with either."""
+    try:
+        kind = plugins.load("proposers", name)
+    except PluginError as error:
+        mistakes.extend(replace(each, path=("proposer",)) for each in error.mistakes)
+        return None
+    return build(kind, dict(options), ("proposer_options",), mistakes)
+
+
+def make_proposer(
+    name: str, options: Mapping[str, Any], max_cost_usd: float | None, folder: Path | None
+) -> Proposer:
+    """The proposer of that name, with its options checked.
+
+    folder: the problem's, where proposers that name files or functions look for them; None if it
+        isn't known yet
+    """
+    mistakes: list[Mistake] = []
+    made = build_proposer(name, options, mistakes)
+    if mistakes:
+        raise StudyError(mistakes)
+    try:
+        _check_start(made, max_cost_usd, folder)
+    except StudyError as error:
+        raise StudyError([each.under(("proposer_options",)) for each in error.mistakes]) from None
+    proposer: Proposer = made
+    return proposer
+
+
+def _check_start(made: Any, max_cost_usd: float | None, folder: Path | None) -> None:
+    """Whether it could start; not all of them have anything to look for."""
+    check_ceiling, check_ready = (
+        getattr(made, method, None) for method in ("check_ceiling", "check_ready")
+    )
+    if check_ceiling is not None:
+        check_ceiling(max_cost_usd)
+    if check_ready is None:
+        return
+    if not inspect.signature(check_ready).parameters:
+        check_ready()
+    elif folder is not None:
+        check_ready(folder)
+
+
+async def make_brief(arena: Arena) -> Brief:
+    """What proposers are told of a problem."""
+    problem = arena.problem
+    return Brief(
+        problem_id=problem.problem_id,
+        task=problem.brief or "Make it faster; what it does must stay the same.",
+        files=await arena.sources(),
+        checks=tuple(map(_tell_check, problem.check)),
+        benchmarks=tuple(
+            f"{each.name}: {each.call or ' '.join(each.command)}" for each in problem.bench
+        ),
+        min_effect=problem.min_effect,
+    )
+
+
+def _tell_check(check: Check) -> str:
+    if check.function:
+        return f"{check.function} must give what it gives now"
+    return f"{' '.join(check.command)} must pass"
+
+
+async def choose_lines(proposer: Proposer, brief: Brief, max_candidates: int) -> int:
+    """How many lines suit a proposer.
+
+    One that knows how many first proposals it has gets a line for each, with room for something to
+    come of them if it can make anything of them; of others each line has a few candidates.
+    """
+    count_firsts = getattr(proposer, "count_firsts", None)
+    if count_firsts is None:
+        return max(max_candidates // STEPS, 1)
+    goes_on = any(proposer.can(kind) for kind in Kind if kind != Kind.INITIAL)
+    most = max_candidates // 2 if goes_on else max_candidates
+    known: int = await count_firsts(brief)
+    return max(min(known, most), 1)
+
+
+def tell_estimate(proposer: Proposer, brief: Brief, candidates: int, most_usd: float | None) -> str:
+    """What so many answers take, roughly; nothing of a proposer that doesn't know."""
+    estimate = getattr(proposer, "estimate", None)
+    if estimate is None:
+        return ""
+    each: Usage = estimate(brief)
+    tokens = each.prompt_tokens + each.completion_tokens
+    told = f"up to {candidates} answers of {each.model}, some {tokens:,} tokens each and more later"
+    if each.cost_usd is None:
+        return f"{told}; what they cost isn't known (`prices`)."
+    told += f": about {spell_cost(candidates * each.cost_usd)} in all (prices of {PRICES_DATE})"
+    return f"{told}." if most_usd is None else f"{told}; asking stops at {spell_cost(most_usd)}."
