@@ -53,10 +53,11 @@ class Desk:
     async def _bench(self, *_):
         yield SimBench()
 
-    def optimise(self, *options, asking=ASKING, problem="problem.yaml"):
+    def optimise(self, *options, asking=ASKING, problem="problem.yaml", output="out"):
         """Exit code, stdout, stderr."""
         out, err = io.StringIO(), io.StringIO()
-        words = ["optimize", str(self.site.top / problem), *asking, "--output", "out", *options]
+        words = ["optimize", str(self.site.top / problem), *asking, *options]
+        words += ["--output", output] if output else []
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stop:
             main(words)
         assert "Traceback" not in err.getvalue()
@@ -148,8 +149,39 @@ def test_other_rules_are_another_optimisation(finished):
     desk, _ = finished
     code, _, err = desk.optimise("--max-candidates", "3")
     assert code == 3
+    assert "out holds another optimisation:" in err
     assert "max_candidates: 16 -> 3" in err
-    assert "choose another --output" in err
+    assert err.rstrip().endswith("choose another --output")
+
+
+@needs_sandbox
+def test_each_base_and_each_set_of_rules_has_a_folder_of_its_own(desk):
+    def where(*options):
+        code, out, _ = desk.optimise("--json", *options, asking=NOTHING, output="")
+        assert code == 0
+        told = json.loads(out)
+        return told["output_dir"].removeprefix("artifacts/optimize-total"), told["is_new"]
+
+    assert where() == ("", True)
+    assert where() == ("", False)
+    assert where("--max-candidates", "3") == ("-2", True)
+    assert where() == ("", False)
+    right = desk.module.read_text()
+    desk.module.write_text(right + "\n# another base\n")
+    assert where() == ("-3", True)
+    assert where() == ("-3", False)
+    assert where("--apply") == ("", False)  # what was found is taken, whatever has changed since
+    desk.module.write_text(right)
+    assert where() == ("", False)
+
+
+@needs_sandbox
+def test_a_folder_that_was_named_says_which_base_it_is_about(tidy):
+    tidy.module.write_text(FILES["src/mod.py"] + "\n# another base\n")
+    code, out, err = tidy.optimise()
+    assert code == 0
+    assert "The best is 0.1: 4.00x [" in out
+    assert "found earlier, for the project as it was then; to look again, name a new" in err
 
 
 # -- where the winner goes --

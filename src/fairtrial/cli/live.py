@@ -37,7 +37,8 @@ class Canvas:
         from rich.live import Live
 
         self._is_timing = is_timing
-        self._console = Console(stderr=True)
+        # What standard error is now: while a study's run is under way it is that run's own.
+        self._console = Console(file=sys.stderr)
         self._live = Live(
             get_renderable=lambda: render(self),
             console=self._console,
@@ -79,14 +80,15 @@ class Canvas:
     def touch(self) -> None:
         """Something has changed, and this is a good moment: draw it, if that isn't too often."""
         if time.monotonic() - self._drawn >= TIMED_REFRESH_S:
-            self._draw()
+            self.draw()
 
     def _keep_drawing(self) -> None:
         while not self._ended.wait(TIMED_REFRESH_S if self._is_timing() else 1 / REFRESH_PER_S):
             if not self._is_timing() or time.monotonic() - self._drawn >= QUIET_S:
-                self._draw()
+                self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Show how things are now."""
         self._drawn = time.monotonic()
         self._live.refresh()
 

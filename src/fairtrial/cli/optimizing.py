@@ -59,13 +59,14 @@ class Lines(Watcher):
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
         about = "" if entry.parent is None else f" of {entry.parent}"
-        told = candidate.note or candidate.name
+        told = "; ".join(candidate.note.splitlines()) or candidate.name
         if entry.duplicate_of is not None:
             told = f"same as {entry.duplicate_of}"
         self.print(f"{entry.id}  proposed ({entry.kind.value}{about}): {told}")
 
     def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
-        self.print(f"{entry.id}  timed: {sessions} sessions, {estimate_text(estimate)}")
+        if sessions:
+            self.print(f"{entry.id}  timed: {sessions} sessions, {estimate_text(estimate)}")
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         rejection, measured = judgement.rejection, judgement.measurement
@@ -137,9 +138,13 @@ class Live(Lines):
 
     def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
         self.waiting.pop(entry.id, None)
-        told = [count(sessions, "session"), *([estimate_text(estimate)] if estimate else [])]
-        self.timed = f"{entry.id}: {', '.join(told)}"
-        self.canvas.touch()
+        told = [count(sessions, "session")] if sessions else []
+        told += [estimate_text(estimate)] if estimate else []
+        self.timed = ": ".join([entry.id, *([", ".join(told)] if told else [])])
+        if sessions:
+            self.canvas.touch()
+        else:
+            self.canvas.draw()  # nothing is timed yet, and later is no good moment
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         self.checked.pop(entry.id, None)
@@ -153,7 +158,8 @@ class Live(Lines):
         from rich.text import Text
 
         told = Text(f"{self.seconds:6.1f} s  ")
-        self.canvas.print(told.append(on_one_line(text, LONGEST), style=colour or ""))
+        room = self.canvas.width - len(told) - 1
+        self.canvas.print(told.append(on_one_line(text, room), style=colour or ""))
 
     def render(self, canvas: Canvas) -> Text:
         """The state of things, in two lines."""

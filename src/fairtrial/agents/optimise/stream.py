@@ -294,6 +294,7 @@ class Stream:
 
         rules = rules_of(self._arena.problem)
         entry = waiting.entry
+        self._watcher.timing(entry, 0, None)
         changes = self.changes[entry.id]
         result = await measure(self._bench, entry.id, changes, rules, watcher=watch)
         self._settle(entry, with_timing(waiting.judgement, result), waiting.diff)

@@ -38,7 +38,7 @@ class Watcher:
         """A candidate has passed its checks, and waits for the clock."""
 
     def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
-        """A candidate is being timed."""
+        """A candidate is being timed, and how it stands; with no sessions when it begins."""
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         """A candidate has its verdict."""

@@ -1,0 +1,204 @@
+"""What `fairtrial optimize` shows while it works: in a log, in a terminal, with --json."""
+
+import io
+import sys
+import threading
+from contextlib import nullcontext
+
+import pytest
+
+from fairtrial.agents.optimise.lines import Entry
+from fairtrial.agents.optimise.stream import Spent
+from fairtrial.agents.optimise.watching import Watcher
+from fairtrial.cli import live, optimizing
+from fairtrial.model.candidates import Candidate
+from fairtrial.model.judgements import Judgement
+from fairtrial.model.proposals import Kind, Reply, Request, Usage
+from fairtrial.model.timings import Estimate, Measurement
+from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
+
+PRICED = Usage("m", 1_000, 234, 0.03, 1.5)
+
+
+def request(line=0, kind=Kind.INITIAL):
+    return Request(kind, line, 0)
+
+
+def entry(id="0.0", **known):
+    line, step = map(int, id.split("."))
+    return Entry(id, None, Kind.INITIAL, line, step, digest=f"d{id}", **known)
+
+
+def rejected(name="0.0"):
+    return Judgement(
+        name, "d", Verdict.REJECTED, Basis.TESTS, rejection=Rejection(Reason.TESTS, "1 of 2 fails")
+    )
+
+
+def faster(ratio=2.0):
+    estimate = Estimate(ratio, ratio - 0.1, ratio + 0.1, 6, 0.95)
+    measured = Measurement(Verdict.FASTER, estimate, adopt=True)
+    return Judgement("c", "d", Verdict.FASTER, Basis.TESTS, measurement=measured)
+
+
+# -- a log --
+
+
+@pytest.fixture
+def log(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    return optimizing.Lines()
+
+
+def told(log):
+    """What was told, without the clock."""
+    return [line[10:] for line in log.stream.getvalue().splitlines()]
+
+
+def test_a_log_has_a_line_for_each_step_and_what_it_has_cost(log):
+    log.say("asking for candidates")
+    log.say("up to 4 answers: about $1.20 in all.")
+    log.replied(request(), Reply(usage=PRICED))
+    log.entered(entry(), Candidate("c", note="first\nsecond"))
+    log.entered(entry("1.0", duplicate_of="0.0"), Candidate("d"))
+    log.replied(request(2), Reply(usage=PRICED, refusal="no idea"))
+    log.timing(entry(), 0, None)
+    log.timing(entry(), 6, Estimate(2.0, 1.9, 2.1, 6, 0.95))
+    log.judged(entry(), faster(), "")
+    log.judged(entry("2.0"), rejected(), "")
+    assert told(log) == [
+        "asking for candidates ...",
+        "up to 4 answers: about $1.20 in all.",
+        "line 0, initial: answered in 1.5 s; so far 1,234 tokens, $0.03",
+        "0.0  proposed (initial): first; second",
+        "1.0  proposed (initial): same as 0.0",
+        "line 2, initial: answered in 1.5 s; so far 2,468 tokens, $0.06; no idea",
+        "0.0  timed: 6 sessions, 2.00x [1.90, 2.10]",
+        "0.0  faster, 2.00x [1.90, 2.10]",
+        "best so far: 0.0, 2.00x [1.90, 2.10]",
+        "2.0  rejected: tests: 1 of 2 fails",
+    ]
+
+
+def test_proposers_that_cost_nothing_are_not_told_of(log):
+    log.replied(request(), Reply(usage=Usage("codemod", seconds=0.4)))
+    assert told(log) == []
+
+
+def test_only_a_better_one_is_the_best_so_far(log):
+    for id, ratio in (("0.0", 2.0), ("1.0", 1.5), ("2.0", 3.0)):
+        log.judged(entry(id), faster(ratio), "")
+    best = [line for line in told(log) if line.startswith("best")]
+    assert [line.split(",")[0] for line in best] == ["best so far: 0.0", "best so far: 2.0"]
+
+
+@pytest.mark.parametrize(
+    ("usages", "text"),
+    [
+        ([], ""),
+        ([Usage("m", 900, 100, 0.0)], "1,000 tokens"),
+        ([Usage("m", 900, 100, None), PRICED], "2,234 tokens, cost unknown"),
+        ([Usage("claude", cost_usd=0.5)], "$0.50"),
+    ],
+)
+def test_what_was_spent_is_told_as_far_as_it_is_known(usages, text):
+    spent = Spent()
+    for usage in usages:
+        spent.add(usage)
+    assert optimizing.spent_text(spent) == text
+
+
+# -- a terminal --
+
+
+@pytest.fixture
+def view(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    return optimizing.Live()
+
+
+def state(view):
+    return [line[10:] for line in view.render(view.canvas).plain.splitlines()]
+
+
+def test_the_state_of_things_follows_each_candidate_on_its_way(view):  # issue: a live view
+    assert state(view) == ["starting ...", "0 proposed, 0 rejected; none is faster yet"]
+    view.say("timing the unchanged base")
+    assert state(view)[0] == "timing the unchanged base ..."
+    for line in range(3):
+        view.asked(request(line))
+    assert state(view)[0] == "3 answers awaited ..."
+    for line in range(3):
+        view.replied(request(line), Reply(usage=PRICED))
+        view.entered(entry(f"{line}.0"), Candidate("c"))
+        view.checking(entry(f"{line}.0"))
+    assert state(view)[0] == "checking 0.0, 1.0, 2.0 ..."
+    view.judged(entry("2.0"), rejected(), "")
+    view.passed(entry("1.0"))
+    view.passed(entry("0.0"))
+    assert state(view) == [
+        "1.0, 0.0 passed, to be timed ...",
+        "3 proposed, 1 rejected; none is faster yet; 3,702 tokens, $0.09",
+    ]
+    view.timing(entry("1.0"), 0, None)
+    assert state(view)[0] == "0.0 passed, to be timed; timing 1.0 ..."
+    view.timing(entry("1.0"), 6, Estimate(2.0, 1.9, 2.1, 6, 0.95))
+    assert state(view)[0].endswith("timing 1.0: 6 sessions, 2.00x [1.90, 2.10] ...")
+    view.judged(entry("1.0"), faster(), "")
+    view.entered(entry("3.0", duplicate_of="1.0"), Candidate("d"))
+    assert state(view) == [
+        "0.0 passed, to be timed ...",
+        "4 proposed, 1 rejected; 1 the same as others; best: 1.0, 2.00x [1.90, 2.10]; "
+        "3,702 tokens, $0.09",
+    ]
+
+
+def test_many_at_once_are_counted_not_listed(view):
+    for line in range(9):
+        view.checking(entry(f"{line}.0"))
+    assert state(view)[0] == "checking 0.0, 1.0, 2.0, 3.0 and 5 more ..."
+
+
+def test_what_happened_scrolls_by_cut_to_the_terminal(view):
+    view.entered(entry(), Candidate("c", note="long " * 50))
+    (line,) = view.canvas._console.file.getvalue().splitlines()
+    assert len(line) < 60
+    assert line.endswith("...")
+
+
+def test_it_is_drawn_when_timing_begins_and_seldom_afterwards(view, monkeypatch):  # bench 5
+    drawn = []
+    monkeypatch.setattr(view.canvas._live, "refresh", lambda: drawn.append(view.timed))
+    monkeypatch.setattr(live.time, "monotonic", lambda: 100.0)
+    view.timing(entry(), 0, None)
+    for sessions in range(1, 7):
+        view.timing(entry(), sessions, None)
+    assert drawn == ["0.0"]
+
+
+def test_it_is_drawn_where_people_look_not_into_the_run(monkeypatch):
+    """A run's own standard error is kept with the run."""
+    people = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", people)
+    view = optimizing.Live()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    view.say("asking")
+    assert "asking ..." in people.getvalue()
+
+
+# -- which of them --
+
+
+def test_the_view_fits_where_it_is_shown(monkeypatch):
+    assert optimizing.watch(is_silent=True)[0].__class__ is Watcher
+    monkeypatch.setattr(optimizing, "can_draw", lambda: False)
+    shown, within = optimizing.watch(is_silent=False)
+    assert (type(shown), type(within)) == (optimizing.Lines, nullcontext)
+    monkeypatch.setattr(optimizing, "can_draw", lambda: True)
+    shown, within = optimizing.watch(is_silent=False)
+    assert isinstance(shown, optimizing.Live)
+    before = threading.active_count()
+    with within:
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
