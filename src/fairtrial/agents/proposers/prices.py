@@ -28,11 +28,23 @@ PRICES: Mapping[str, Price] = MappingProxyType(
         "gpt-4.1-nano": (0.10, 0.40),
         "gpt-5": (1.25, 10.00),
         "gpt-5-mini": (0.25, 2.00),
+        "gpt-5-nano": (0.05, 0.40),
+        "gpt-5.4": (2.50, 15.00),
+        "gpt-5.4-mini": (0.75, 4.50),
+        "gpt-5.4-nano": (0.20, 1.25),
+        "gpt-5.5": (5.00, 30.00),
         # Anthropic
         "claude-haiku-4-5": (1.00, 5.00),
         "claude-sonnet-4-5": (3.00, 15.00),
+        "claude-sonnet-4-6": (3.00, 15.00),
+        "claude-sonnet-5": (2.00, 10.00),
         "claude-opus-4-1": (15.00, 75.00),
         "claude-opus-4-5": (5.00, 25.00),
+        "claude-opus-4-6": (5.00, 25.00),
+        "claude-opus-4-7": (5.00, 25.00),
+        "claude-opus-4-8": (5.00, 25.00),
+        "claude-opus-5": (5.00, 25.00),
+        "claude-fable-5": (10.00, 50.00),
     }
 )
 """Without discounts for cached prompts, and without surcharges for very long ones."""
