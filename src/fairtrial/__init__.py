@@ -71,6 +71,7 @@ _HOMES = {
     "fairtrial.tables.results": "Results open_results",
     "fairtrial.arena.arena": "Arena",
     "fairtrial.arena.proposals.folders": "read_candidate",
+    "fairtrial.arena.contest": "time_candidate",
     "fairtrial.arena.duels": "Comparison SelfTest check_clock compare_candidates",
     "fairtrial.arena.evaluation": "Evaluation evaluate_candidates judge_candidates",
     "fairtrial.arena.opening": "open_arena",

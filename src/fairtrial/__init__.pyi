@@ -15,6 +15,9 @@ from fairtrial.agents.task import (
 from fairtrial.arena.arena import (
     Arena as Arena,
 )
+from fairtrial.arena.contest import (
+    time_candidate as time_candidate,
+)
 from fairtrial.arena.duels import (
     Comparison as Comparison,
 )

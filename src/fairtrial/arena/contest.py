@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.deciding import Rules, Timer, measure, race
 from fairtrial.model.candidates import Changes
 from fairtrial.model.code import CodeProblem
@@ -76,6 +77,26 @@ class Contest:
             label: await measure(self.timer, label, changes, alone, watcher=watch)
             for label, changes in entries.items()
         }
+
+
+async def time_candidate(
+    arena: Arena,
+    timer: Timer,
+    name: str,
+    changes: Changes,
+    *,
+    label: str = "",
+    watcher: Callable[[str, int, Estimate | None], None] | None = None,
+) -> Measurement | Rejection:
+    """Time one candidate that passed its checks, until something can be said or `budget_s` is over.
+
+    timer: what `arena.bench()` gives
+    label: another one gives other inputs: the best of several is measured again with fresh ones
+    watcher: is told its name, how many sessions it has had, and how it stands
+    """
+    rules = rules_of(arena.problem)
+    found = await measure(timer, name, changes, rules, label=label, watcher=watcher)
+    return _with_unloaded(found, changes)
 
 
 def rules_of(problem: CodeProblem) -> Rules:

@@ -27,8 +27,7 @@ from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.agents.proposers.replay import record_of, reply_of
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
-from fairtrial.arena.bench.deciding import measure
-from fairtrial.arena.contest import rules_of, with_timing
+from fairtrial.arena.contest import time_candidate, with_timing
 from fairtrial.arena.tasks import single_cause
 from fairtrial.errors import LabError
 from fairtrial.model.candidates import Candidate, Changes
@@ -292,11 +291,10 @@ class Stream:
         def watch(_: str, sessions: int, estimate: Estimate | None) -> None:
             self._watcher.timing(waiting.entry, sessions, estimate)
 
-        rules = rules_of(self._arena.problem)
         entry = waiting.entry
         self._watcher.timing(entry, 0, None)
         changes = self.changes[entry.id]
-        result = await measure(self._bench, entry.id, changes, rules, watcher=watch)
+        result = await time_candidate(self._arena, self._bench, entry.id, changes, watcher=watch)
         self._settle(entry, with_timing(waiting.judgement, result), waiting.diff)
 
 

@@ -13,8 +13,7 @@ from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
-from fairtrial.arena.bench.deciding import measure
-from fairtrial.arena.contest import rules_of
+from fairtrial.arena.contest import time_candidate
 from fairtrial.arena.handover.coverage import coverage
 from fairtrial.arena.handover.edits import Edit, Edits, find_edits
 from fairtrial.arena.handover.explanation import Finding, explain
@@ -84,9 +83,8 @@ async def _measure_again(
     def watch(label: str, sessions: int, estimate: Estimate | None) -> None:
         watcher.timing(entry, sessions, estimate)
 
-    rules = rules_of(arena.problem)
     changes = stream.changes[entry.id]
-    found = await measure(bench, entry.id, changes, rules, label="final", watcher=watch)
+    found = await time_candidate(arena, bench, entry.id, changes, label="final", watcher=watch)
     if not isinstance(found, Measurement) or not found.adopt:
         watcher.say(f"{entry.id} doesn't hold")
         return None
