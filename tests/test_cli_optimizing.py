@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from fairtrial.agents.optimise.lines import Entry
-from fairtrial.agents.optimise.stream import Spent
+from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.cli import live, optimizing
 from fairtrial.model.candidates import Candidate

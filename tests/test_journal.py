@@ -1,6 +1,7 @@
 """A run's journal: what is appended is safe, and later attempts at the run find it."""
 
 import os
+import random
 import signal
 import sqlite3
 import threading
@@ -16,7 +17,7 @@ from fairtrial.agents.task import Task
 from fairtrial.engine.executors.frames import dump_kept
 from fairtrial.engine.executors.worker import _Notes
 from fairtrial.ledger.journal import Journals, read_journal
-from fairtrial.ledger.packing import UnwritableError, pack, unpack
+from fairtrial.ledger.packing import UnwritableError, unpack
 from fairtrial.ledger.store import open_ledger
 from fairtrial.model.runs import RunSpec
 from one_run import CONDITION, assignment, work_for
@@ -89,11 +90,19 @@ def test_an_entry_that_was_not_kept_is_not_there():
 )
 def test_a_journal_is_bounded_over_all_attempts(monkeypatch, limit, value, message):
     monkeypatch.setattr(journals, limit, value)
-    kept = [pack({"kind": "reply", "data": {"text": "x" * 80}})]
+    noise = random.Random(0).randbytes(120)  # which can't be compressed
+    kept = []
+    Journal((), kept.append).append("reply", {"text": noise[:50]})
     journal = Journal(kept, kept.append)
     with pytest.raises(ValueError, match=message):
-        journal.append("reply", {"text": "x" * 120})
+        journal.append("reply", {"text": noise})
     assert len(kept) == len(journal.entries()) == 1
+
+
+def test_prompts_that_are_much_alike_take_little_room():
+    kept = []
+    Journal((), kept.append).append("reply", {"prompt": "the same again. " * 10_000})
+    assert len(kept[0]) < 10_000
 
 
 def test_nothing_is_kept_after_the_end_of_the_run():
@@ -239,7 +248,7 @@ def test_threads_and_async_agents_may_append(tmp_path, executor):
     with open_results(tmp_path) as results:
         reader = results.reader
         packed = read_journal(reader.connection, reader.path, result.run_spec)
-    assert [unpack(each)["data"]["n"] for each in packed] == result.outputs["x"]
+    assert [each.data["n"] for each in Journal(packed).entries()] == result.outputs["x"]
 
 
 def test_a_journal_is_not_in_the_tables(tmp_path):

@@ -35,6 +35,8 @@ WRONG = tried(Verdict.REJECTED, failures=FAILED, why="different results")
 
 # -- a world of replies and verdicts --
 
+MOST_TOKENS, MOST_USD = 90, 0.7
+
 
 @dataclass(frozen=True)
 class World:
@@ -55,8 +57,8 @@ class World:
             for _ in range(0 if draw.random() < self.refusals else request.wanted)
         ]
         diffs = ["+x\n" * draw.randint(0, 3) for _ in digests]
-        cost_usd = draw.choice([0.1, 0.2, 0.7, None])
-        return digests, diffs, Usage(prompt_tokens=draw.randint(0, 90), cost_usd=cost_usd)
+        cost_usd = draw.choice([0.1, 0.2, MOST_USD, None])
+        return digests, diffs, Usage(prompt_tokens=draw.randint(0, MOST_TOKENS), cost_usd=cost_usd)
 
     def verdict(self, digest: str) -> Tried:
         draw = random.Random(f"{self.salt}/{digest}")
@@ -517,20 +519,75 @@ def test_neighbours_are_refined_together_once_all_are_ready() -> None:
     assert [(entry.id, entry.parent) for entry in entered] == [("1.1", "1.0")]
 
 
+@pytest.mark.parametrize("digests", [[], [None, "g"]])
+def test_who_gets_nothing_in_a_batch_is_asked_for_alone_and_once(digests: list[str | None]) -> None:
+    loop = start(lines=2, batch=2)
+    for request, digest in zip(loop.ask(), "ab", strict=True):
+        loop.reply(request, [digest])
+    loop.judge("0.0", PASSED)
+    loop.judge("1.0", PASSED)
+    loop.reply(only(loop.ask()), digests)
+    alone = loop.ask()
+    left = [0] if digests else [0, 1]
+    assert [(each.kind, each.line, each.wanted) for each in alone] == [
+        (Kind.REFINE, line, 1) for line in left
+    ]
+    assert [each.name for each in alone[0].about] == ["0.0"]
+    for request in alone:
+        loop.reply(request, [None])
+    assert loop.ask() == []
+    if digests:
+        loop.judge("1.1", tried(Verdict.REJECTED))
+    assert loop.is_over
+
+
+def test_what_is_stopped_is_not_asked_for_alone() -> None:
+    loop = start(lines=2, batch=2)
+    for request, digest in zip(loop.ask(), "ab", strict=True):
+        loop.reply(request, [digest])
+    loop.judge("0.0", PASSED)
+    loop.judge("1.0", PASSED)
+    both = only(loop.ask())
+    loop.stop("enough")
+    loop.reply(both, [])
+    assert (loop.ask(), loop.why_over) == ([], "enough")
+
+
 def test_tokens_and_money_are_shared_out_by_line() -> None:
     loop = start(lines=2, max_tokens=100)
     first, second = loop.ask()
-    loop.reply(first, ["a"], usage=Usage(prompt_tokens=20, completion_tokens=30))
-    loop.reply(second, ["b"], usage=Usage(prompt_tokens=49))
+    loop.reply(first, ["a"], usage=Usage(prompt_tokens=6, completion_tokens=20))
+    loop.reply(second, ["b"], usage=Usage(prompt_tokens=25))
     loop.judge("0.0", PASSED)
     loop.judge("1.0", PASSED)
     assert [each.line for each in loop.ask()] == [1]
-    for cost_usd, goes_on in [(0.4, True), (0.5, False), (None, False)]:
+    for cost_usd, goes_on in [(0.25, True), (0.26, False), (0.5, False), (None, False)]:
         loop = start(max_cost_usd=0.5)
         loop.reply(only(loop.ask()), ["a"], usage=Usage(cost_usd=cost_usd))
         loop.judge("0.0", PASSED)
         assert bool(loop.ask()) == goes_on
     assert loop.why_over == "1 line: its share of the money is used up"
+
+
+@settings(max_examples=150)
+@given(RULES, WORLDS, ORDERS, st.integers(0, 900), st.floats(0, 5))
+def test_a_ceiling_holds_if_no_answer_takes_more_than_was_told(
+    rules: LoopRules, world: World, order: random.Random, max_tokens: int, max_cost_usd: float
+) -> None:
+    """Known trap: N lines that look at the budget at once overshoot it N-fold."""
+    rules = replace(rules, max_tokens=max_tokens, max_cost_usd=max_cost_usd)
+    rules = replace(rules, reply_tokens=MOST_TOKENS, reply_cost_usd=MOST_USD)
+    play = Play(Loop(rules), world, order, 8).to_the_end()
+    usages = [usage for *_, usage in play.replies.values()]
+    assert sum(usage.tokens for usage in usages) <= max_tokens
+    assert sum(usage.cost_usd or 0.0 for usage in usages) <= max_cost_usd * (1 + 1e-6)
+
+
+def test_no_more_lines_are_begun_than_can_be_paid_for() -> None:
+    loop = start(lines=8, max_cost_usd=0.35, reply_cost_usd=0.1)
+    assert len(loop.ask()) == 3
+    assert start(lines=8, max_cost_usd=0.05, reply_cost_usd=0.1).ask() == []
+    assert len(start(lines=8, max_tokens=500, reply_tokens=100).ask()) == 5
 
 
 def test_what_nobody_asked_for_is_refused() -> None:

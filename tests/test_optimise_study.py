@@ -9,7 +9,12 @@ import pytest
 
 from fairtrial import Study, StudyError, run_study
 from fairtrial.agents.optimise.agent import Optimise
-from fairtrial.agents.optimise.proposing import choose_lines, tell_estimate
+from fairtrial.agents.optimise.proposing import (
+    check_ceilings,
+    choose_lines,
+    estimate_reply,
+    tell_estimate,
+)
 from fairtrial.agents.proposers.chat import Chat
 from fairtrial.agents.proposers.codemod import CodemodProposer
 from fairtrial.agents.proposers.patches import PatchesProposer
@@ -200,9 +205,22 @@ def test_what_a_model_will_cost_is_told_before_it_is_asked():
     brief = Brief("p", "faster", {"a.py": "x = 1\n" * 500})
     chat = Chat(URL, "mine", prices={"mine": (10.0, 100.0)})
     each = chat.estimate(brief)
-    told = tell_estimate(chat, brief, 8, None)
+    told = tell_estimate(each, 8, None)
     assert f"up to 8 answers of mine, some {each.tokens:,} tokens each" in told
     assert f"about ${8 * each.cost_usd:.2f} in all" in told
-    assert tell_estimate(chat, brief, 8, 0.5).endswith("; asking stops at $0.50.")
-    assert "isn't known" in tell_estimate(Chat(URL, "other"), brief, 8, None)
-    assert tell_estimate(CodemodProposer(), brief, 8, None) == ""
+    assert tell_estimate(each, 8, 0.5).endswith("; asking stops at $0.50.")
+    assert "isn't known" in tell_estimate(Chat(URL, "other").estimate(brief), 8, None)
+    assert tell_estimate(estimate_reply(CodemodProposer(), brief), 8, None) == ""
+    assert tell_estimate(Usage("claude", cost_usd=0.5), 4, None).endswith(
+        "4 answers of claude: about $2.00 in all."
+    )
+
+
+def test_a_ceiling_that_holds_no_answer_is_refused():
+    each = Usage("m", 900, 100, 0.05)
+    check_ceilings(each, 1_000, 0.05)
+    check_ceilings(each, None, None)
+    with pytest.raises(StudyError, match="one answer of m takes some 1,000 tokens, more than the"):
+        check_ceilings(each, 999, None)
+    with pytest.raises(StudyError, match=r"about \$0.05, more than the ceiling of \$0.01"):
+        check_ceilings(each, None, 0.01)

@@ -13,7 +13,7 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.engine.binding import make_problem
 from fairtrial.ledger.packing import pack, unpack
 from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.judgements import Judgement
+from fairtrial.model.judgements import Judged, Judgement
 from fairtrial.model.study import ProblemBinding
 from fairtrial.model.timings import Estimate, Measurement
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
@@ -176,7 +176,7 @@ def evaluated(result):
 
 def test_an_optimiser_says_itself_what_it_found():
     problem = BoundCode(code=None)
-    rows = problem.evaluate(OPTIMISED)
+    rows = problem.evaluate(Judged(OPTIMISED))
     assert values_of(rows) == {
         "speedup": 1.5,
         "speedup_low": 1.4,
@@ -191,19 +191,32 @@ def test_an_optimiser_says_itself_what_it_found():
     }
     assert {row["metric_name"]: row["metric_unit"] for row in read_verdict(rows)} == UNITS
     assert rows[0]["notes_json"] == {"best": "2.1"}
-    assert problem.evaluate(unpack(pack(OPTIMISED))) == rows  # as `rescore` has it
+
+
+def test_whoever_else_claims_to_have_judged_is_judged(monkeypatch):
+    """An agent proposes, a problem judges: figures in an output are worth nothing."""
+    judgement = Judgement("answer", "d", Verdict.EQUIVALENT, Basis.TESTS)
+    problem = judged_as(monkeypatch, judgement)
+    claimed = {**OPTIMISED, "patch": "x"}
+    for output in (claimed, unpack(pack(Judged(claimed)))):  # the second as `rescore` has it
+        values = values_of(problem.evaluate(output))
+        assert (values["speedup"], values["candidates"]) == (None, 1)
+    with pytest.raises(TypeError, match="holds nothing that could be judged"):
+        problem.evaluate({"best": "2.1", "ratio": 100.0, "adopt": True})
 
 
 def test_an_optimiser_that_found_nothing_leaves_the_base():
     nothing = {**OPTIMISED, **dict.fromkeys(("best", "ratio", "low", "high", "cost_usd"))}
+    nothing |= {"patch": "", "why_over": "no gain any more"}
     values = values_of(BoundCode(code=None).evaluate(nothing))
+    assert values == values_of(BoundCode(code=None).evaluate(Judged(nothing)))
     assert [values[name] for name in ("speedup", "speedup_low", "speedup_high")] == [1.0] * 3
     assert (values["adopt"], values["candidates"], values["cost_usd"]) == (False, 9, None)
 
 
 def test_a_figure_that_is_none_is_an_error():
     with pytest.raises(TypeError, match="`ratio` must be a number or None"):
-        BoundCode(code=None).evaluate({**OPTIMISED, "ratio": "fast"})
+        BoundCode(code=None).evaluate(Judged({**OPTIMISED, "ratio": "fast"}))
 
 
 def test_a_candidate_that_was_timed(monkeypatch):

@@ -53,7 +53,9 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def keep_out_of_git(folder: Path) -> None:
-    """Let git pass over a folder of ours; an `OSError` says that this can't be done."""
-    ignoring = folder / ".gitignore"
-    if not ignoring.exists():
-        ignoring.write_text("*\n", "utf-8")
+    """Let git pass over a folder that is ours alone: one that holds nothing yet.
+
+    An `OSError` says that this can't be done.
+    """
+    if not any(folder.iterdir()):
+        (folder / ".gitignore").write_text("*\n", "utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,21 @@ MOST_ENTRIES = 100_000
 MOST_ENTRY_BYTES = 16 << 20
 MOST_JOURNAL_BYTES = 64 << 20
 """What a run's journal may hold, all attempts together: so many entries, so much in one of them,
-so much in all."""
+so much in all. Long entries are compressed: prompts say much the same again and again."""
+LONG_BYTES = 4_096
+_COMPRESSED = b"\x78"  # how what is compressed begins, and what is packed doesn't
 
 
 def _keep_in_memory(data: bytes) -> None:
     """Where entries go if there is no ledger."""
+
+
+def _shrink(packed: bytes) -> bytes:
+    return zlib.compress(packed, 1) if len(packed) > LONG_BYTES else packed
+
+
+def _grow(kept: bytes) -> bytes:
+    return zlib.decompress(kept) if kept.startswith(_COMPRESSED) else kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class Journal:
         if not isinstance(data, Mapping):
             raise TypeError(f"a journal entry's data is a mapping, not {type(data).__qualname__}")
         try:
-            packed = pack({"kind": str(kind), "data": data})
+            packed = _shrink(pack({"kind": str(kind), "data": data}))
         except UnwritableError as error:
             raise UnwritableError(f"journal entry '{kind}': {error}") from None
         with self._lock:
@@ -70,7 +81,7 @@ class Journal:
 
     def entries(self) -> tuple[JournalEntry, ...]:
         """What earlier attempts at this run have committed, then what this one has, in order."""
-        return tuple(JournalEntry(**unpack(packed)) for packed in tuple(self._packed))
+        return tuple(JournalEntry(**unpack(_grow(packed))) for packed in tuple(self._packed))
 
     def close(self) -> None:
         """The run is over, and nothing more is kept."""

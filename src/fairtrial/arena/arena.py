@@ -97,14 +97,15 @@ class Arena:
         return await run_all([partial(self._resolve, each) for each in candidates])
 
     async def _resolve(self, candidate: Candidate) -> Changes | Rejection:
-        async with self._ground.cores:
+        async with self._ground.cores, self._ground.lock.shared():
             return await self.resolve(candidate)
 
     async def render(self, resolved: Changes | Rejection) -> str:
         """A candidate's changes as a patch; nothing for one that can't be used."""
         if isinstance(resolved, Rejection):
             return ""
-        patch = await render_patch(resolved, self._ground.pool.snapshot)
+        async with self._ground.cores, self._ground.lock.shared():  # never beside what is timed
+            patch = await render_patch(resolved, self._ground.pool.snapshot)
         return patch.decode("utf-8", "replace")
 
     async def sources(self) -> dict[str, str]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.lines import Entry
-from fairtrial.agents.optimise.stream import Spent
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.cli.live import Canvas, can_draw
 from fairtrial.cli.output import count, style
@@ -123,6 +123,9 @@ class Live(Lines):
     def replied(self, request: Request, reply: Reply) -> None:
         self.asking -= 1
         Lines.replied(self, request, reply)
+
+    def withdrawn(self, request: Request) -> None:
+        self.asking -= 1
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
         self.proposed += 1

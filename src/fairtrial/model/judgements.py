@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fairtrial.model.timings import Measurement
 from fairtrial.model.verdicts import Basis, Rejection, Verdict
+
+
+class Judged(dict[str, Any]):
+    """An output that says itself what it comes to: an optimiser's, which has an arena of its own.
+
+    It is one only in the process where it was made. What is read back or comes from elsewhere is
+    plain data, and is judged like anything else.
+    """
 
 
 @dataclass(frozen=True, slots=True)

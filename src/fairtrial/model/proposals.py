@@ -5,7 +5,7 @@ A *line* is a first proposal and all that comes of it: repaired, refined, adapte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -48,6 +48,29 @@ class Tried:
     why: str = ""
     failures: tuple[Failure, ...] = ()
     estimate: Estimate | None = None
+
+
+def worth_of(tried: Tried) -> float:
+    """How many times as fast as the base; no faster than it if something speaks against it."""
+    ratio = tried.estimate.ratio if tried.estimate else 1.0
+    return min(ratio, 1.0) if tried.why else ratio
+
+
+def step_gains(history: Sequence[Tried]) -> tuple[float | None, ...]:
+    """What each step of a line gained, as a ratio to the best before it; of the first, to the base.
+
+    None for those that weren't timed. Later rounds go on from the best, so that this is what the
+    step itself did.
+    """
+    best: float | None = None
+    gains: list[float | None] = []
+    for tried in history:
+        if tried.estimate is None or tried.verdict == Verdict.REJECTED:
+            gains.append(None)
+            continue
+        gains.append(tried.estimate.ratio / (best or 1.0))
+        best = max(best or 0.0, worth_of(tried))
+    return tuple(gains)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from fairtrial.loading.problems import load_problem
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.foreign import plain_number
-from fairtrial.model.judgements import Judgement
+from fairtrial.model.judgements import Judged, Judgement
 from fairtrial.model.verdicts import Reason, Verdict
 
 EVALUATOR = "code"
@@ -38,7 +38,7 @@ UNITS = {
 is faster than the base. Where none was found that is worth anything, the base stays, which is as
 fast as itself; where something isn't known the value is blank."""
 _SAME = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
-_ANSWERS = ("diff", "files", "candidate")
+_ANSWERS = ("diff", "files", "candidate", "patch")
 _SETTINGS = ArenaSettings(timing="each")
 
 
@@ -100,18 +100,28 @@ class BoundCode:
     def evaluate(self, output: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What an output comes to: a row for each of `UNITS`.
 
-        An optimiser's output has `best`, and tells the rest itself. In any other the first of
-        `diff`, `files` and `candidate` is judged: its checks, and its speed if they pass.
+        An optimiser has judged its candidates and says what came of it. Of any other output, and of
+        an optimiser's that was stored, the first of `diff`, `files`, `candidate` and `patch` is
+        judged: its checks, and its speed if they pass.
         """
-        if "best" in output:
+        if isinstance(output, Judged) or _has_nothing(output):
             return _rows(*_told(output))
         candidate = read_answer(output)
         evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
         return _rows(*_judged(evaluation.judgements[0], output))
 
 
+def _has_nothing(output: Mapping[str, Any]) -> bool:
+    """Whether it is the output of an optimiser that found nothing worth taking."""
+    is_optimisers = {"best", "patch", "why_over"} <= output.keys()
+    return is_optimisers and output["best"] is None and not output["patch"]
+
+
 def read_answer(output: Mapping[str, Any]) -> Candidate:
-    """The candidate that an output holds: a diff, whole files by path, or either in `candidate`."""
+    """The candidate that an output holds: a diff, whole files by path, or either in `candidate`.
+
+    `patch` is another word for a diff.
+    """
     name = next((name for name in _ANSWERS if output.get(name) is not None), None)
     if name is None:
         raise TypeError(

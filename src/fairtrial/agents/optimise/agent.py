@@ -6,17 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairtrial import plugins
+from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
 from fairtrial.agents.optimise.proposing import (
     build_proposer,
+    check_ceilings,
     choose_lines,
+    estimate_reply,
     make_brief,
     make_proposer,
     tell_estimate,
 )
-from fairtrial.agents.optimise.records import REPLY, open_journal
-from fairtrial.agents.optimise.stream import Spent, Stream
+from fairtrial.agents.optimise.records import open_journal
+from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.telling import Telling, tell_tree
 from fairtrial.agents.optimise.watching import Watcher, with_watcher
 from fairtrial.agents.optimise.winner import Winner, crown, edits_record
@@ -29,8 +33,9 @@ from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.code import CodeProblem
-from fairtrial.model.proposals import Brief, Kind
-from fairtrial.model.record import Record
+from fairtrial.model.judgements import Judged
+from fairtrial.model.proposals import Brief, Kind, Usage
+from fairtrial.model.record import Record, dump
 from fairtrial.model.study import RunBudget
 from fairtrial.protocols import Proposer
 
@@ -99,11 +104,10 @@ class Optimise(Record):
         found = await self.optimise(find_code(task), task, with_watcher(Telling(task.emit)))
         stream = found.stream
         tell_tree(task.emit, stream.entries, stream.judgements, stream.notes, stream.usages)
-        replies = [entry.data for entry in task.journal.entries() if entry.kind == REPLY]
-        write_records(task.workspace / REPLIES, replies)
+        write_records(task.workspace / REPLIES, stream.replies)
         # What is told again was paid for before: it counts for the loop, but not for the study.
         paid = Spent() if self.proposer == Replay.name else stream.spent
-        return AgentOutput(found.as_output(), metrics=paid.as_metrics())
+        return AgentOutput(Judged(found.as_output()), metrics=paid.as_metrics())
 
     async def optimise(self, problem: CodeProblem, task: Task, watcher: Watcher) -> Optimised:
         """The same, told to somebody."""
@@ -116,8 +120,10 @@ class Optimise(Record):
             settings.say("timing the unchanged base")
             async with arena.bench() as bench:
                 brief = await make_brief(arena)
-                loop = await self._loop(task, problem, proposer, brief)
-                told = tell_estimate(proposer, brief, self.max_candidates, self.max_cost_usd)
+                each = estimate_reply(proposer, brief)
+                check_ceilings(each, self.max_tokens, self.max_cost_usd)
+                loop = await self._loop(task, problem, proposer, brief, each)
+                told = tell_estimate(each, self.max_candidates, self.max_cost_usd)
                 settings.say(told or "asking for candidates")
                 stream = Stream(
                     arena,
@@ -135,7 +141,7 @@ class Optimise(Record):
                 return Optimised(stream, winner, arena.tree, (*arena.notes, *bench.notes))
 
     async def _loop(
-        self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief
+        self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief, each: Usage
     ) -> Loop:
         lines = self.lines or await choose_lines(proposer, brief, self.max_candidates)
         rules = self._rules(lines)
@@ -147,14 +153,23 @@ class Optimise(Record):
                 min_effect=problem.min_effect,
                 seed=task.seed,
                 kinds=frozenset(kinds),
+                reply_tokens=each.tokens,
+                reply_cost_usd=each.cost_usd or 0.0,
             )
         )
 
     def _setting(self, arena: Arena) -> dict[str, Any]:
         """What paid answers and finished verdicts depend on."""
+        kind = plugins.load("proposers", self.proposer)
+        # How patient it is with the network, say, changes no answer.
+        incidental = getattr(kind, "INCIDENTAL", ())
+        options = {
+            name: value for name, value in self.proposer_options.items() if name not in incidental
+        }
         return {
             "proposer": self.proposer,
-            "proposer_options": dict(self.proposer_options),
+            "proposer_options": options,
+            "problem": dump(arena.problem),
             "tree": arena.tree,
         }
 

@@ -25,14 +25,20 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.proposals import Kind, Tried, Usage
+from fairtrial.model.proposals import Kind, Tried, Usage, worth_of
+from fairtrial.model.proposals import step_gains as step_gains
 from fairtrial.model.verdicts import Verdict
 
 BASE = "base"
 """What a candidate that changes nothing is a duplicate of."""
 REFINING = (Kind.REFINE, Kind.ADAPT)
+TINY = 1e-9
+"""What sums of shares may be off by."""
 _ONE_OR_MORE = ("lines", "max_candidates", "batch", "patience")
-_ZERO_OR_MORE = ("repairs", "refinements", "min_effect", "max_tokens", "max_cost_usd")
+_ZERO_OR_MORE = (
+    *("repairs", "refinements", "min_effect", "max_tokens", "max_cost_usd"),
+    *("reply_tokens", "reply_cost_usd"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,10 @@ class LoopRules:
     min_effect: what counts as a gain
     seed: what seeds of requests are derived from
     kinds: what the proposer can do
-    max_tokens, max_cost_usd: what replies may take; None for no bound. A line asks no more once its
-        share is used, so that its last reply may exceed it
+    max_tokens, max_cost_usd: what replies may take; None for no bound. A line asks no more if its
+        share may not hold another reply
+    reply_tokens, reply_cost_usd: what one reply takes, about. There are no more lines than can have
+        one; a line that has had a larger one expects another
     """
 
     lines: int = 4
@@ -66,6 +74,8 @@ class LoopRules:
     kinds: frozenset[Kind] = frozenset(Kind)
     max_tokens: int | None = None
     max_cost_usd: float | None = None
+    reply_tokens: float = 0.0
+    reply_cost_usd: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, all of it at once."""
@@ -113,10 +123,12 @@ class Move:
 
     kind: what
     about: the candidate that it is about; None for something new
+    is_alone: whether it was asked for together with others before, without an answer
     """
 
     kind: Kind
     about: Entry | None = None
+    is_alone: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -127,6 +139,7 @@ class Line:
     candidates: how many it may have
     entries: what it has tried, the oldest first; only the last may be without a verdict
     tokens, cost_usd: what that took; not a number once a price isn't known
+    most_tokens, most_cost_usd: what the largest reply took
     move: what it wants to ask for; None while it waits for a reply or a verdict, and at the end
     why_over: why it is over; empty while it isn't
     """
@@ -136,6 +149,8 @@ class Line:
     entries: list[Entry] = field(default_factory=list)
     tokens: float = 0.0
     cost_usd: float = 0.0
+    most_tokens: float = 0.0
+    most_cost_usd: float = 0.0
     move: Move | None = None
     why_over: str = ""
 
@@ -144,6 +159,8 @@ class Line:
         cost_usd = float("nan") if usage.cost_usd is None else usage.cost_usd
         self.tokens += usage.tokens / share
         self.cost_usd += cost_usd / share
+        self.most_tokens = max(self.most_tokens, usage.tokens / share)
+        self.most_cost_usd = max(self.most_cost_usd, cost_usd / share)
 
     def awaits(self, digest: str) -> bool:
         """Whether it waits for the verdict on this one."""
@@ -191,17 +208,35 @@ def _find_bound(line: Line, rules: LoopRules) -> str:
     count = count_lines(rules)
     if len({each.digest for each in line.entries} - {""}) >= line.candidates:
         return "its share of the candidates is used up"
-    if rules.max_tokens is not None and line.tokens >= rules.max_tokens / count:
-        return "its share of the tokens is used up"
-    # A cost that isn't known compares as false: nobody may spend on without knowing.
-    if rules.max_cost_usd is not None and not line.cost_usd < rules.max_cost_usd / count:
-        return "its share of the money is used up"
+    if rules.max_tokens is not None:
+        wanted = max(rules.reply_tokens, line.most_tokens)
+        if not _has_room(line.tokens, wanted, rules.max_tokens / count):
+            return "its share of the tokens is used up"
+    if rules.max_cost_usd is not None:
+        wanted = max(rules.reply_cost_usd, line.most_cost_usd)
+        if not _has_room(line.cost_usd, wanted, rules.max_cost_usd / count):
+            return "its share of the money is used up"
     return ""
 
 
+def _has_room(used: float, wanted: float, share: float) -> bool:
+    """Whether there is room for another reply; if nobody knows, there is none.
+
+    What isn't known compares as false: nobody may spend on without knowing.
+    """
+    return used < share and used + wanted <= share * (1 + TINY)
+
+
 def count_lines(rules: LoopRules) -> int:
-    """How many lines there are: none without a candidate of its own."""
-    return min(rules.lines, rules.max_candidates)
+    """How many lines there are: none without a candidate, and a reply, of its own."""
+    count = min(rules.lines, rules.max_candidates)
+    for most, each in (
+        (rules.max_tokens, rules.reply_tokens),
+        (rules.max_cost_usd, rules.reply_cost_usd),
+    ):
+        if most is not None and each > 0:
+            count = min(count, int(most * (1 + TINY) / each))
+    return max(count, 1)
 
 
 def can_repair(entry: Entry) -> bool:
@@ -241,26 +276,3 @@ def _gains(entry: Entry, best: Entry, min_effect: float) -> bool:
     assert entry.tried is not None
     assert best.tried is not None
     return worth_of(entry.tried) >= worth_of(best.tried) * (1 + min_effect)
-
-
-def worth_of(tried: Tried) -> float:
-    """How many times as fast as the base; no faster than it if something speaks against it."""
-    ratio = tried.estimate.ratio if tried.estimate else 1.0
-    return min(ratio, 1.0) if tried.why else ratio
-
-
-def step_gains(history: Sequence[Tried]) -> tuple[float | None, ...]:
-    """What each step of a line gained, as a ratio to the best before it; of the first, to the base.
-
-    None for those that weren't timed. Later rounds go on from the best, so that this is what the
-    step itself did.
-    """
-    best: float | None = None
-    gains: list[float | None] = []
-    for tried in history:
-        if tried.estimate is None or tried.verdict == Verdict.REJECTED:
-            gains.append(None)
-            continue
-        gains.append(tried.estimate.ratio / (best or 1.0))
-        best = max(best or 0.0, worth_of(tried))
-    return tuple(gains)

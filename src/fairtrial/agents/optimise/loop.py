@@ -31,7 +31,6 @@ from fairtrial.agents.optimise.lines import BASE, Entry, Line, LoopRules, Move, 
 from fairtrial.model.proposals import Kind, Request, Tried, Usage
 from fairtrial.model.verdicts import Verdict
 
-NOTHING = Usage()
 __all__ = ["BASE", "Entry", "Loop", "LoopRules"]
 
 _FREE = Usage()
@@ -60,7 +59,7 @@ class Loop:
         requests = []
         for first in range(0, len(self._lines), self.rules.batch):
             group = self._lines[first : first + self.rules.batch]
-            moving = [line for line in group if line.move and line.move.kind != Kind.REFINE]
+            moving = [line for line in group if line.move and not _waits(line.move)]
             requests += [self._request([line]) for line in moving]
             # Those that are refined together wait for each other, or who is with whom would depend
             # on who comes first.
@@ -117,12 +116,21 @@ class Loop:
             line.pay(usage, len(asked))
             digest = digests[place] if place < len(digests) else None
             if digest is None:
-                line.why_over = self._why_stopped or "the proposer has nothing to propose"
+                self._go_without(line, is_alone=len(asked) == 1)
             else:
                 diff = diffs[place] if place < len(diffs) else None
                 name = names[place] if place < len(names) else ""
                 entered.append(self._enter(line, move, digest, diff, name))
         return entered
+
+    def _go_without(self, line: Line, *, is_alone: bool) -> None:
+        """There is no candidate for a line; if it was one of several, it is asked for by itself."""
+        if self._why_stopped or is_alone:
+            line.why_over = self._why_stopped or "the proposer has nothing to propose"
+            return
+        line.advance(self.rules)
+        if line.move is not None:
+            line.move = replace(line.move, is_alone=True)
 
     def _enter(self, line: Line, move: Move, digest: str, diff: str | None, name: str) -> Entry:
         step = len(line.entries)
@@ -215,6 +223,11 @@ class Loop:
             original = originals[entry.digest]
             found.append(replace(entry, duplicate_of=None if original == entry.id else original))
         return tuple(found)
+
+
+def _waits(move: Move) -> bool:
+    """Whether it waits for its neighbours."""
+    return move.kind == Kind.REFINE and not move.is_alone
 
 
 def _history(line: Line) -> tuple[Tried, ...]:

@@ -103,15 +103,36 @@ async def choose_lines(proposer: Proposer, brief: Brief, max_candidates: int) ->
     return max(min(known, most), 1)
 
 
-def tell_estimate(proposer: Proposer, brief: Brief, candidates: int, most_usd: float | None) -> str:
-    """What so many answers take, roughly; nothing of a proposer that doesn't know."""
+def estimate_reply(proposer: Proposer, brief: Brief) -> Usage:
+    """What one answer takes, roughly; nothing of a proposer that doesn't know."""
     estimate = getattr(proposer, "estimate", None)
-    if estimate is None:
+    each: Usage = Usage() if estimate is None else estimate(brief)
+    return each
+
+
+def check_ceilings(each: Usage, max_tokens: int | None, max_cost_usd: float | None) -> None:
+    """Refuse a ceiling that doesn't hold a single answer: raises `StudyError`."""
+    mistakes = []
+    if max_tokens is not None and each.tokens > max_tokens:
+        told = f"{each.tokens:,} tokens, more than the {max_tokens:,} that there may be in all"
+        mistakes.append(Mistake(("max_tokens",), f"one answer of {each.model} takes some {told}"))
+    if max_cost_usd is not None and (each.cost_usd or 0.0) > max_cost_usd:
+        told = f"{spell_cost(each.cost_usd or 0.0)}, more than the ceiling of"
+        message = f"one answer of {each.model} costs about {told} {spell_cost(max_cost_usd)}"
+        mistakes.append(Mistake(("max_cost_usd",), message))
+    if mistakes:
+        raise StudyError(mistakes)
+
+
+def tell_estimate(each: Usage, candidates: int, most_usd: float | None) -> str:
+    """What so many answers take, roughly; nothing if nobody knows what one does."""
+    if not each.tokens and not each.cost_usd:
         return ""
-    each: Usage = estimate(brief)
-    tokens = each.prompt_tokens + each.completion_tokens
-    told = f"up to {candidates} answers of {each.model}, some {tokens:,} tokens each and more later"
+    told = f"up to {candidates} answers of {each.model}"
+    if each.tokens:
+        told += f", some {each.tokens:,} tokens each and more later"
     if each.cost_usd is None:
         return f"{told}; what they cost isn't known (`prices`)."
-    told += f": about {spell_cost(candidates * each.cost_usd)} in all (prices of {PRICES_DATE})"
+    known = f" (prices of {PRICES_DATE})" if each.tokens else ""
+    told += f": about {spell_cost(candidates * each.cost_usd)} in all{known}"
     return f"{told}." if most_usd is None else f"{told}; asking stops at {spell_cost(most_usd)}."

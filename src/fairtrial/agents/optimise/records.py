@@ -22,10 +22,12 @@ class Known:
 
     replies: recorded answers, by the key of their request
     verdicts: finished judgements, by digest
+    seconds: how long it has been asked for
     """
 
     replies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     verdicts: Mapping[str, Judgement] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class Journal(Protocol):
@@ -48,6 +50,7 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
     """
     replies: dict[str, Mapping[str, Any]] = {}
     verdicts: dict[str, Judgement] = {}
+    seconds: dict[str, float] = {}
     own = fingerprint(setting)
     holds = False
     for entry in journal.entries():
@@ -57,10 +60,13 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
             replies.setdefault(str(entry.data["key"]), entry.data)
         elif holds and entry.kind == VERDICT:
             judgement = judgement_of(entry.data)
-            verdicts.setdefault(judgement.digest, judgement)
+            if judgement is not None:
+                verdicts.setdefault(judgement.digest, judgement)
+        if holds and "at_s" in entry.data:  # the last of each attempt says how long it took
+            seconds[entry.data["attempt"]] = entry.data["at_s"]
     if not holds:
         journal.append(SETTING, {"fingerprint": own})
-    return Known(replies, verdicts)
+    return Known(replies, verdicts, sum(seconds.values()))
 
 
 def fingerprint(setting: Mapping[str, Any]) -> str:
@@ -83,11 +89,14 @@ def _without_sessions(judgement: Judgement) -> Judgement:
     return replace(judgement, measurement=replace(judgement.measurement, sessions=()))
 
 
-def judgement_of(record: Mapping[str, Any]) -> Judgement:
-    """The judgement that was recorded."""
+def judgement_of(record: Mapping[str, Any]) -> Judgement | None:
+    """The judgement that was recorded; None if another version of ours wrote it differently."""
     import msgspec
 
-    return msgspec.convert(record, Judgement)
+    try:
+        return msgspec.convert(record, Judgement)
+    except msgspec.ValidationError:
+        return None
 
 
 def tried_of(judgement: Judgement, diff: str) -> Tried:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fairtrial.agents.optimise.asking import Asking, Spent
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.loop import Loop
 from fairtrial.agents.optimise.records import (
-    REPLY,
     VERDICT,
     Journal,
     Known,
@@ -24,7 +25,6 @@ from fairtrial.agents.optimise.records import (
     tried_of,
 )
 from fairtrial.agents.optimise.watching import Watcher
-from fairtrial.agents.proposers.replay import record_of, reply_of
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
 from fairtrial.arena.contest import time_candidate, with_timing
@@ -34,11 +34,11 @@ from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
 from fairtrial.model.timings import Estimate
-from fairtrial.model.verdicts import Rejection, Verdict
+from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.protocols import Proposer
 
 if TYPE_CHECKING:
-    from anyio import Event, Semaphore
+    from anyio import Event
     from anyio.abc import TaskGroup
 
 ENOUGH_WAIT = 4
@@ -46,36 +46,6 @@ ENOUGH_WAIT = 4
 DRAIN_AFTER_S = 20.0
 """So long the first of them waits at most while others are still being checked."""
 LOOK_AGAIN_S = 0.25
-
-
-@dataclass(slots=True)
-class Spent:
-    """What has been paid so far, earlier attempts at the same run included."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-    is_cost_known: bool = True
-
-    @property
-    def tokens(self) -> int:
-        """All of them."""
-        return self.input_tokens + self.output_tokens
-
-    def as_metrics(self) -> dict[str, Any]:
-        """As budgets add them up; of what isn't known, what is known of it."""
-        return {
-            "cost_usd": self.cost_usd,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-        }
-
-    def add(self, usage: Usage) -> None:
-        """Another answer."""
-        self.input_tokens += usage.prompt_tokens
-        self.output_tokens += usage.completion_tokens
-        self.cost_usd += usage.cost_usd or 0.0
-        self.is_cost_known &= usage.cost_usd is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +78,12 @@ class _Waiting:
 
 
 class Stream:
-    """One optimisation under way."""
+    """One optimisation under way.
+
+    spent: what was paid, earlier attempts at the same run included
+    changes, notes, usages: of each candidate, by its id
+    judgements: by digest
+    """
 
     def __init__(
         self,
@@ -124,30 +99,32 @@ class Stream:
         watcher: Watcher,
     ) -> None:
         self._arena, self._bench, self._loop = arena, bench, loop
-        self._proposer, self._brief = proposer, brief
-        self._journal, self._known, self._max_seconds = journal, known, max_seconds
-        self._watcher = watcher
+        self._asking = Asking(proposer, brief, journal, known, max_seconds, self._go_on)
+        self._max_seconds, self._known, self._watcher = max_seconds, known, watcher
         self.spent = Spent()
         self.changes: dict[str, Changes] = {}
         self.notes: dict[str, str] = {}
         self.usages: dict[str, Usage] = {}
         self.judgements: dict[str, Judgement] = {}
         self._waiting: list[_Waiting] = []
-        self._checking = 0
-        self._failure: LabError | None = None
+        self._serving = self._checking = 0
+        self._is_timing = False
+        self._failure: Exception | None = None
 
     async def run(self) -> None:
-        """Go on until the loop is over; raises what went wrong outside of any candidate."""
+        """Go on until the loop is over; raises what went wrong outside of any candidate.
+
+        What is under way then is finished and kept first: it is paid for.
+        """
         import anyio
 
         self._over: Event = anyio.Event()
-        self._seats: Semaphore = anyio.Semaphore(self._proposer.most_at_once)
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks: TaskGroup = tasks
                 tasks.start_soon(self._keep_timing)
-                if self._max_seconds is not None:
-                    tasks.start_soon(self._stop_in_time, self._max_seconds)
+                if self._asking.left_s is not None and self._asking.left_s > 0:
+                    tasks.start_soon(self._stop_in_time, self._asking.left_s)
                 self._go_on()
                 await self._over.wait()
                 tasks.cancel_scope.cancel()
@@ -162,6 +139,11 @@ class Stream:
         return self._loop.entries
 
     @property
+    def replies(self) -> Sequence[Mapping[str, Any]]:
+        """The records of all answers that this came of."""
+        return self._asking.records
+
+    @property
     def why_over(self) -> str:
         """Why it ended."""
         return self._loop.why_over
@@ -170,54 +152,71 @@ class Stream:
         """Whatever has changed: ask for what can be asked for now, or end."""
         for request in self._loop.ask():
             self._watcher.asked(request)
+            self._serving += 1
             self._tasks.start_soon(self._serve, request)
+        is_quiet = self._serving == self._asking.held and not self._checking
+        if self._asking.held and is_quiet and not self._waiting and not self._is_timing:
+            self._stop(f"{self._max_seconds:g} s are over")
         if self._loop.is_over:
             self._over.set()
 
-    async def _stop_in_time(self, max_seconds: float) -> None:
+    async def _stop_in_time(self, left_s: float) -> None:
         import anyio
 
-        await anyio.sleep(max_seconds)
-        self._loop.stop(f"{max_seconds:g} s are over")
+        await anyio.sleep(left_s)
+        self._stop(f"{self._max_seconds:g} s are over")
         self._go_on()
+
+    def _stop(self, why: str) -> None:
+        self._loop.stop(why)
+        self._asking.release()
+
+    def _give_up(self, error: Exception) -> None:
+        """Something failed that is no candidate's fault."""
+        self._failure = self._failure or error
+        self._stop(f"it failed: {error}")
 
     # -- proposals --
 
     async def _serve(self, request: Request) -> None:
         """One request: from asking to candidates under check."""
-        async with self._seats:
-            try:
-                # What waits for a seat has not been paid for, and needn't be.
-                reply = Reply() if self._loop.is_stopped else await self._reply(request)
-            except LabError as error:  # what others still work on is paid for, and is kept
-                self._failure = self._failure or error
-                self._loop.stop(f"the proposer failed: {error}")
-                reply = Reply(refusal=str(error))
-        self.spent.add(reply.usage)
-        self._watcher.replied(request, reply)
-        await self._enter(request, reply)
+        reply, found = None, []
+        try:
+            reply = await self._asking.ask(request)
+            if reply is not None:
+                found = await self._find_all(reply.candidates[: request.wanted])
+        except Exception as error:
+            self._give_up(error)
+        self._serving -= 1
+        if reply is None:
+            self._watcher.withdrawn(request)
+            reply = Reply()
+        else:
+            self.spent.add(reply.usage)
+            self._watcher.replied(request, reply)
+        self._enter(request, reply, found)
+        self._go_on()
 
-    async def _reply(self, request: Request) -> Reply:
-        record = self._known.replies.get(request.key)
-        if record is not None:
-            return reply_of(record)
-        reply = await self._proposer.propose(self._brief, request)
-        self._journal.append(REPLY, record_of(request, reply))
-        return reply
+    async def _find_all(self, candidates: Sequence[Candidate | None]) -> list[_Found | None]:
+        """What they come to, with their diffs; of one that can't be used, what its maker meant."""
+        given = [candidate for candidate in candidates if candidate is not None]
+        resolved = await self._arena.resolve_all(given)
+        diffs = [await self._arena.render(each) for each in resolved]
+        made = iter(
+            _Found(candidate, each, diff or (candidate.diff or b"").decode("utf-8", "replace"))
+            for candidate, each, diff in zip(given, resolved, diffs, strict=True)
+        )
+        return [None if candidate is None else next(made) for candidate in candidates]
 
-    async def _enter(self, request: Request, reply: Reply) -> None:
+    def _enter(self, request: Request, reply: Reply, places: Sequence[_Found | None]) -> None:
         """Candidates into the tree; what is new goes to its checks."""
-        answered = reply.candidates[: request.wanted]
-        given = [candidate for candidate in answered if candidate is not None]
-        found = {
-            id(candidate): await self._find(candidate, resolved)
-            for candidate, resolved in zip(given, await self._arena.resolve_all(given), strict=True)
-        }
-        places = [None if each is None else found[id(each)] for each in answered]
-        digests = [None if each is None else each.digest for each in places]
-        diffs = ["" if each is None else each.diff for each in places]
-        names = ["" if each is None else each.name for each in answered]
-        entries = self._loop.reply(request, digests, diffs, reply.usage, names)
+        entries = self._loop.reply(
+            request,
+            [None if each is None else each.digest for each in places],
+            ["" if each is None else each.diff for each in places],
+            reply.usage,
+            ["" if each is None else each.candidate.name for each in places],
+        )
         entered = [each for each in places if each is not None]
         for entry, each in zip(entries, entered, strict=True):
             self._watcher.entered(entry, each.candidate)
@@ -226,44 +225,41 @@ class Stream:
             if isinstance(each.resolved, Changes):
                 self.changes[entry.id] = each.resolved
             if entry.duplicate_of is None:
+                self._checking += 1
                 self._tasks.start_soon(self._judge, entry, each)
-        self._go_on()
-
-    async def _find(self, candidate: Candidate, resolved: Changes | Rejection) -> _Found:
-        """With its diff; of one that can't be used, what its maker meant by it."""
-        diff = await self._arena.render(resolved) or (candidate.diff or b"").decode(
-            "utf-8", "replace"
-        )
-        return _Found(candidate, resolved, diff)
 
     # -- verdicts --
 
     async def _judge(self, entry: Entry, found: _Found) -> None:
         """Check one; what passes waits for the clock."""
-        recorded = self._known.verdicts.get(entry.digest)
-        if recorded is not None:
-            self._settle(entry, recorded, found.diff, is_known=True)
-            return
+        judgement = self._known.verdicts.get(entry.digest)
+        is_known = judgement is not None
         begun = self._watcher.checking
-        self._checking += 1
         try:
-            judgement = await self._arena.judge(
-                found.candidate, found.resolved, lambda: begun(entry)
-            )
-        finally:
-            self._checking -= 1
+            if judgement is None:
+                judgement = await self._arena.judge(
+                    found.candidate, found.resolved, lambda: begun(entry)
+                )
+        except Exception as error:
+            self._give_up(error)
+            judgement = _unjudged(entry, self._arena.basis, error)
+        self._checking -= 1
         if judgement.verdict == Verdict.PASSED:
             self._waiting.append(_Waiting(entry, judgement, found.diff))
             self._watcher.passed(entry)
+            self._go_on()
         else:
-            self._settle(entry, judgement, found.diff)
+            self._settle(entry, judgement, found.diff, is_known=is_known)
 
     def _settle(
         self, entry: Entry, judgement: Judgement, diff: str, *, is_known: bool = False
     ) -> None:
         self.judgements[entry.digest] = judgement
-        if not is_known and is_final(judgement):
-            self._journal.append(VERDICT, judgement_record(judgement))
+        try:
+            if not is_known and is_final(judgement):
+                self._asking.keep(VERDICT, judgement_record(judgement))
+        except LabError as error:
+            self._give_up(error)
         self._watcher.judged(entry, judgement, diff)
         self._loop.judge(entry.id, tried_of(judgement, diff))
         self._go_on()
@@ -278,8 +274,11 @@ class Stream:
                 await anyio.sleep(LOOK_AGAIN_S)
                 continue
             due, self._waiting = sorted(self._waiting, key=_place), []
+            self._is_timing = True
             for waiting in due:
                 await self._time(waiting)
+            self._is_timing = False
+            self._go_on()
 
     def _is_time(self) -> bool:
         if not self._waiting:
@@ -291,11 +290,24 @@ class Stream:
         def watch(_: str, sessions: int, estimate: Estimate | None) -> None:
             self._watcher.timing(waiting.entry, sessions, estimate)
 
-        entry = waiting.entry
+        entry, judgement = waiting.entry, waiting.judgement
         self._watcher.timing(entry, 0, None)
-        changes = self.changes[entry.id]
-        result = await time_candidate(self._arena, self._bench, entry.id, changes, watcher=watch)
-        self._settle(entry, with_timing(waiting.judgement, result), waiting.diff)
+        try:
+            changes = self.changes[entry.id]
+            result = await time_candidate(
+                self._arena, self._bench, entry.id, changes, watcher=watch
+            )
+            judgement = with_timing(judgement, result)
+        except Exception as error:
+            self._give_up(error)
+            judgement = _unjudged(entry, judgement.basis, error)
+        self._settle(entry, judgement, waiting.diff)
+
+
+def _unjudged(entry: Entry, basis: Basis, error: Exception) -> Judgement:
+    """What couldn't be judged; it is tried again when somebody goes on from here."""
+    why = Rejection(Reason.EVALUATOR, str(error))
+    return Judgement(entry.name, entry.digest, Verdict.INCONCLUSIVE, basis, rejection=why.cleaned())
 
 
 def _place(waiting: _Waiting) -> tuple[int, int]:

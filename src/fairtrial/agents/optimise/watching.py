@@ -28,6 +28,9 @@ class Watcher:
     def replied(self, request: Request, reply: Reply) -> None:
         """There is an answer."""
 
+    def withdrawn(self, request: Request) -> None:
+        """It isn't asked for after all, and nobody was paid."""
+
     def entered(self, entry: Entry, candidate: Candidate) -> None:
         """A candidate came; one that equals another is not judged again."""
 
@@ -61,6 +64,10 @@ class Watchers(Watcher):
     def replied(self, request: Request, reply: Reply) -> None:
         for each in self.all:
             each.replied(request, reply)
+
+    def withdrawn(self, request: Request) -> None:
+        for each in self.all:
+            each.withdrawn(request)
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
         for each in self.all:

@@ -290,7 +290,8 @@ def _tell_commands(finding: Finding) -> list[str]:
         "# take it",
         f"git apply {patch}",
     )
-    return ["## How to reproduce", "", *quote("\n".join(commands), "sh")]
+    where = f"In the folder of {code(finding.problem.file)}, with {code(finding.patch_file)} there:"
+    return ["## How to reproduce", "", where, "", *quote("\n".join(commands), "sh")]
 
 
 def _ratio(estimate: Estimate) -> str:

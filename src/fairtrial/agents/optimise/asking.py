@@ -1,0 +1,111 @@
+"""Answers to requests: those that are known already, or new ones, within the time there is."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.agents.optimise.records import REPLY, Journal, Known
+from fairtrial.agents.proposers.replay import record_of, reply_of
+from fairtrial.errors import LabError
+from fairtrial.model.proposals import Brief, Reply, Request, Usage
+from fairtrial.protocols import Proposer
+
+if TYPE_CHECKING:
+    from anyio import Event, Semaphore
+
+
+@dataclass(slots=True)
+class Spent:
+    """What has been paid so far, earlier attempts at the same run included."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    is_cost_known: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return self.input_tokens + self.output_tokens
+
+    def as_metrics(self) -> dict[str, Any]:
+        """As budgets add them up; of what isn't known, what is known of it."""
+        return {
+            "cost_usd": self.cost_usd,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+        }
+
+    def add(self, usage: Usage) -> None:
+        """Another answer."""
+        self.input_tokens += usage.prompt_tokens
+        self.output_tokens += usage.completion_tokens
+        self.cost_usd += usage.cost_usd or 0.0
+        self.is_cost_known &= usage.cost_usd is not None
+
+
+class Asking:
+    """One attempt at an optimisation, as far as it asks anybody.
+
+    known: what earlier attempts have paid for; it is neither asked for nor paid for again
+    records: the answers that there are, as they are kept
+    max_seconds: how long may be asked, all attempts together
+    held: how many requests wait for nothing but the end, as there is no time left to make them
+    on_held: called when there is another one
+    """
+
+    def __init__(
+        self,
+        proposer: Proposer,
+        brief: Brief,
+        journal: Journal,
+        known: Known,
+        max_seconds: float | None,
+        on_held: Callable[[], None],
+    ) -> None:
+        import anyio
+
+        self._proposer, self._brief = proposer, brief
+        self._journal, self._known = journal, known
+        self._began_s, self._attempt = time.monotonic(), secrets.token_hex(4)
+        self._seats: Semaphore = anyio.Semaphore(proposer.most_at_once)
+        self._released: Event = anyio.Event()
+        self.left_s = None if max_seconds is None else max_seconds - known.seconds
+        self.held, self._on_held = 0, on_held
+        self.records: list[Mapping[str, Any]] = []
+
+    async def ask(self, request: Request) -> Reply | None:
+        """The answer; None if it isn't asked for any more: what waits has not been paid for."""
+        record = self._known.replies.get(request.key)
+        if record is not None:
+            self.records.append(record)
+            return reply_of(record)
+        if self.left_s is not None and self.left_s <= 0:
+            # What others have paid for comes first: they may still be on their way.
+            self.held += 1
+            self._on_held()
+            await self._released.wait()
+        async with self._seats:
+            if self._released.is_set():
+                return None
+            reply = await self._proposer.propose(self._brief, request)
+        made = record_of(request, reply)
+        self.keep(REPLY, made)
+        self.records.append(made)
+        return reply
+
+    def release(self) -> None:
+        """Nothing is to be asked any more."""
+        self._released.set()
+
+    def keep(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Write something down that was paid for, and when it was."""
+        when = {"attempt": self._attempt, "at_s": time.monotonic() - self._began_s}
+        try:
+            self._journal.append(kind, {**data, **when})
+        except ValueError as error:  # it is full
+            raise LabError(str(error)) from error
