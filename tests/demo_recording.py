@@ -35,11 +35,14 @@ _LOOP = """\
     return kept
 """
 _COUNT = """\
-        counts = count_each(returns)
-        most = max(counts)
-        lines.append(f"back most often: {returns[counts.index(most)]} ({most})")
+        counted = unique_rows(list(zip(returns, count_each(returns), strict=True)))
+        item, most = max(counted, key=itemgetter(1))
 """
-_IMPORT = "from tidy.cleaning import squeeze, unique\n"
+_IMPORTS = """\
+from operator import itemgetter
+
+from tidy.cleaning import squeeze, unique, unique_rows
+"""
 
 
 def replace(path, old, new):
@@ -49,12 +52,13 @@ def replace(path, old, new):
 
 UNIQUE = replace("src/tidy/cleaning.py", _LOOP, "    return list(dict.fromkeys(names))\n")
 COUNTER = replace(
-    "src/tidy/summary.py", _IMPORT, f"from collections import Counter\n\n{_IMPORT}"
+    "src/tidy/summary.py",
+    _IMPORTS,
+    "from collections import Counter\n\nfrom tidy.cleaning import squeeze, unique\n",
 ) + replace(
     "src/tidy/summary.py",
     _COUNT,
-    "        item, most = Counter(returns).most_common(1)[0]\n"
-    '        lines.append(f"back most often: {item} ({most})")\n',
+    "        item, most = Counter(returns).most_common(1)[0]\n",
 )
 SORTED = replace("src/tidy/cleaning.py", _LOOP, "    return sorted(set(names))\n")
 # What it says to a prompt that has all of these signs: the first that fits.

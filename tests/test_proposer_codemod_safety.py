@@ -119,6 +119,22 @@ UNSAFE = {
         """,
     },
     "cache": {
+        "a table for all calls": """
+            def f(weights, left, at):
+                if at == len(weights): return 0
+                if weights[at] > left: return f(weights, left, at + 1)
+                return max(f(weights, left, at + 1), 1 + f(weights, left - weights[at], at + 1))
+        """,
+        "a table for all calls, by name": """
+            def f(n, coins):
+                return sum(f(n - each, coins=coins) for each in coins) if n > 0 else n == 0
+        """,
+        "somebody calls it with a list": """
+            def f(xs, n):
+                return f(xs, n - 1) + f(xs, n - 2) if n > 1 else xs == []
+            def g():
+                return f([1], 3)
+        """,
         "it prints": "def f(n):\n    print(n)\n    return f(n - 1) + f(n - 2) if n > 1 else n",
         "it reads a global": "K = [1]\ndef f(n):\n    return f(n - 1) + f(n - 2) if n > 1 else K",
         "it gives lists": "def f(n):\n    return f(n - 1) + f(n - 2) if n > 1 else [n]",
@@ -245,6 +261,16 @@ UNSAFE = {
     "constant_set": {
         "too few": "def f(x):\n    return x in (1, 2)",
         "not constant": "def f(x, y):\n    return x in (1, 2, y)",
+        "it may be a list": """
+            def f(shown):
+                if shown in ["default", "always", True]: return 1
+                return list(shown)
+        """,
+        "it may be a table": """
+            def f(shown):
+                if shown in ("default", "always", "never"): return 1
+                return [x for x in shown]
+        """,
     },
     "key_test": {"not a test": "def f(x):\n    return x.keys(), [y for y in x.keys()]"},
     "join": {
@@ -303,6 +329,13 @@ UNSAFE = {
         """,
     },
     "deque": {
+        "it is shown": """
+            def f(xs):
+                todo = list(xs)
+                while todo:
+                    print(f"{todo}")
+                    todo.pop(0)
+        """,
         "it is returned": """
             def f(xs):
                 todo = list(xs)
@@ -378,7 +411,76 @@ UNSAFE = {
         "sorted is something else": "def f(xs, sorted):\n    return sorted(xs)[0]",
         "another place": "def f(xs):\n    return sorted(xs)[1], sorted(xs)[::2], sorted(xs)[:-1]",
     },
+    "few": {
+        "one at most": "def f(xs):\n    return sorted(xs)[:1], sorted(xs)[:0], sorted(xs)[:-2]",
+        "how many isn't known": "def f(xs, n):\n    return sorted(xs)[:n], sorted(xs)[1:3]",
+    },
     "hoist": {
+        "there may be no text": """
+            def f(items, query):
+                return [it for it in items if query and query.lower() in it]
+        """,
+        "it need not be given": """
+            def f(items, query=None):
+                for it in items:
+                    print(query.lower(), it)
+        """,
+        "it need not be given, by name": """
+            def f(items, *, query=None):
+                for it in items:
+                    print(query.lower(), it)
+        """,
+        "it says that it may be missing": """
+            def f(items, query: str | None):
+                for it in items:
+                    print(query.lower(), it)
+        """,
+        "there may be no list": """
+            def f(items, xs):
+                for i in items:
+                    if xs and len(xs) > i: print(i)
+        """,
+        "it may be something else": """
+            def f(items, xs):
+                for i in items:
+                    if isinstance(xs, list):
+                        print(i, len(xs))
+        """,
+        "otherwise the round ends": """
+            def f(items, xs):
+                for i in items:
+                    if xs is None:
+                        continue
+                    print(i, len(xs))
+        """,
+        "there is another list instead": """
+            def f(items, xs):
+                for i in xs or []:
+                    print(i, len(xs))
+        """,
+        "the loop asks": """
+            def f(xs):
+                i = 0
+                while xs and i < 3:
+                    print(i, len(xs))
+                    i += 1
+        """,
+        "what is missing is caught": """
+            def f(items, xs):
+                for i in items:
+                    try:
+                        print(i, len(xs))
+                    except TypeError:
+                        pass
+        """,
+        "one of two": """
+            def f(items, xs):
+                return [i + (len(xs) if xs else 0) for i in items]
+        """,
+        "a condition before": """
+            def f(items, xs):
+                return [i + len(xs) for i in items if xs is not None]
+        """,
         "len is something else": "def f(xs, len):\n    return [x + len(xs) for x in xs]",
         "it grows": """
             def f(xs):
@@ -440,7 +542,7 @@ UNSAFE = {
         "not constant": "import re\ndef f(x, p):\n    return re.sub(p, 'a', x)",
         "re is something else": "import regex as re\ndef f(x):\n    return re.sub('a', 'b', x)",
         "re is somebody's": "import re\ndef f(x, re):\n    return re.sub('a', 'b', x)",
-        "a count": "import re\ndef f(x):\n    return re.sub('a', 'b', x, 1)",
+        "flags by a name": "import re\ndef f(x, i):\n    return re.sub('a', 'b', x, flags=i)",
     },
     "count_index": {
         "part of a text": """
@@ -630,3 +732,26 @@ def test_what_is_nested_too_deeply_is_left_alone(depth):
     text = "def f(xs):\n    s = ''\n    for x in xs:\n        s += x\n    return s" + " + s" * depth
     new = transform(text, "join").text
     assert new == text or "s_parts" in new
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hoist", "def f(xs, y=None):\n    for i in range(9):\n        if xs[i]: print(len(xs))\n"),
+        ("hoist", "def f(xs=None):\n    for x in xs:\n        print(x, len(xs))\n"),
+        ("hoist", "def f(xs=None):\n if xs is None: xs = []\n for y in 'ab':\n  print(len(xs))\n"),
+        ("hoist", "def f(xs, i):\n    while i < len(xs) and xs[i] < len(xs):\n        i += 1\n"),
+        ("constant_set", "def f(x, y):\n    return x.a[0] in (1, 2, 3, 4) or g(y) in [1, 2, 3]\n"),
+        ("cache", "def f(a: str, n):\n    return f(a, n - 1) + f(a, n - 2) if n > 1 else a[n]\n"),
+        ("cache", "def f(a, b):\n    return a and b and max(f(a[1:], b), f(a, b[1:]))\n"),
+    ],
+)
+def test_what_is_safe_is_not_refused(name, text):
+    assert transform(text, name).notes
+
+
+def test_equal_numbers_of_different_types_are_remembered_apart():
+    text = "def f(x, n):\n    return x if n < 1 else f(x, n - 1) + f(x, n - 2)\n"
+    names = {}
+    exec(transform(text, "cache").text, names)
+    assert [type(names["f"](x, 5)) for x in (1, 1.0, 1)] == [int, float, int]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
+Row = TypeVar("Row", bound=Sequence[object])
+
 
 def squeeze(name: str) -> str:
     """A name without needless blanks."""
@@ -17,9 +22,9 @@ def unique(names: list[str]) -> list[str]:
     return kept
 
 
-def unique_rows(rows: list[list[object]]) -> list[list[object]]:
-    """The same for rows of a table, which are lists of cells."""
-    kept: list[list[object]] = []
+def unique_rows(rows: list[Row]) -> list[Row]:
+    """The same for rows of a table, which are lists or tuples of cells."""
+    kept: list[Row] = []
     for row in rows:
         if row not in kept:
             kept.append(row)

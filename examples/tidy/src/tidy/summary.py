@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tidy.cleaning import squeeze, unique
+from operator import itemgetter
+
+from tidy.cleaning import squeeze, unique, unique_rows
 
 
 def count_each(items: list[str]) -> list[int]:
@@ -19,7 +21,7 @@ def summarise(buyers: list[str], returns: list[str]) -> str:
     customers = unique([squeeze(name) for name in buyers])
     lines = [f"{number}. {customer}" for number, customer in enumerate(customers, 1)]
     if returns:
-        counts = count_each(returns)
-        most = max(counts)
-        lines.append(f"back most often: {returns[counts.index(most)]} ({most})")
+        counted = unique_rows(list(zip(returns, count_each(returns), strict=True)))
+        item, most = max(counted, key=itemgetter(1))
+        lines.append(f"back most often: {item} ({most})")
     return "\n".join(lines)

@@ -68,7 +68,7 @@ class CodemodProposer(Record):
 
         def count(must_stop: Callable[[], bool]) -> int:
             files, _ = transformable(brief.files)
-            return len(Planner(files, self._rules(brief), must_stop).firsts)
+            return Planner(files, self._rules(brief), must_stop).count_firsts()
 
         return await _in_peace(count)
 
@@ -111,7 +111,7 @@ class CodemodProposer(Record):
         names = tuple(
             each.name for each in CATALOGUE if not wanted or wanted & {each.name, each.family}
         )
-        return Rules(names, self.combinations, self.most, brief.benchmarks)
+        return Rules(names, self.combinations, self.most, brief.benchmarks, brief.checks)
 
     def _candidate(
         self, plan: Plan, brief: Brief, parent: str | None, skipped: list[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from fairtrial.agents.proposers.transforms.source import COMPREHENSIONS, LOOPS, Change, Source
 from fairtrial.agents.proposers.transforms.uses import PURE, unhashable
@@ -19,18 +20,20 @@ def find_caches(source: Source) -> Iterator[Change]:
     for node in source.tree.body:
         if isinstance(node, ast.FunctionDef) and _branches(node) and _is_pure(source, node):
             what = f"what {node.name} gives is remembered"
-            edit = ("decorate", node, "functools.cache")
+            # 1, 1.0 and True are equal, but what comes of them may not be.
+            edit = ("decorate", node, "functools.lru_cache(maxsize=None, typed=True)")
             yield Change(what, node.lineno, node.name, (edit,), ("functools",))
 
 
 def _own_calls(function: ast.FunctionDef) -> list[ast.Call]:
-    return [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == function.name
-    ]
+    return [node for node in ast.walk(function) if _calls(node, function.name)]
+
+
+def _calls(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
+    match node:
+        case ast.Call(func=ast.Name(id=called)):
+            return called == name
+    return False
 
 
 def _branches(function: ast.FunctionDef) -> bool:
@@ -56,7 +59,61 @@ def _is_pure(source: Source, function: ast.FunctionDef) -> bool:
         return False
     if _is_mutable(function.returns) or _is_bound_again(source, function.name):
         return False
+    if _may_get_lists(source, function):
+        return False
     return _does_nothing_else(source, function) and _gives_values(function)
+
+
+def _may_get_lists(source: Source, function: ast.FunctionDef) -> bool:
+    """Whether it is called with a list, or hands on unchanged what may well be one.
+
+    A text would do, but of what is a table for all calls one can't tell.
+    """
+    calls = [node for node in source.walk(source.tree) if _calls(node, function.name)]
+    given = [each for call in calls for each in (*call.args, *(one.value for one in call.keywords))]
+    if any(_is_fresh(each) for each in given):
+        return True
+    own = _own_calls(function)
+    places = [*function.args.posonlyargs, *function.args.args]
+    return any(
+        not _is_value(parameter.annotation)
+        and _is_container(function, parameter.arg)
+        and all(_hands_on(call, place, parameter.arg) for call in own)
+        for place, parameter in enumerate(places)
+    )
+
+
+def _hands_on(call: ast.Call, place: int, name: str) -> bool:
+    """Whether a call gives a parameter what the caller was given."""
+    given = [call.args[place]] if place < len(call.args) else []
+    given += [each.value for each in call.keywords if each.arg == name]
+    return any(isinstance(each, ast.Name) and each.id == name for each in given)
+
+
+def _is_container(function: ast.FunctionDef, name: str) -> bool:
+    """Whether its elements are asked for."""
+    for node in ast.walk(function):
+        match node:
+            case (
+                ast.Subscript(value=ast.Name(id=used))
+                | ast.For(iter=ast.Name(id=used))
+                | ast.comprehension(iter=ast.Name(id=used))
+                | ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(id=used)])
+                | ast.Call(func=ast.Name(id="len" | "sum" | "sorted"), args=[ast.Name(id=used)])
+            ):
+                if used == name:
+                    return True
+    return False
+
+
+def _is_value(annotation: ast.expr | None) -> bool:
+    """Whether it says that something can be hashed."""
+    match annotation:
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)):
+            return name in ("str", "bytes", "int", "tuple", "Tuple", "frozenset", "range")
+        case ast.Constant(value=str(name)):
+            return name in ("str", "bytes", "int", "range")
+    return False
 
 
 def _is_mutable(annotation: ast.expr | None) -> bool:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from fairtrial.agents.proposers.transforms import ruff
+from fairtrial.agents.proposers.transforms.accumulators import find_accumulators
+from fairtrial.agents.proposers.transforms.asked import find_asked_sets
+from fairtrial.agents.proposers.transforms.bests import find_bests
 from fairtrial.agents.proposers.transforms.caches import find_caches
+from fairtrial.agents.proposers.transforms.constants import find_constants
+from fairtrial.agents.proposers.transforms.counters import find_counters
 from fairtrial.agents.proposers.transforms.divisors import find_divisors
+from fairtrial.agents.proposers.transforms.extremes import find_extremes
 from fairtrial.agents.proposers.transforms.heaps import find_heaps
 from fairtrial.agents.proposers.transforms.hoists import find_hoists, find_lookups
-from fairtrial.agents.proposers.transforms.indexes import find_counts, find_matches
+from fairtrial.agents.proposers.transforms.indexes import find_counts
+from fairtrial.agents.proposers.transforms.inner_caches import find_inner_caches
+from fairtrial.agents.proposers.transforms.items import find_items
 from fairtrial.agents.proposers.transforms.joins import find_joins
+from fairtrial.agents.proposers.transforms.levels import find_levels
+from fairtrial.agents.proposers.transforms.listings import find_listings
 from fairtrial.agents.proposers.transforms.lookups import (
     find_constant_sets,
     find_key_tests,
@@ -23,12 +32,17 @@ from fairtrial.agents.proposers.transforms.lookups import (
     find_sets,
 )
 from fairtrial.agents.proposers.transforms.loops import find_enumerations, find_sums
+from fairtrial.agents.proposers.transforms.matches import find_matches
 from fairtrial.agents.proposers.transforms.memberships import find_inner_sets
-from fairtrial.agents.proposers.transforms.patterns import find_patterns
-from fairtrial.agents.proposers.transforms.picks import find_picks
+from fairtrial.agents.proposers.transforms.mirrors import find_mirrors
+from fairtrial.agents.proposers.transforms.patterns import find_pattern_caches, find_patterns
+from fairtrial.agents.proposers.transforms.picks import find_few, find_picks
+from fairtrial.agents.proposers.transforms.plain_texts import find_plain_texts
 from fairtrial.agents.proposers.transforms.prefixes import find_prefixes
+from fairtrial.agents.proposers.transforms.prepends import find_prepends
 from fairtrial.agents.proposers.transforms.queues import find_appends, find_queues
 from fairtrial.agents.proposers.transforms.ready_heaps import find_ready_heaps
+from fairtrial.agents.proposers.transforms.slices import find_offsets, find_slice_fills
 from fairtrial.agents.proposers.transforms.source import Change, Source, read_source
 from fairtrial.agents.proposers.transforms.writing import write_changes
 
@@ -45,36 +59,55 @@ class Transformation:
     name: what it is called
     family: what it belongs to, for those who choose
     find: the places where it applies; None for ruff, which looks for itself
+    is_small: whether it gains little at best, and may cost something
     """
 
     name: str
     family: str
     find: Callable[[Source], Iterator[Change]] | None
+    is_small: bool = False
 
 
 CATALOGUE = (
     Transformation("ready_heap", "heaps", find_ready_heaps),
+    Transformation("levels", "levels", find_levels),
     Transformation("cache", "caches", find_caches),
+    Transformation("inner_cache", "caches", find_inner_caches),
     Transformation("match_index", "indexes", find_matches),
     Transformation("inner_set", "lookups", find_inner_sets),
     Transformation("set_beside", "lookups", find_sets),
+    Transformation("mirror_set", "lookups", find_mirrors),
+    Transformation("asked_set", "lookups", find_asked_sets),
     Transformation("heap", "heaps", find_heaps),
     Transformation("running_sum", "prefixes", find_prefixes),
     Transformation("square_root", "divisors", find_divisors),
     Transformation("count_index", "indexes", find_counts),
+    Transformation("items", "items", find_items),
     Transformation("hoist", "hoists", find_hoists),
     Transformation("deque", "queues", find_queues),
     Transformation("append", "queues", find_appends),
+    Transformation("prepend", "queues", find_prepends),
+    Transformation("accumulator", "joins", find_accumulators),
+    Transformation("slice_fill", "slices", find_slice_fills),
+    Transformation("offset", "slices", find_offsets),
+    Transformation("counter", "loops", find_counters),
+    Transformation("best", "loops", find_bests),
     Transformation("pick", "picks", find_picks),
     Transformation("join", "joins", find_joins),
     Transformation("module_set", "lookups", find_module_sets),
+    Transformation("plain_text", "patterns", find_plain_texts),
     Transformation("pattern", "patterns", find_patterns),
-    Transformation("ruff", "ruff", None),
-    Transformation("sum", "loops", find_sums),
-    Transformation("constant_set", "lookups", find_constant_sets),
-    Transformation("key_test", "lookups", find_key_tests),
-    Transformation("enumerate", "loops", find_enumerations),
-    Transformation("lookup", "hoists", find_lookups),
+    Transformation("pattern_cache", "patterns", find_pattern_caches),
+    Transformation("module_constant", "constants", find_constants),
+    Transformation("min_max", "extremes", find_extremes),
+    Transformation("listing", "listings", find_listings, is_small=True),
+    Transformation("ruff", "ruff", None, is_small=True),
+    Transformation("sum", "loops", find_sums, is_small=True),
+    Transformation("constant_set", "lookups", find_constant_sets, is_small=True),
+    Transformation("key_test", "lookups", find_key_tests, is_small=True),
+    Transformation("enumerate", "loops", find_enumerations, is_small=True),
+    Transformation("lookup", "hoists", find_lookups, is_small=True),
+    Transformation("few", "picks", find_few, is_small=True),
 )
 BY_NAME = {each.name: each for each in CATALOGUE}
 
@@ -127,15 +160,12 @@ def transform(text: str, name: str, only: frozenset[str] | None = None) -> Appli
 
 
 def _fix(text: str, only: frozenset[str] | None) -> Applied:
-    if only is not None and "" not in only:
-        return Applied(text)
-    fixed = ruff.fix(text)
-    if fixed == text or not _parses(fixed):
+    fixed = ruff.fix_some(text, only)
+    if fixed.text == text or not _parses(fixed.text):
         return Applied(text)
     # Ruff numbers lines anew while it goes: those of the old text are what can be told.
-    blocks = difflib.SequenceMatcher(None, text.split("\n"), fixed.split("\n"), autojunk=False)
-    lines = [str(start + 1) for tag, start, *_ in blocks.get_opcodes() if tag != "equal"]
-    return Applied(fixed, (f"line {', '.join(lines)}: ruff's fixes",), ("",))
+    lines = ", ".join(map(str, fixed.lines))
+    return Applied(fixed.text, (f"line {lines}: ruff's fixes",), fixed.scopes)
 
 
 def _one_round(applied: Applied, chosen: Transformation, only: frozenset[str] | None) -> Applied:

@@ -5,26 +5,35 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.loop_ends import is_forgotten
 from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import Change, Source
 from fairtrial.agents.proposers.transforms.uses import Scope
 
-_LOOPS = (
-    "for __i in range(2, __n):\n if __n % __i == 0:\n  return __r",
-    "for __i in range(2, __n):\n if not __n % __i:\n  return __r",
+_RANGES = ("range(2, __n)", "range(2, __n // 2 + 1)", "range(2, int(__n / 2) + 1)")
+"""Where divisors are looked for: none is larger than a half, but for the number itself."""
+_LOOPS = tuple(
+    f"for __i in {given}:\n if {test}:\n  {found}"
+    for given in _RANGES
+    for test in ("__n % __i == 0", "not __n % __i")
+    for found in ("return __r", "__f = __r\n  break")
 )
-_TESTS = (
-    "all(__n % __i for __i in range(2, __n))",
-    "all(__n % __i != 0 for __i in range(2, __n))",
-    "any(__n % __i == 0 for __i in range(2, __n))",
-    "all([__n % __i != 0 for __i in range(2, __n)])",
-    "any([__n % __i == 0 for __i in range(2, __n)])",
+_TESTS = tuple(
+    form.replace("range", given)
+    for given in _RANGES
+    for form in (
+        "all(__n % __i for __i in range)",
+        "all(__n % __i != 0 for __i in range)",
+        "any(__n % __i == 0 for __i in range)",
+        "all([__n % __i != 0 for __i in range])",
+        "any([__n % __i == 0 for __i in range])",
+    )
 )
 
 
 def find_divisors(source: Source) -> Iterator[Change]:
     """``for i in range(2, n): if n % i == 0: return False``."""
-    if not all(map(source.is_builtin, ("range", "all", "any", "max"))):
+    if not all(map(source.is_builtin, ("range", "all", "any", "max", "int"))):
         return
     if not source.can_import("math"):
         return
@@ -36,7 +45,10 @@ def find_divisors(source: Source) -> Iterator[Change]:
             bounds = _bounds(scope, node)
             if bounds:
                 number, given = bounds
-                root = f"range(2, math.isqrt(max({number}, 0)) + 1)"
+                # A half by `/` may be of a whole number that is a float.
+                is_float = "/ 2)" in ast.unparse(given)
+                whole = f"int({number})" if is_float else number
+                root = f"range(2, math.isqrt(max({whole}, 0)) + 1)"
                 what = f"divisors of {number} are looked for up to its square root"
                 edit = ("replace", given, root)
                 yield Change(what, given.lineno, qualified, (edit,), ("math",))
@@ -56,9 +68,11 @@ def _bounds(scope: Scope, node: ast.AST) -> tuple[str, ast.expr] | None:
             return None
         if not scope.is_local(number.id) or (given and not isinstance(given, ast.Constant)):
             return None
+        flag = found.get("__f", ast.Name("__f"))
+        if not isinstance(flag, ast.Name) or flag.id in (number.id, divisor.id):
+            return None
         if isinstance(node, ast.For):
-            inside = set(ast.walk(node))
-            if node.orelse or any(each not in inside for each in scope.mentions(divisor.id)):
+            if node.orelse or not is_forgotten(scope, node):
                 return None
             return number.id, node.iter
         (tested,) = node.args

@@ -20,6 +20,7 @@ _NUMBERS = ("len", "sum", "max", "min")
 _COLLECTIONS = ("sorted", "set", "list", "tuple", "frozenset")
 _TEXTS = ("lower", "upper", "casefold", "strip", "lstrip", "rstrip", "title", "capitalize")
 """Methods of texts: nothing that can be changed has them."""
+_ASKING = ("isinstance", "issubclass", "hasattr", "callable", "type", "bool", "id")
 _MODULES = ("math", "cmath", "operator", "itertools", "bisect", "heapq", "functools")
 """Modules whose functions nobody replaces."""
 
@@ -32,7 +33,9 @@ def find_hoists(source: Source) -> Iterator[Change]:
             if not isinstance(node, ast.Call) or source.function_of(node) is not scope.function:
                 continue
             around = _hoistable(scope, node)
-            if around is not None and scope.can_precede(around):
+            if around is None or not scope.can_precede(around):
+                continue
+            if not _is_guarded(scope, node, around):
                 groups.setdefault((ast.dump(node), around), []).append(node)
         taken: list[str] = []
         for (_, loop), calls in groups.items():
@@ -97,6 +100,88 @@ def _only_asked(scope: Scope, call: ast.Call) -> bool:
         case ast.Call(func=ast.Name(id="len" | "sum" | "max" | "min")):
             return True
     return False
+
+
+def _is_guarded(scope: Scope, call: ast.Call, loop: Loop | Comprehension) -> bool:
+    """Whether a call is made only if what it is made with allows for it, as far as one sees."""
+    given = call.args[0] if isinstance(call.func, ast.Name) else _value(call.func)
+    name = given.id if isinstance(given, ast.Name) else ""
+    if _may_be_none(scope, name) and not _goes_through(loop, name):
+        return True
+
+    def speaks_of(test: ast.AST) -> bool:
+        return any(_asks_for(scope, each) for each in scope.mentions(name, test))
+
+    below: ast.AST = call
+    for each in scope.source.around(call):
+        if isinstance(each, ast.Try) or any(map(speaks_of, _conditions(scope, each, below))):
+            return True
+        if each is loop:
+            break
+        below = each
+    return any(
+        speaks_of(each)
+        for given in _iterables(loop)
+        for each in ast.walk(given)
+        if isinstance(each, ast.BoolOp | ast.IfExp)
+    )
+
+
+def _asks_for(scope: Scope, mention: ast.Name) -> bool:
+    """Whether a mention asks what kind of thing it is; most other uses would fail by themselves."""
+    match scope.source.parents[mention]:
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[it]):
+            return it is not mention
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _ASKING
+        case ast.Subscript() | ast.Attribute() | ast.For() | ast.comprehension() | ast.Call():
+            return False
+    return True
+
+
+def _value(attribute: ast.expr) -> ast.expr | None:
+    return attribute.value if isinstance(attribute, ast.Attribute) else None
+
+
+def _conditions(scope: Scope, around: ast.AST, below: ast.AST) -> list[ast.expr]:
+    """What is tested before one comes from there to what is below."""
+    tests: list[ast.expr] = []
+    match around:
+        case ast.BoolOp(values=values):
+            tests += values[: values.index(below)] if below in values else []
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            tests += [] if below is test else [test]
+        case ast.comprehension(ifs=ifs):
+            tests += ifs[: ifs.index(below)] if below in ifs else []
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            tests += [test for each in around.generators if each is not below for test in each.ifs]
+    if isinstance(below, ast.stmt):
+        block = scope.source.block_of(below)
+        before = block[: block.index(below)] if below in block else []
+        tests += [each.test for each in before if isinstance(each, ast.If | ast.Assert)]
+    return tests
+
+
+def _iterables(loop: ast.AST) -> list[ast.expr]:
+    if isinstance(loop, ast.For | ast.AsyncFor):
+        return [loop.iter]
+    return [each.iter for each in getattr(loop, "generators", ())]
+
+
+def _may_be_none(scope: Scope, name: str) -> bool:
+    """Whether it is a parameter that need not be given, and nothing is put in its place."""
+    parameter = scope.parameter(name)
+    if parameter is None or scope.bindings(name):
+        return False
+    given = scope.function.args
+    places = [*given.posonlyargs, *given.args]
+    defaults = dict(zip(reversed(places), reversed(given.defaults), strict=False))
+    default = defaults.get(parameter)
+    if parameter in given.kwonlyargs:
+        default = given.kw_defaults[given.kwonlyargs.index(parameter)]
+    said = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
+    is_none = isinstance(default, ast.Constant) and default.value is None
+    return is_none or "None" in said or "Optional" in said
 
 
 def _goes_through(loop: ast.AST, items: str) -> bool:

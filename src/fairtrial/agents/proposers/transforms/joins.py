@@ -10,7 +10,10 @@ from fairtrial.agents.proposers.transforms.uses import Scope
 
 
 def find_joins(source: Source) -> Iterator[Change]:
-    """``text += part`` in a loop, where nothing reads `text` before the loop is over."""
+    """``text += part`` in a loop, where nothing reads `text` before the loop is over.
+
+    Likewise ``text = part + text``, which copies the whole text each time.
+    """
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
         seen: set[tuple[str, ast.AST]] = set()
@@ -26,15 +29,17 @@ def find_joins(source: Source) -> Iterator[Change]:
                     yield change
 
 
-def _grows(node: ast.stmt) -> tuple[str, list[ast.expr]] | None:
-    """The name that a statement adds to, and what it adds: ``s += a``, ``s = s + a + b``."""
+def _grows(node: ast.stmt) -> tuple[str, list[ast.expr], bool] | None:
+    """The name that a statement adds to, what it adds, and if in front: ``s = s + a + b``."""
     match node:
         case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=added):
-            return name, [added]
+            return name, [added], False
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp() as value):
             parts = _parts(value)
             if len(parts) > 1 and isinstance(parts[0], ast.Name) and parts[0].id == name:
-                return name, parts[1:]
+                return name, parts[1:], False
+            if isinstance(value.op, ast.Add) and isinstance(value.right, ast.Name):
+                return (name, [value.left], True) if value.right.id == name else None
     return None
 
 
@@ -55,12 +60,14 @@ def _outermost(scope: Scope, name: str, node: ast.stmt) -> Loop | None:
 
 
 def _only_grows(scope: Scope, name: str, loop: Loop) -> bool:
+    ends = set()
     for mention in scope.mentions(name, loop):
         statement = scope.source.statement_of(mention)
         grown = _grows(statement)
         if not grown or grown[0] != name or any(_mentions(each, name) for each in grown[1]):
             return False
-    return True
+        ends.add(grown[2])
+    return len(ends) == 1
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
@@ -72,18 +79,21 @@ def _join(scope: Scope, name: str, loop: Loop) -> Change | None:
     empty = _empty(scope, name, loop)
     # Somebody may catch what is raised in the loop, and read the text then.
     is_watched = any(isinstance(each, ast.Try) for each in source.around(loop))
-    if empty is None or is_watched or not scope.is_local(name):
+    if empty is None or is_watched or loop.orelse or not scope.is_local(name):
         return None
     parts = source.fresh(f"{name}_parts")
     edits: list[Edit] = [("before", loop, f"{parts} = [{name}]")]
     statements = {source.statement_of(each) for each in scope.mentions(name, loop)}
+    is_front = False
     for statement in sorted(statements, key=lambda each: each.lineno):
         grown = _grows(statement)
         assert grown is not None
         added = [source.say(each) for each in grown[1]]
         more = f"{parts} += ({', '.join(added)})" if added[1:] else f"{parts}.append({added[0]})"
         edits.append(("replace", statement, more))
-    edits.append(("after", loop, f"{name} = {empty}.join({parts})"))
+        is_front = grown[2]
+    joined = f"{parts}[::-1]" if is_front else parts
+    edits.append(("after", loop, f"{name} = {empty}.join({joined})"))
     what = f"the parts of {name} are joined after the loop"
     return Change(what, loop.lineno, scope.name, tuple(edits))
 

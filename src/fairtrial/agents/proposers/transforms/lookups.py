@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
 from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list, unhashable
@@ -155,9 +156,14 @@ def find_constant_sets(source: Source) -> Iterator[Change]:
         for node in source.walk(function):
             match node:
                 case ast.Compare(
+                    left=left,
                     ops=[ast.In() | ast.NotIn()],
                     comparators=[(ast.List() | ast.Tuple()) as items],
                 ) if source.function_of(node) is function and _are_constants(items.elts):
+                    # What is also used as a collection may be a list: a set can't be asked for it.
+                    is_plain = isinstance(left, ast.Name | ast.Attribute | ast.Subscript)
+                    if is_plain and not is_hashable(Scope(source, qualified, function), left):
+                        continue
                     elements = ", ".join(map(source.say, items.elts))
                     edit = ("replace", items, f"{{{elements}}}")
                     what = f"a set of {len(items.elts)} constants"
@@ -208,7 +214,8 @@ def _add_frozenset(
     edits += [("replace", each, beside) for each in inner]
     lines = ", ".join(str(each.lineno) for each in inner)
     what = f"a frozenset beside {name} (tested in line {lines})"
-    return Change(what, statement.lineno, "", tuple(edits))
+    scope = next(name for name, each in source.functions if each is source.function_of(inner[0]))
+    return Change(what, statement.lineno, scope, tuple(edits))
 
 
 def _use_anywhere(source: Source, mention: ast.Name) -> Use:

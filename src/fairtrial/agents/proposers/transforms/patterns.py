@@ -3,68 +3,126 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from fairtrial.agents.proposers.transforms.source import Change, Source
+from fairtrial.agents.proposers.transforms.regexes import (
+    Asked,
+    find_asked,
+    is_constant,
+    is_flag,
+    read_values,
+)
+from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.uses import Scope
 
-_MOST = {"match": 2, "search": 2, "fullmatch": 2, "findall": 2, "finditer": 2, "split": 2}
-_EXACTLY = {"sub": 3, "subn": 3}
+_CACHED = "functools.lru_cache(maxsize=512)"
+"""As many as `re` itself keeps: patterns may come from outside without end."""
+Values = Mapping[str, tuple[int, ast.expr]]
 
 
 def find_patterns(source: Source) -> Iterator[Change]:
-    """``re.compile("...")`` and ``re.sub("...", ...)`` in functions, with constant patterns."""
-    if not source.has_import("re"):
-        return
-    names: dict[str, str] = {}
-    for qualified, function in source.functions:
-        calls = [node for node in source.walk(function) if isinstance(node, ast.Call)]
-        for node in sorted(calls, key=lambda each: (each.lineno, each.col_offset)):
-            if source.function_of(node) is not function:
-                continue
-            match node.func:
-                case ast.Attribute(value=ast.Name(id="re"), attr=method):
-                    written = _write(source, node, method)
-                case _:
-                    continue
-            if written is None:
-                continue
-            compiled, rest = written
-            # Each place defines its own: one may be dropped without the other.
-            name = source.fresh("_PATTERN", *names)
-            names[name] = compiled
-            edits = (
-                ("before", source.top_of(node), f"{name} = {compiled}"),
-                ("replace", node, f"{name}{rest}"),
-            )
-            what = f"{name} is compiled once"
-            yield Change(what, node.lineno, qualified, edits)
+    """``re.sub("...", ...)`` in functions with constant patterns, or those compiled already."""
+    values = read_values(source)
+    names: list[str] = []
+    for asked in find_asked(source):
+        pattern, flags = asked.given["pattern"], asked.given.get("flags")
+        call, method = asked.call, asked.method
+        if flags is not None and not is_flag(flags, asked.module):
+            continue
+        if _is_compiled(source, asked, values):
+            if method != "compile" and flags is None and isinstance(pattern, ast.Name):
+                edit: Edit = ("replace", call, f"{pattern.id}.{method}({asked.rest})")
+                yield Change(f"{pattern.id} is asked itself", call.lineno, asked.scope, (edit,))
+            continue
+        if not is_constant(pattern, values, source.top_of(call).lineno):
+            continue
+        # Each place defines its own: one may be dropped without the other.
+        name = source.fresh("_PATTERN", *names)
+        names.append(name)
+        given = ", ".join(source.say(each) for each in (pattern, flags) if each is not None)
+        edits: tuple[Edit, ...] = (
+            ("before", source.top_of(call), f"{name} = {asked.module}.compile({given})"),
+            ("replace", call, name if method == "compile" else f"{name}.{method}({asked.rest})"),
+        )
+        what = f"{name} is compiled once"
+        yield Change(what, call.lineno, asked.scope, edits, _imports(asked))
 
 
-def _write(source: Source, call: ast.Call, method: str) -> tuple[str, str] | None:
-    """What is compiled, and what is said of it afterwards."""
-    if call.keywords or not call.args or not isinstance(call.args[0], ast.Constant):
-        return None
-    say = source.say
-    if method == "compile":
-        if not all(isinstance(each, ast.Constant) or _is_flag(each) for each in call.args):
-            return None
-        return f"re.compile({', '.join(map(say, call.args))})", ""
-    count = len(call.args)
-    rest = ", ".join(map(say, call.args[1:]))
-    if any(isinstance(each, ast.Starred) for each in call.args):
-        return None
-    if count == _MOST.get(method) or count == _EXACTLY.get(method):
-        return f"re.compile({say(call.args[0])})", f".{method}({rest})"
-    if method in _MOST and method != "split" and count == 3 and _is_flag(call.args[2]):
-        compiled = f"re.compile({say(call.args[0])}, {say(call.args[2])})"
-        return compiled, f".{method}({say(call.args[1])})"
-    return None
+def _imports(asked: Asked) -> tuple[str, ...]:
+    return ("re",) if isinstance(asked.call.func, ast.Name) else ()
 
 
-def _is_flag(node: ast.expr) -> bool:
-    match node:
-        case ast.Attribute(value=ast.Name(id="re")):
-            return True
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _is_flag(left) and _is_flag(right)
+def _is_compiled(source: Source, asked: Asked, values: Values) -> bool:
+    """Whether the pattern is a name that stands for nothing but a compiled one."""
+    pattern = asked.given["pattern"]
+    if not isinstance(pattern, ast.Name):
+        return False
+    if pattern.id in values:
+        return _compiles(values[pattern.id][1], asked.module)
+    scope = Scope(source, asked.scope, asked.function)
+    bound = scope.bindings(pattern.id)
+    if not scope.is_local(pattern.id) or scope.parameter(pattern.id) or len(bound) != 1:
+        return False
+    return _compiles(scope.assignment(bound[0]), asked.module)
+
+
+def _compiles(value: ast.expr | None, module: str) -> bool:
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="compile")):
+            return name == module
     return False
+
+
+def find_pattern_caches(source: Source) -> Iterator[Change]:
+    """``re.search(rule, text)``: what was compiled once is found without `re`'s own detour."""
+    if not source.can_import("functools"):
+        return
+    values = read_values(source)
+    found: dict[str, list[Asked]] = {}
+    for asked in find_asked(source):
+        pattern, flags = asked.given["pattern"], asked.given.get("flags")
+        is_fixed = is_constant(pattern, values, source.top_of(asked.call).lineno)
+        is_odd = flags is not None and not is_flag(flags, asked.module)
+        if is_fixed or is_odd or _is_compiled(source, asked, values):
+            continue
+        before = found.setdefault(asked.scope, [])
+        inside = {each for other in before for each in ast.walk(other.call)}
+        if asked.call not in inside:
+            before.append(asked)
+    names: list[str] = []
+    for scope, calls in found.items():
+        yield _cache(source, scope, calls, values, names)
+
+
+def _cache(
+    source: Source, scope: str, calls: list[Asked], values: Values, names: list[str]
+) -> Change:
+    edits: list[Edit] = []
+    made: dict[str, str] = {}
+    imports = {"functools"}
+    top = source.top_of(calls[0].call)
+    for asked in calls:
+        flags = asked.given.get("flags")
+        compiling = f"{asked.module}.compile"
+        if flags is not None:
+            compiling = f"functools.partial({compiling}, flags={source.say(flags)})"
+        code = f"{_CACHED}({compiling})"
+        if code not in made:
+            made[code] = _existing(code, values, top) or source.fresh("_compiled", *names)
+            if made[code] not in values:
+                names.append(made[code])
+                edits.append(("before", top, f"{made[code]} = {code}"))
+        said = f"{made[code]}({source.say(asked.given['pattern'])})"
+        if asked.method != "compile":
+            said += f".{asked.method}({asked.rest})"
+        edits.append(("replace", asked.call, said))
+        imports.update(_imports(asked))
+    what = f"what {scope} compiles is kept"
+    return Change(what, calls[0].call.lineno, scope, tuple(edits), tuple(sorted(imports)))
+
+
+def _existing(code: str, values: Values, top: ast.stmt) -> str | None:
+    for name, (line, value) in values.items():
+        if line < top.lineno and ast.unparse(value) == code:
+            return name
+    return None

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fairtrial.agents.proposers.transforms.source import Change, Source
 
+Picked = tuple[str, tuple[str, ...]]
+"""The new code, and what it imports."""
+Picker = Callable[[Source, ast.Subscript, str, bool], Picked | None]
 _BUILTINS = ("sorted", "min", "max")
 
 
 def find_picks(source: Source) -> Iterator[Change]:
-    """``sorted(items)[0]``: `min` finds it in one pass; ``sorted(items)[:3]``: `heapq`."""
+    """``sorted(items)[0]``: `min` finds it in one pass; ``sorted(items)[:1]``, too."""
+    return _find(source, _pick)
+
+
+def find_few(source: Source) -> Iterator[Change]:
+    """``sorted(items)[:3]``: `heapq` keeps three of them. Of few items, sorting is faster."""
+    return _find(source, _few)
+
+
+def _find(source: Source, pick: Picker) -> Iterator[Change]:
     if not all(map(source.is_builtin, _BUILTINS)):
         return
     for qualified, function in source.functions:
         for node in source.walk(function):
             if source.function_of(node) is not function or not isinstance(node, ast.Subscript):
                 continue
-            picked = _pick(source, node)
+            sort = _sorting(source, node)
+            picked = pick(source, node, *sort) if sort else None
             if picked and not _is_guarded(source, node):
                 code, imports = picked
                 what = f"{code.partition('(')[0]} instead of sorting"
@@ -26,7 +39,8 @@ def find_picks(source: Source) -> Iterator[Change]:
                 yield Change(what, node.lineno, qualified, (edit,), imports)
 
 
-def _pick(source: Source, node: ast.Subscript) -> tuple[str, tuple[str, ...]] | None:
+def _sorting(source: Source, node: ast.Subscript) -> tuple[str, bool] | None:
+    """What is sorted, as arguments, and whether the largest come first."""
     if not isinstance(node.ctx, ast.Load):
         return None
     match node.value:
@@ -42,24 +56,34 @@ def _pick(source: Source, node: ast.Subscript) -> tuple[str, tuple[str, ...]] | 
         return None
     is_reversed = isinstance(reverse, ast.Constant) and bool(reverse.value)
     key = f", key={source.say(names['key'])}" if "key" in names else ""
-    given = f"{source.say(items)}{key}"
+    return f"{source.say(items)}{key}", is_reversed
+
+
+def _pick(source: Source, node: ast.Subscript, given: str, is_reversed: bool) -> Picked | None:
+    assert isinstance(node.value, ast.Call)
+    has_key = any(each.arg == "key" for each in node.value.keywords)
     match ast.unparse(node.slice):
         case "0":
             return f"{'max' if is_reversed else 'min'}({given})", ()
-        case "-1" if not key:  # of equal ones it is the last: with a key one could tell
+        case "-1" if not has_key:  # of equal ones it is the last: with a key one could tell
             return f"{'min' if is_reversed else 'max'}({given})", ()
-    return _few(source, node, given, is_reversed)
-
-
-def _few(
-    source: Source, node: ast.Subscript, given: str, is_reversed: bool
-) -> tuple[str, tuple[str, ...]] | None:
-    match node.slice:
-        case ast.Slice(lower=None, upper=ast.Constant(value=int(count)), step=None) if count > 0:
-            if source.can_import("heapq"):
-                name = "nlargest" if is_reversed else "nsmallest"
-                return f"heapq.{name}({count}, {given})", ("heapq",)
+        case ":1":
+            return _keep(source, 1, given, is_reversed)
     return None
+
+
+def _few(source: Source, node: ast.Subscript, given: str, is_reversed: bool) -> Picked | None:
+    match node.slice:
+        case ast.Slice(lower=None, upper=ast.Constant(value=int(count)), step=None) if count > 1:
+            return _keep(source, count, given, is_reversed)
+    return None
+
+
+def _keep(source: Source, count: int, given: str, is_reversed: bool) -> Picked | None:
+    if not source.can_import("heapq"):
+        return None
+    name = "nlargest" if is_reversed else "nsmallest"
+    return f"heapq.{name}({count}, {given})", ("heapq",)
 
 
 def _is_guarded(source: Source, node: ast.AST) -> bool:

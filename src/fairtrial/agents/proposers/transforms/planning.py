@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 
+from fairtrial.agents.proposers.transforms.catalogue import BY_NAME
 from fairtrial.agents.proposers.transforms.overlaying import overlay
+from fairtrial.agents.proposers.transforms.reaching import find_reached
 from fairtrial.agents.proposers.transforms.recipes import (
     Files,
     Made,
     Recipe,
+    Site,
     Step,
     is_named,
     make,
@@ -33,13 +36,15 @@ class Rules:
     names: the transformations, the most promising first
     combined: whether they may be combined
     most: how many first proposals there are
-    timed: what is timed, in words: functions that are named there go first
+    timed: what is timed, a line each: what it doesn't reach is left alone
+    checked: what is checked, a line each; it stands for what is timed if nothing is
     """
 
     names: tuple[str, ...]
     combined: bool = True
     most: int = 32
     timed: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +54,13 @@ class Plan:
     name: its recipe's
     files: every file that can be transformed, changed or not
     notes: what was done where
+    steps: those of its recipe's steps that changed anything
     """
 
     name: str
     files: Files
     notes: tuple[str, ...]
+    steps: Recipe = ()
 
 
 @dataclass(frozen=True)
@@ -71,40 +78,70 @@ class Planner:
 
     def first(self, number: int) -> Plan | str:
         """The first proposal of that number; or why there is none."""
-        if number < len(self.firsts):
-            return self.firsts[number]
-        if not self.firsts:
-            return "no transformation applies to these files"
+        firsts = list(islice(self._firsts(), min(number + 1, self.rules.most)))
+        if number < len(firsts):
+            return firsts[number]
+        if not firsts:
+            where = "these files" if self._reached is None else "what is timed"
+            return f"no transformation applies to {where}"
         some = (
             "is only one first proposal"
-            if len(self.firsts) == 1
-            else (f"are only {len(self.firsts)} first proposals")
+            if len(firsts) == 1
+            else f"are only {len(firsts)} first proposals"
         )
         return f"there {some} for these files"
 
-    @cached_property
-    def firsts(self) -> list[Plan]:
-        """Each transformation alone, all together, then pairs; none that comes to the same."""
+    def count_firsts(self) -> int:
+        """How many first proposals there are.
+
+        Pairs that change different functions are not made for that: each is another one.
+        """
+        count = 0
+        plans: list[Plan] = []
+        sites = {step: self._make(self.files, (step,)).sites[0] for step in self._singles}
+        for recipe in self._recipes():
+            touched = [sites[step] for step in recipe]
+            if len(recipe) == 2 and all(touched) and touched[0].isdisjoint(touched[1]):
+                count += all(recipe != each.steps for each in plans)
+            elif self._is_new(plan := self._plan(recipe), plans):
+                plans.append(plan)
+                count += 1
+            if count == self.rules.most:
+                break
+        return count
+
+    def _firsts(self) -> Iterator[Plan]:
+        """All together, without the small ones, each alone, pairs; none that comes to the same."""
         plans: list[Plan] = []
         for recipe in self._recipes():
             plan = self._plan(recipe)
-            if plan.files != self.files and all(plan.files != each.files for each in plans):
+            if self._is_new(plan, plans):
                 plans.append(plan)
-            if len(plans) == self.rules.most:
-                break
-        return plans
+                yield plan
+
+    def _is_new(self, plan: Plan, plans: Sequence[Plan]) -> bool:
+        return plan.files != self.files and all(plan.files != each.files for each in plans)
 
     def _recipes(self) -> Iterator[Recipe]:
+        """All of them in the order of the catalogue, however promising; none twice."""
         singles = self._singles
-        for step in singles:
-            yield (step,)
-        if self.rules.combined and len(singles) > 1:
-            yield tuple(singles)
-            yield from combinations(singles, 2)
+        several: list[Sequence[Step]] = []
+        if self.rules.combined:
+            several = [singles, [step for step in singles if not BY_NAME[step.name].is_small]]
+        found = [*several, *([step] for step in singles)]
+        if self.rules.combined:
+            found += combinations(singles, 2)
+        ranks = {name: rank for rank, name in enumerate(self.rules.names)}
+        ordered = [tuple(sorted(some, key=lambda step: ranks[step.name])) for some in found]
+        return iter(dict.fromkeys(recipe for recipe in ordered if recipe))
+
+    @cached_property
+    def _reached(self) -> Set[Site] | None:
+        return find_reached(self.files, self.rules.timed, self.rules.checked)
 
     @cached_property
     def _singles(self) -> list[Step]:
-        """Those that change anything; first those that change what is timed."""
+        """Those that change anything: first those in functions that are named, small ones last."""
         for path in sorted(self.files):
             # All that is to be said of one file at once: a tree is kept only for a while.
             for name in self.rules.names:
@@ -112,12 +149,16 @@ class Planner:
         sites = number_sites(self.files)
         words = read_words(self.rules.timed)
         found = []
+        known = [self.files]
         for rank, name in enumerate(self.rules.names):
             made = self._make(self.files, (Step(name),))
-            if made.files != self.files:
-                is_timed = any(is_named(sites[at], words) for at in made.sites[0])
-                found.append((not is_timed, rank, Step(name)))
-        return [step for _, _, step in sorted(found, key=lambda each: each[:2])]
+            if made.files not in known:
+                known.append(made.files)
+                is_timed = self._reached is not None or any(
+                    is_named(sites[at], words) for at in made.sites[0]
+                )
+                found.append((not is_timed, BY_NAME[name].is_small, rank))
+        return [Step(self.rules.names[rank]) for _, _, rank in sorted(found)]
 
     def follow(self, request: Request, tried: Tried) -> Plan | str:
         """What to try after a candidate; or why there is nothing."""
@@ -126,17 +167,21 @@ class Planner:
         if mine is None:
             return f"the diff of {tried.name} doesn't fit the base"
         seen = [each for each in known if each is not None] + [dict(self.files)]
+
+        def choose(options: list[Plan], shift: int) -> Plan | None:
+            fresh = [plan for plan in options if all(plan.files != each for each in seen)]
+            return fresh[shift % len(fresh)] if fresh else None
+
         if request.kind is Kind.REPAIR:
-            options = self._repairs(tried, mine)
-            shift = request.replicate
+            # The best first: what the line has tried so far is left out.
             nothing = "nothing is left of it if what failed is taken out"
-        else:
-            options = self._additions(tried, mine)
-            # Neighbouring lines try different things.
-            shift = request.line + request.replicate
-            nothing = "no further transformation applies"
-        fresh = [plan for plan in options if all(plan.files != each for each in seen)]
-        return fresh[shift % len(fresh)] if fresh else nothing
+            return choose(self._repairs(tried, mine), 0) or nothing
+        # Neighbouring lines try different things.
+        return (
+            choose(self._additions(tried, mine), request.line)
+            or choose(self._omissions(tried, mine), request.line)
+            or "no further transformation applies"
+        )
 
     def _additions(self, tried: Tried, mine: Files) -> list[Plan]:
         recipe = self._recipe_of(tried, mine)
@@ -151,6 +196,14 @@ class Planner:
                 before = self._make(self.files, recipe).notes if recipe else ()
                 plans.append(Plan(told, made.files, (*before, *made.notes)))
         return plans
+
+    def _omissions(self, tried: Tried, mine: Files) -> list[Plan]:
+        """Without one of its steps, the least promising first: it may do more harm than good."""
+        recipe = self._recipe_of(tried, mine) or ()
+        ranks = {name: rank for rank, name in enumerate(self.rules.names)}
+        worst = sorted(recipe, key=lambda step: ranks.get(step.name, 0), reverse=True)
+        shorter = [tuple(each for each in recipe if each is not step) for step in worst]
+        return [self._plan(each) for each in shorter if each]
 
     def _repairs(self, tried: Tried, mine: Files) -> list[Plan]:
         recipe = self._recipe_of(tried, mine)
@@ -175,7 +228,7 @@ class Planner:
         recipe = parse(tried.name)
         if recipe is not None and self._make(self.files, recipe).files == mine:
             return recipe
-        for plan in self.firsts:
+        for plan in islice(self._firsts(), self.rules.most):
             if plan.files == mine:
                 return parse(plan.name)
         return None
@@ -187,10 +240,11 @@ class Planner:
 
     def _plan(self, recipe: Recipe) -> Plan:
         made = self._make(self.files, recipe)
-        return Plan(spell(recipe), made.files, made.notes)
+        steps = tuple(step for step, sites in zip(recipe, made.sites, strict=True) if sites)
+        return Plan(spell(recipe), made.files, made.notes, steps)
 
     def _make(self, files: Files, recipe: Recipe) -> Made:
-        return make(files, recipe, self.must_stop)
+        return make(files, recipe, self.must_stop, self._reached)
 
 
 def read_words(texts: Sequence[str] | Iterator[str]) -> set[str]:
@@ -200,8 +254,14 @@ def read_words(texts: Sequence[str] | Iterator[str]) -> set[str]:
 
 
 def _without_steps(recipe: Recipe, made: Made, named: Set[int]) -> Iterator[Recipe]:
-    """Without the steps that touch what failed; then halves; then without one of them."""
+    """Not in what failed; without the steps that touch it; halves; without one of them."""
     guilty = [bool(sites & named) for sites in made.sites]
+    if any(guilty):
+        yield tuple(
+            Step(step.name, sites - named) if sites & named else step
+            for step, sites in zip(recipe, made.sites, strict=True)
+            if not sites or sites - named
+        )
     if any(guilty) and not all(guilty):
         yield tuple(step for step, is_guilty in zip(recipe, guilty, strict=True) if not is_guilty)
     half = (len(recipe) + 1) // 2

@@ -64,6 +64,8 @@ def _edit_of(scope: Scope, mention: ast.Name) -> list[Edit] | None:
             return _method_of(scope, mention)
         case Use.TEST:
             return []
+        case Use.READ if isinstance(parent, ast.FormattedValue):
+            return None  # it would show
         case Use.READ if isinstance(parent, ast.Subscript):
             index = ast.unparse(parent.slice)
             return [] if index in ("0", "-1") else None

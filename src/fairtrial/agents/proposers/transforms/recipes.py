@@ -99,8 +99,15 @@ def number_sites(files: Files) -> list[Site]:
     return [(path, scope) for path in sorted(files) for scope in _scopes(files[path])]
 
 
-def make(files: Files, recipe: Recipe, must_stop: Callable[[], bool] = never) -> Made:
+def make(
+    files: Files,
+    recipe: Recipe,
+    must_stop: Callable[[], bool] = never,
+    within: Set[Site] | None = None,
+) -> Made:
     """Apply a recipe to files that can be transformed; functions are numbered as they are there.
+
+    Functions that aren't among `within` are left alone, whatever the recipe says.
 
     Raises `Interrupted` between two files if it must stop; it is quick to get there again.
     """
@@ -110,7 +117,10 @@ def make(files: Files, recipe: Recipe, must_stop: Callable[[], bool] = never) ->
     notes: list[str] = []
     touched = []
     for step in recipe:
-        chosen = None if step.only is None else {sites[at] for at in step.only if at < len(sites)}
+        chosen = within
+        if step.only is not None:
+            some = {sites[at] for at in step.only if at < len(sites)}
+            chosen = some if within is None else some & within
         changed: set[int] = set()
         for path in sorted(now):
             if must_stop():
@@ -123,7 +133,7 @@ def make(files: Files, recipe: Recipe, must_stop: Callable[[], bool] = never) ->
     return Made(now, tuple(notes), tuple(touched))
 
 
-def _apply(text: str, path: str, name: str, chosen: set[Site] | None) -> Applied:
+def _apply(text: str, path: str, name: str, chosen: Set[Site] | None) -> Applied:
     if chosen is None:
         return transform(text, name)
     only = frozenset(scope for place, scope in chosen if place == path)

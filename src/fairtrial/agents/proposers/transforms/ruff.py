@@ -2,37 +2,118 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import re
 import shutil
 import subprocess
 import sysconfig
 import threading
+from collections.abc import Set
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from fairtrial.agents.proposers.transforms.source import Source, read_source
+
 RULES = (
-    *("PERF", "C4", "UP032", "UP033", "RUF015", "SIM118", "SIM401", "PLR1714"),
+    *("PERF", "C4", "UP032", "UP033", "RUF015", "RUF017", "SIM118", "SIM401", "PIE810"),
+    *("PLR1733", "PLR1736"),
     *("FURB113", "FURB118", "FURB129", "FURB132", "FURB140", "FURB142", "FURB145"),
 )
 """Loops to comprehensions and `update`, superfluous lists and copies, f-strings, `operator`.
 
 Not all of FURB: the others there are about style, or wrong at times. FURB148 forgets that names may
 be nonlocal; FURB192 takes the first of equal ones (`max`) for the last (``sorted(x, key=k)[-1]``).
+Not PLR1714, by which a test makes a tuple each time.
 """
+STABLE = ("C419",)
+"""Lists in `any` and `all`, which may stop early; as a preview also in `sum`, `min` and `max`, for
+which a list is faster."""
 TARGET = "py39"
 TIMEOUT_S = 30.0
 _LOOKING = threading.Lock()
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A source with some fixes.
+
+    text: as it is now
+    lines: where it was changed, by the lines of the old text
+    scopes: the functions that were changed; "" for the module itself
+    """
+
+    text: str
+    lines: tuple[int, ...] = ()
+    scopes: tuple[str, ...] = ()
 
 
 def fix(text: str) -> str:
     """The source with all fixes; as it was if ruff isn't here or has nothing to say."""
+    # Without --preview it finds loops that should be comprehensions, but leaves them as they are.
+    fixed = _run(text, "--preview", "--select", ",".join(RULES), "--ignore", ",".join(STABLE))
+    return _run(fixed, "--select", ",".join(STABLE))
+
+
+def fix_some(text: str, only: frozenset[str] | None = None) -> Fixed:
+    """The source with the fixes of some functions, or all; and imports that they may need."""
+    fixed = fix(text)
+    source = None if fixed == text else read_source(text)
+    if source is None:
+        return Fixed(text)
+    old, new = text.split("\n"), fixed.split("\n")
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    hunks = [
+        (start, old[start:end], new[new_start:new_end])
+        for _, start, end, new_start, new_end in matcher.get_opcodes()
+    ]
+    places = [_scope_of(source, start, before, after) for start, before, after in hunks]
+    chosen = [
+        before != after and (only is None or scope in only)
+        for (_, before, after), scope in zip(hunks, places, strict=True)
+    ]
+    added = [hunk[2] for hunk, is_chosen in zip(hunks, chosen, strict=True) if is_chosen]
+    words = {word for lines in added for line in lines for word in _WORD.findall(line)}
+    made: list[str] = []
+    for (_, before, after), is_chosen in zip(hunks, chosen, strict=True):
+        # Others may still need what is imported so far.
+        needed = [line for line in after if line not in before and _is_needed(line, words)]
+        made += after if is_chosen else [*before, *needed]
+    lines = tuple(hunk[0] + 1 for hunk, is_chosen in zip(hunks, chosen, strict=True) if is_chosen)
+    scopes = dict.fromkeys(scope for scope, is_it in zip(places, chosen, strict=True) if is_it)
+    return Fixed("\n".join(made), lines, tuple(scopes))
+
+
+def _is_needed(line: str, words: Set[str]) -> bool:
+    """Whether a line of the module imports one of these names."""
+    _, is_import, names = line.partition("import ")
+    return bool(is_import) and not line[0].isspace() and not words.isdisjoint(_WORD.findall(names))
+
+
+def _scope_of(source: Source, start: int, before: list[str], after: list[str]) -> str:
+    """The innermost function around some lines, counted from 0; "" for the module itself."""
+    best = ""
+    end = start + len(before)
+    for name, function in source.functions:
+        first = min(each.lineno for each in (function, *function.decorator_list)) - 1
+        last = function.end_lineno or 0
+        if before:
+            is_within = first <= start and end <= last
+        else:
+            # What is put in right after its last line is the function's if it is indented.
+            is_within = first < start < last or (start == last and after[0][:1].isspace())
+        best = name if is_within else best
+    return best
+
+
+def _run(text: str, *options: str) -> str:
     executable = find_ruff()
     if executable is None:
         return text
     command = [executable, "check", "--isolated", "--no-cache", "--quiet", "--fix-only"]
-    # Without --preview it finds loops that should be comprehensions, but leaves them as they are.
-    command += ["--preview", "--unsafe-fixes", "--target-version", TARGET]
-    command += ["--select", ",".join(RULES)]
+    command += ["--unsafe-fixes", "--target-version", TARGET, *options]
     try:
         told = subprocess.run(
             [*command, "--stdin-filename", "module.py", "-"],

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fairtrial.agents.proposers.transforms.kinds import READING, is_fixed_type, is_optional
 from fairtrial.agents.proposers.transforms.source import (
     COMPREHENSIONS,
     INNER_SCOPES,
@@ -37,6 +38,8 @@ class Use(StrEnum):
     """its elements, its length, its truth: nothing that changes or keeps it"""
     METHOD = "method"
     """a method of it is called"""
+    OPERAND = "operand"
+    """compared, added, or the place or bound of a subscript: nothing that changes or keeps it"""
     GIVE = "give"
     """returned"""
     OTHER = "other"
@@ -137,6 +140,12 @@ class Scope:
                 return Use.METHOD if is_called else Use.OTHER
             case ast.Return():
                 return Use.GIVE
+            case ast.BinOp(op=ast.LShift() | ast.RShift()):
+                return Use.OTHER  # streams are written that way
+            case ast.Compare() | ast.BinOp() | ast.UnaryOp() | ast.Slice():
+                return Use.OPERAND
+            case ast.Subscript(slice=it, ctx=ast.Load()) if it is mention:
+                return Use.OPERAND
         return Use.OTHER
 
     def is_truth(self, mention: ast.Name) -> bool:
@@ -170,30 +179,60 @@ class Scope:
 
     def is_untouched(self, name: str, within: ast.AST) -> bool:
         """Whether, as far as one sees, what a local name stands for stays as it is in there."""
-        reads = (Use.READ, Use.TEST)
-        return (
-            self.is_local(name)
-            and not self.has_alias(name)
-            and all(
-                self.use(each) in reads
-                or (self.use(each) is Use.METHOD and self.method(each)[0] in ("count", "index"))
-                for each in self.mentions(name, within)
-            )
+        if not self.is_local(name):
+            return False
+        mentions = self.mentions(name, within)
+        if self.is_fixed(name):
+            return not any(self.use(each) is Use.BIND for each in mentions)
+        return not self.has_alias(name) and all(map(self.only_reads, mentions))
+
+    def only_reads(self, mention: ast.Name) -> bool:
+        """Whether a mention neither changes what the name stands for nor hands it on."""
+        use = self.use(mention)
+        if use is Use.METHOD:
+            method, call = self.method(mention)
+            return method in READING and not any(each.arg == "inplace" for each in call.keywords)
+        return use in (Use.READ, Use.TEST, Use.OPERAND)
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether a name can only stand for what nobody can change: a text, a number."""
+        parameter = self.parameter(name)
+        if parameter is not None and not is_fixed_type(parameter.annotation):
+            return False
+        values = [self.assignment(each) for each in self.bindings(name)]
+        return bool(parameter or values) and all(
+            isinstance(each, ast.Constant | ast.JoinedStr) for each in values
         )
+
+    def is_questioned(self, name: str, within: ast.AST) -> bool:
+        """Whether it may be nothing, or of another kind: code in there, or its default, says so."""
+        parameter = self.parameter(name)
+        if parameter is not None and is_optional(self.function, parameter):
+            return True
+        for mention in self.mentions(name, within):
+            match self.source.parents[mention]:
+                case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+                    return True
+                case ast.Call(func=ast.Name(id="isinstance" | "callable" | "hasattr" | "type")):
+                    return True
+            if self.is_truth(mention):
+                return True
+        return False
 
     def has_alias(self, name: str) -> bool:
         """Whether it may be changed by another name of this function's, or ``add = it.append``."""
-        loads = [each for each in self.mentions(name) if isinstance(each.ctx, ast.Load)]
-        return any(
-            isinstance(
-                self.source.parents[each],
-                ast.Assign | ast.AnnAssign | ast.List | ast.Tuple | ast.Dict | ast.NamedExpr,
-            )
-            or (
-                isinstance(self.source.parents[each], ast.Attribute) and self.use(each) is Use.OTHER
-            )
-            for each in loads
-        )
+        naming = ast.Assign | ast.AnnAssign | ast.List | ast.Tuple | ast.Dict | ast.NamedExpr
+        choosing = ast.Attribute | ast.BoolOp | ast.IfExp
+        for each in self.mentions(name):
+            is_over = isinstance(self.source.statement_of(each), ast.Return)
+            if is_over or not isinstance(each.ctx, ast.Load):
+                continue
+            parent = self.source.parents[each]
+            if isinstance(parent, naming):
+                return True
+            if isinstance(parent, choosing) and self.use(each) is Use.OTHER:
+                return True
+        return False
 
     def can_precede(self, loop: Loop | Comprehension) -> bool:
         """Whether what stands before a loop's statement comes right before the loop, always."""

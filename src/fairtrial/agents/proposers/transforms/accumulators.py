@@ -1,0 +1,100 @@
+"""Attributes that grow in a loop: a local name grows faster, and texts in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.source import (
+    INNER_SCOPES,
+    LOOPS,
+    Change,
+    Edit,
+    Loop,
+    Source,
+)
+from fairtrial.agents.proposers.transforms.uses import PURE, Scope
+
+_LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Try, *INNER_SCOPES)
+
+
+def find_accumulators(source: Source) -> Iterator[Change]:
+    """``self.text += part`` in a loop that doesn't ask `self` for anything else it does."""
+    defined = {name.rpartition(".")[2] for name, _ in source.functions}
+    for qualified, function in source.functions:
+        scope = Scope(source, qualified, function)
+        seen: set[tuple[str, ast.AST]] = set()
+        for node in source.walk(function):
+            match node:
+                case ast.AugAssign(target=ast.Attribute(value=ast.Name(id=owner), attr=name)):
+                    pass
+                case _:
+                    continue
+            if source.function_of(node) is not function or not _is_steady(scope, owner):
+                continue
+            loop = _outermost(scope, owner, name, node, defined)
+            if loop is not None and (f"{owner}.{name}", loop) not in seen:
+                seen.add((f"{owner}.{name}", loop))
+                yield _keep(scope, owner, name, loop)
+
+
+def _is_steady(scope: Scope, owner: str) -> bool:
+    """Whether a name is a parameter that always stands for the same."""
+    return bool(scope.parameter(owner)) and scope.is_local(owner) and not scope.bindings(owner)
+
+
+def _outermost(
+    scope: Scope, owner: str, name: str, node: ast.AST, defined: set[str]
+) -> Loop | None:
+    best = None
+    for loop in reversed(scope.loops(node)):
+        if not isinstance(loop, LOOPS) or loop.orelse or name in defined:
+            break
+        if not _is_unseen(scope, owner, name, loop, defined):
+            break
+        best = loop
+    if best is None or any(
+        isinstance(each, ast.Try | ast.With) for each in scope.source.around(best)
+    ):
+        return None
+    return best
+
+
+def _is_unseen(scope: Scope, owner: str, name: str, loop: Loop, defined: set[str]) -> bool:
+    """Whether the loop only adds to the attribute, and hands its owner to nobody."""
+    source = scope.source
+    for node in ast.walk(loop):
+        if isinstance(node, _LEAVING):
+            return False
+        match node:
+            case ast.Call(func=ast.Name(id=called)):
+                # A function may know the owner by another way.
+                if called not in PURE or not source.is_builtin(called):
+                    return False
+            case ast.Call(func=ast.Attribute(attr=called)) if called in defined:
+                return False
+    for mention in scope.mentions(owner, loop):
+        part = source.parents[mention]
+        if not isinstance(part, ast.Attribute):
+            return False
+        above = source.parents[part]
+        if part.attr == name:
+            if not isinstance(above, ast.AugAssign) or above.target is not part:
+                return False
+        elif part.attr in defined or (isinstance(above, ast.Call) and above.func is part):
+            return False
+    return True
+
+
+def _keep(scope: Scope, owner: str, name: str, loop: Loop) -> Change:
+    source = scope.source
+    local = source.fresh(f"{owner}_{name.strip('_')}")
+    edits: list[Edit] = [("before", loop, f"{local} = {owner}.{name}")]
+    edits += [
+        ("replace", node, local)
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == f"{owner}.{name}"
+    ]
+    edits.append(("after", loop, f"{owner}.{name} = {local}"))
+    what = f"{owner}.{name} grows as {local}"
+    return Change(what, loop.lineno, scope.name, tuple(edits))

@@ -1,0 +1,139 @@
+"""Parts of lists and texts that are gone through or copied for what a slice or an offset does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.loop_ends import is_forgotten, is_pure, mentions
+from fairtrial.agents.proposers.transforms.matching import Found, match
+from fairtrial.agents.proposers.transforms.source import Change, Source
+from fairtrial.agents.proposers.transforms.uses import Scope, is_fresh_list
+
+_FOR = "for __j in range(__a, __b, __c):\n __x[__j] = __v"
+_WHILE = {
+    "while __j < __b:\n __x[__j] = __v\n __j += __c": "",
+    "while __j <= __b:\n __x[__j] = __v\n __j += __c": " + 1",
+}
+
+
+def find_slice_fills(source: Source) -> Iterator[Change]:
+    """``for j in range(a, b, step): flags[j] = False``, as in the sieve of Eratosthenes."""
+    if not all(map(source.is_builtin, ("range", "len"))):
+        return
+    for qualified, function in source.functions:
+        scope = Scope(source, qualified, function)
+        for node in source.walk(function):
+            if not isinstance(node, ast.For | ast.While) or node.orelse:
+                continue
+            if source.function_of(node) is function and "#" not in _text(source, node):
+                change = _fill(scope, node)
+                if change:
+                    yield change
+
+
+def _text(source: Source, node: ast.stmt) -> str:
+    return "".join(source.lines[node.lineno - 1 : node.end_lineno])
+
+
+def _fill(scope: Scope, loop: ast.For | ast.While) -> Change | None:
+    found, more = _parts(scope, loop)
+    if found is None:
+        return None
+    items, step, value = found["__x"], found["__c"], found["__v"]
+    numbers = [found[at] for at in ("__a", "__b", "__c")]
+    if not isinstance(items, ast.Name) or not isinstance(value, ast.Constant):
+        return None
+    if not is_pure(scope.source, *numbers) or mentions(items.id, *numbers[::2]):
+        return None
+    kind = _kind(scope, items.id, value)
+    if kind is None or not _is_step(step) or _is_negative(numbers[0]) or _is_negative(numbers[1]):
+        return None
+    start, end, step_said = map(ast.unparse, numbers)
+    end += more
+    target = f"{items.id}[{start} : {end} : {step_said}]"
+    code = f"{target} = {kind} * len(range({start}, {end}, {step_said}))"
+    what = f"a part of {items.id} is set at once"
+    return Change(what, loop.lineno, scope.name, (("replace", loop, code),))
+
+
+def _parts(scope: Scope, loop: ast.For | ast.While) -> tuple[Found | None, str]:
+    """What is set from where to where, and what is to be added to the end."""
+    if isinstance(loop, ast.For):
+        found = match(_FOR, loop)
+        if found is None or not is_forgotten(scope, loop):
+            return None, ""
+        return found, ""
+    for form, more in _WHILE.items():
+        found = match(form, loop)
+        if found is None or not isinstance(found["__j"], ast.Name):
+            continue
+        at = found["__j"].id
+        block = scope.source.block_of(loop)
+        before = block[block.index(loop) - 1] if loop in block and block.index(loop) else None
+        own = {*ast.walk(loop), *(ast.walk(before) if before else ())}
+        is_own = all(each in own for each in scope.mentions(at))
+        first = match("__j = __a", before) if isinstance(before, ast.Assign) else None
+        if is_own and first and scope.is_local(at) and not mentions(at, found["__b"], found["__c"]):
+            # The name keeps its first value, which nobody asks for.
+            return {**found, "__a": found["__j"]}, more
+    return None, ""
+
+
+def _kind(scope: Scope, name: str, value: ast.Constant) -> str | None:
+    """One element that is put in: of a list, or of a bytearray, that is made here."""
+    if not scope.is_local(name) or scope.parameter(name):
+        return None
+    values = [scope.assignment(each) for each in scope.bindings(name)]
+    if values and all(is_fresh_list(each, scope.source) for each in values):
+        return f"[{value.value!r}]"
+    is_bytes = all(match("bytearray(__n)", each) for each in values if each is not None)
+    if None in values or not values or not is_bytes or not scope.source.is_builtin("bytearray"):
+        return None
+    number = value.value
+    return repr(bytes([number])) if isinstance(number, int) and 0 <= number < 256 else None
+
+
+def _is_step(step: ast.expr) -> bool:
+    """A step of 1 would let a list grow where an index ends it; a name stands for more."""
+    match step:
+        case ast.Constant(value=int(number)):
+            return number > 1
+        case ast.Name():
+            return True
+        case ast.BinOp(left=ast.Constant(value=int(number)), op=ast.Mult(), right=ast.Name()):
+            return number > 1
+    return False
+
+
+def _is_negative(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp)
+
+
+def find_offsets(source: Source) -> Iterator[Change]:
+    """``text[i:].startswith(word)`` copies the rest of the text to look at its beginning."""
+    for qualified, function in source.functions:
+        for node in source.walk(function):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(
+                        value=ast.Subscript(value=text, slice=ast.Slice(step=None) as part),
+                        attr="startswith" | "endswith" as method,
+                    ),
+                    args=[word],
+                    keywords=[],
+                ):
+                    pass
+                case _:
+                    continue
+            bounds = [each for each in (part.lower, part.upper) if each is not None]
+            is_plain = is_pure(source, *bounds) and not isinstance(word, ast.Starred)
+            if source.function_of(node) is not function or not is_plain or not bounds:
+                continue
+            if not isinstance(text, ast.Name | ast.Attribute):
+                continue
+            said = [source.say(word), "0" if part.lower is None else source.say(part.lower)]
+            said += [source.say(part.upper)] if part.upper is not None else []
+            code = f"{ast.unparse(text)}.{method}({', '.join(said)})"
+            what = f"{method} from an offset, without a copy"
+            yield Change(what, node.lineno, qualified, (("replace", node, code),))
