@@ -253,6 +253,9 @@ def test_what_tools_leave_is_left_out_without_a_word(ask):
     script = """
     mkdir -p src/data src/.venv/lib src/node_modules/x
     touch src/data/x.py src/.venv/lib/x.py src/node_modules/x/x.py
+    mkdir -p .pytest_cache/v .mypy_cache .ruff_cache src/.hypothesis .aider.tags.cache.v4
+    touch .pytest_cache/v/nodeids .mypy_cache/x .ruff_cache/x src/.hypothesis/x.py
+    touch .aider.tags.cache.v4/cache.db .aider.chat.history.md src/.aider.input.history
     """
     reply, changes = ask(shell(EDIT + script))
     assert edited(changes) == {"src/mod.py": BETTER}
@@ -308,7 +311,7 @@ def test_it_goes_on_from_the_candidate(ask, kind):
     reply, changes = ask(shell(script), request)
     assert edited(changes) == {"src/mod.py": BETTER}
     assert reply.candidates[0].parent == "d1"
-    assert "1 file changed" in reply.candidates[0].note.replace("\\n", " ")
+    assert "1 file changed" in reply.candidates[0].note
 
 
 def test_what_it_was_given_counts_where_it_doesn_t_touch_it(ask):
@@ -439,6 +442,36 @@ def test_a_program_in_somebodys_home_is_found_by_name(ask, tmp_path, monkeypatch
     assert reply.candidates[0].name == "my-agent-2.0"
 
 
+def test_a_program_that_env_sets_variables_for(ask, tmp_path, monkeypatch):
+    (tmp_path / "my-agent").write_text(f'#!/bin/sh\n{EDIT}\necho "$MODEL, $1"')
+    (tmp_path / "my-agent").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    reply, changes = ask(CommandProposer(argv=("env", "MODEL=large", "my-agent", "B=2")))
+    assert edited(changes) == {"src/mod.py": BETTER}
+    assert reply.candidates[0].name == "my-agent-2.0"
+    assert reply.candidates[0].note == "large, B=2"
+    with pytest.raises(StudyError, match=r"argv\[2\]: there is no program 'no-such-agent'"):
+        CommandProposer(argv=("env", "MODEL=large", "no-such-agent")).check_ready()
+
+
+def test_a_script_without_what_lies_beside_it(ask, tmp_path):
+    """As codex does it, which then says that it should be installed anew."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/parts.sh").write_text(EDIT)
+    program = tmp_path / "lib/my-agent"
+    program.write_text('#!/bin/sh\n. "${0%/*}/parts.sh" || exit 1')
+    program.chmod(0o755)
+    reply, _ = ask(CommandProposer(argv=(str(program),)), sandbox=full())
+    assert "status 2 (only the program itself is shown to it: see `readable`)" in reply.refusal
+    (tmp_path / "first").symlink_to(program)
+    (tmp_path / "second").symlink_to("first")
+    (tmp_path / "folder").symlink_to("lib")
+    for way in (program, tmp_path / "second", tmp_path / "folder/my-agent"):
+        proposer = CommandProposer(argv=(str(way),), readable=(tmp_path / "lib",))
+        _, changes = ask(proposer, sandbox=full())
+        assert edited(changes) == {"src/mod.py": BETTER}
+
+
 @pytest.mark.parametrize("network", [True, False])
 def test_a_network_only_if_it_is_declared(ask, network):
     script = (
@@ -460,7 +493,9 @@ def test_a_network_only_if_it_is_declared(ask, network):
 def test_a_status_is_a_refusal_with_the_end_of_what_it_said(ask):
     script = f"{EDIT}seq 5000; echo 'no credit left' >&2; exit 9"
     reply, _ = ask(shell(script))
-    assert reply.refusal == "sh ended with status 9; it said: no credit left"
+    assert reply.refusal.startswith("sh ended with status 9; it said: ")
+    assert reply.refusal.endswith("\n4999\n5000\nno credit left")
+    assert len(reply.refusal) < 1_000
     assert reply.candidates == ()
     assert reply.exchange[0]["exit_code"] == 9
     reply, _ = ask(shell("seq 5000; exit 9"))
@@ -468,9 +503,42 @@ def test_a_status_is_a_refusal_with_the_end_of_what_it_said(ask):
     assert len(reply.refusal) < 2_000
 
 
+def test_troubles_are_told_whichever_stream_they_are_on(ask):
+    """As aider does it, which ends with status 0."""
+    script = "echo 'Check your API key.'; echo 'Warning: not a terminal' >&2"
+    reply, _ = ask(shell(script))
+    assert reply.refusal == (
+        "sh changed nothing; it said: Check your API key.\nWarning: not a terminal"
+    )
+
+
+def test_the_prompt_is_not_told_back(ask):
+    """As codex does it: the prompt, and then what matters."""
+    reply, _ = ask(shell("(echo user; cat; seq 300; echo 'no such key') >&2; exit 1"))
+    assert reply.refusal.startswith("sh ended with status 1; it said: user\n[prompt]\n1\n2\n")
+    assert reply.refusal.endswith("\n300\nno such key")
+    assert write_prompt(BRIEF, FIRST) in reply.exchange[0]["stderr"]
+
+
+def test_what_it_said_becomes_one_line(ask):
+    """As aider does it, which fills up its lines."""
+    script = "printf '%-80s\\n\\n%-80s\\n' 'Keep a' 'set.'"
+    reply, _ = ask(shell(EDIT + script))
+    assert reply.candidates[0].note == "Keep a set."
+    reply, _ = ask(shell(f"{EDIT}seq 1000 1300"))
+    note = reply.candidates[0].note
+    assert note.startswith("... 1")
+    assert note.split()[1:] == [str(n) for n in range(int(note.split()[1]), 1301)]
+    assert 400 < len(note) < 520
+    reply, _ = ask(shell(f"{EDIT}head -c 900 /dev/zero | tr '\\0' x"))
+    assert reply.candidates[0].note == f"... {'x' * 500}"
+
+
 def test_one_that_hangs_is_ended_with_all_that_it_started(ask):
     reply, _ = ask(shell(f"{EDIT}echo begun\nsleep 300 & sleep 300", timeout_s=0.3))
-    assert reply.refusal == "sh took longer than 0.3 s; it said: begun"
+    assert reply.refusal == "sh took longer than 0.3 s, without a network; it said: begun"
+    reply, _ = ask(shell("sleep 300", timeout_s=0.3, network=True))
+    assert reply.refusal == "sh took longer than 0.3 s"
 
 
 def test_one_that_dies(ask):
@@ -579,7 +647,8 @@ def test_a_key_that_is_printed_is_removed_everywhere(ask):
     assert edited(changes) == {"src/mod.py": BETTER}
     assert "my key is [key removed]" in reply.candidates[0].note
     reply, _ = ask(shell(script + "exit 1"))
-    assert reply.refusal == "sh ended with status 1; it said: [key removed]"
+    told = "sh ended with status 1; it said: my key is [key removed]\n[key removed]"
+    assert reply.refusal == told
     assert reply.exchange[0]["stdout"] == "my key is [key removed]\n"
 
 
@@ -639,6 +708,9 @@ def test_other_texts_stay_as_they_are(text):
         ({"argv": ["x"], "prompt": "argument"}, "argv: must say where the prompt goes"),
         ({"argv": ["x", "{prompt}"], "prompt": "stdin"}, "prompt: is on stdin, but"),
         ({"argv": ["x"], "prompt": "mail"}, "prompt:"),
+        ({"argv": ["env", "MY_KEY=sk-12345", "x"]}, "argv[1]: looks like a key"),
+        ({"argv": ["x", "--openai-api-key", "sk-12345"]}, "argv[2]: looks like a key"),
+        ({"argv": ["x", "--api-key=openai=sk-12345"]}, "argv[1]: looks like a key"),
         ({"argv": ["x"], "variables": ["sk-123"]}, "variables[0]: must be the name of"),
         ({"argv": ["x"], "variables": ["HOME"]}, "variables[0]: HOME is set by the sandbox"),
         ({"argv": ["x"], "timeout_s": 0}, "timeout_s: must be more than 0"),
@@ -654,6 +726,19 @@ def test_mistakes(options, told):
     text = "\n".join(map(str, mistakes))
     assert told in text
     assert "sk-123" not in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("env", "MAX_OUTPUT_TOKENS=64000000", "x"),
+        ("x", "-c", 'model_providers.mine.env_key="MY_AGENT_KEY"'),
+        ("x", "--openai-api-key", "dummy"),
+        ("x", "--openai-api-base", "http://127.0.0.1:8000/v1"),
+    ],
+)
+def test_settings_are_not_taken_for_keys(words):
+    assert CommandProposer(argv=words).argv == words
 
 
 def test_what_is_missing_is_told_before_anything_starts(monkeypatch, tmp_path):
@@ -686,6 +771,10 @@ def test_a_ceiling_needs_a_cost():
         (("{python}", "tools/agent.py"), "agent.py"),
         (("{python}", "-m", "agent"), "python"),
         (("{python}",), "python"),
+        (("env", "A=1", "/opt/bin/claude", "B=2"), "claude"),
+        (("/usr/bin/env", "A=1", "{python}", "agent.py"), "agent.py"),
+        (("env", "-i", "claude"), "env"),
+        (("env", "A=1"), "env"),
     ],
 )
 def test_what_it_is_called(argv, name):

@@ -12,8 +12,8 @@ in `home` is not looked for.
 
 What the agent changes beside the editable files is left out of the candidate, and named in its
 note: agents leave logs and caches, and tests that they added prove nothing here. The rest is judged
-without it. New files that the project's .gitignore names, environments and bytecode are left out
-without a word: they aren't part of the base either.
+without it. New files that the project's .gitignore names, environments, bytecode and the caches of
+tools are left out without a word: they aren't part of the base either.
 
 It holds the shared side of the host's lock for as long as it runs: nothing is timed meanwhile.
 """
@@ -21,9 +21,12 @@ It holds the shared side of the host's lock for as long as it runs: nothing is t
 from __future__ import annotations
 
 import math
+import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -33,10 +36,12 @@ from fairtrial.agents.proposers.command_agent import (
     CommandAgent,
     Terms,
     Way,
+    find_program_word,
     name_agent,
 )
 from fairtrial.agents.proposers.command_keys import Keys
 from fairtrial.agents.proposers.command_workshop import Workshop
+from fairtrial.agents.proposers.secret import SHORTEST_SECRET
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.model.commands import Limits
 from fairtrial.model.proposals import Brief, Kind, Reply, Request
@@ -46,6 +51,10 @@ from fairtrial.sandbox.system import system_mounts
 
 __all__ = ["CommandProposer", "Workshop"]
 
+_KEY_OPTION = re.compile(r"--(?:[a-z]+[-_])*api[-_]key", re.IGNORECASE)
+_KEY_VALUE = re.compile(
+    r"(?:--(?:[a-z]+[-_])*api[-_]key|(?:[A-Z0-9]+_)*(?:KEY|TOKEN|SECRET|PASSWORD))=(.*)", re.DOTALL
+)
 _OURS = ("HOME", "TMPDIR", "TMP", "TEMP", "PWD")
 
 
@@ -55,8 +64,9 @@ class CommandProposer(Record):
 
     Code that it runs there can see its key: the values of `variables`, and what lies in `home`.
 
-    argv: the program and its arguments. `{prompt}` stands for the prompt, or its file; `{python}`
-        for the problem's Python. It starts in the project's folder
+    argv: the program and its arguments, if need be after `env` and settings; never a key.
+        `{prompt}` stands for the prompt, or its file; `{python}` for the problem's Python. It
+        starts in the project's folder
     prompt: how it is told what to do: on `stdin`, as an `argument`, or in a `file` whose path it
         gets; by default as an argument if `{prompt}` stands in `argv`, else on stdin
     variables: the names of environment variables that are passed on, and nothing else is. A value
@@ -133,7 +143,7 @@ class CommandProposer(Record):
         folder: where relative paths start
         """
         Keys.of(self.variables)
-        _find_program(self.argv[0])
+        _find_program(self.argv)
         for place, each in enumerate(self.readable):
             _existing(each, folder, ("readable", place))
         self._seed(folder)
@@ -152,13 +162,18 @@ class CommandProposer(Record):
     async def prepared(self, workshop: Workshop) -> Proposer:
         """The same with a place to work; raises `StudyError` where something is missing."""
         self.check_ready(workshop.folder)
-        program = _find_program(self.argv[0])
+        program = _find_program(self.argv)
         readable = [
             _existing(each, workshop.folder, ("readable", place))
             for place, each in enumerate(self.readable)
         ]
+        is_alone = False
         if program is not None and not _is_shown(program, readable):
-            readable.append(program)
+            shown = _follow(program, readable)
+            if shown is None:
+                readable.append(program)
+                is_alone = _is_script(program)
+            program = shown or program
         terms = Terms(
             argv=self.argv,
             way=self.way,
@@ -169,6 +184,7 @@ class CommandProposer(Record):
             cost_usd=self.cost_usd,
             program=program,
             readable=tuple(readable),
+            is_alone=is_alone,
             seed=self._seed(workshop.folder),
         )
         return CommandAgent(terms, workshop, Keys.of(self.variables))
@@ -185,6 +201,9 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
     if not argv or not argv[0].strip():
         yield Mistake(("argv",), "must name a program", 'for example ["claude", "-p"]')
         return
+    for place in _find_given_keys(argv):
+        message = "looks like a key, and `argv` is stored with the results"
+        yield Mistake(("argv", place), message, "put it into a variable; name that in `variables`")
     if any("\0" in word for word in argv):
         yield Mistake(("argv",), "holds a null character, which no argument can")
     if "=" in argv[0] or (len(argv[0].split()) > 1 and "/" not in argv[0]):
@@ -197,6 +216,15 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
         yield Mistake(("argv",), "must say where the prompt goes", "put `{prompt}` there")
 
 
+def _find_given_keys(argv: tuple[str, ...]) -> Iterator[int]:
+    """Where a key stands among the arguments, by what is said about it there."""
+    for place, (before, word) in enumerate(pairwise(("", *argv))):
+        named = _KEY_VALUE.fullmatch(word)
+        value = word if _KEY_OPTION.fullmatch(before) else named[1] if named else ""
+        if len(value) >= SHORTEST_SECRET:
+            yield place
+
+
 def _variable_mistakes(names: tuple[str, ...]) -> Iterator[Mistake]:
     for place, name in enumerate(names):
         # What is no name may be the key itself: it is not repeated.
@@ -207,8 +235,10 @@ def _variable_mistakes(names: tuple[str, ...]) -> Iterator[Mistake]:
             yield Mistake(("variables", place), f"{name} is set by the sandbox")
 
 
-def _find_program(word: str) -> Path | None:
+def _find_program(argv: tuple[str, ...]) -> Path | None:
     """Where a program is on this machine; None for one that comes with the project."""
+    place = find_program_word(argv)
+    word = argv[place]
     if word.startswith(PYTHON):
         return None
     if "/" in word:
@@ -220,7 +250,8 @@ def _find_program(word: str) -> Path | None:
         found = shutil.which(word)
     if found is None:
         hint = "install it, or write its whole path"
-        raise StudyError(Mistake(("argv", 0), f"there is no program '{word}' on the path", hint))
+        message = f"there is no program '{word}' on the path"
+        raise StudyError(Mistake(("argv", place), message, hint))
     return Path(found).absolute()
 
 
@@ -235,3 +266,23 @@ def _is_shown(program: Path, readable: list[Path]) -> bool:
     """Whether it can be seen without being shown by itself."""
     shown = [*readable, *(Path(target) for _, target in system_mounts(False))]
     return any(program.is_relative_to(folder) for folder in shown)
+
+
+def _follow(link: Path, readable: list[Path]) -> Path | None:
+    """Where it leads to among what is shown: many look for their parts beside where they run."""
+    while True:
+        place = link.parent.resolve() / link.name
+        if _is_shown(place, readable):
+            return place
+        if not place.is_symlink():
+            return None
+        link = Path(os.path.normpath(place.parent / place.readlink()))
+
+
+def _is_script(program: Path) -> bool:
+    """Whether it is one that another program runs, and mostly a way into what lies beside it."""
+    try:
+        with program.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:  # scripts can't be run without being read
+        return False

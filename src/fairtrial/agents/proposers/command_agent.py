@@ -26,6 +26,7 @@ LONGEST_TAIL, LONGEST_NOTE, LONGEST_PATH, MOST_NAMED, MOST_KEPT = 1_500, 500, 20
 PROMPT_FILE = "fairtrial-prompt.md"
 PROMPT, PYTHON = "{prompt}", "{python}"
 NOT_FOUND = 127
+_LINE_END = "\n"
 Way = Literal["stdin", "argument", "file"]
 """How an agent is told what to do."""
 
@@ -43,6 +44,7 @@ class Terms:
     cost_usd: what one request costs; None if nobody knows
     program: where it is installed; None if it is the problem's Python, or comes with the project
     readable: what it may read
+    is_alone: whether the program is a script that is shown without what lies beside it
     seed: what its home starts with
     """
 
@@ -55,6 +57,7 @@ class Terms:
     cost_usd: float | None
     program: Path | None
     readable: tuple[Path, ...]
+    is_alone: bool
     seed: Path | None
 
     @property
@@ -65,9 +68,21 @@ class Terms:
 
 def name_agent(argv: Sequence[str]) -> str:
     """What an agent is called: its program, or the script that Python runs."""
-    if argv[0] != PYTHON:
-        return Path(argv[0]).name
-    return next((Path(word).name for word in argv[1:2] if word[:1] not in ("-", "{")), "python")
+    program, *rest = argv[find_program_word(argv) :]
+    if program != PYTHON:
+        return Path(program).name
+    return next((Path(word).name for word in rest[:1] if word[:1] not in ("-", "{")), "python")
+
+
+def find_program_word(argv: Sequence[str]) -> int:
+    """Which of the words is the program: the first, or the one that `env` sets variables for."""
+    if Path(argv[0]).name == "env":
+        for place, word in enumerate(argv[1:], 1):
+            if word.startswith("-"):
+                break  # with options of its own it may be anything: that is for `env` to find out
+            if "=" not in word:
+                return place
+    return 0
 
 
 class CommandAgent:
@@ -113,7 +128,7 @@ class CommandAgent:
             exchange = self._exchange(prompt, done)
             why = self._failure(done)
             if why:
-                return self._refuse(f"{why}{self._tail(done)}", done.wall_s, exchange)
+                return self._refuse(f"{why}{self._tail(exchange)}", done.wall_s, exchange)
             try:
                 taken = await slot.take()
             except TooLargeError:
@@ -125,16 +140,15 @@ class CommandAgent:
         ]
         why = self._find_key(taken)
         if not why and (taken.is_as_given or not taken.diff):
-            why = f"{self.terms.label} changed nothing{dropped}{self._tail(done)}"
+            why = f"{self.terms.label} changed nothing{dropped}{self._tail(exchange)}"
         if why:
             return self._refuse(why, done.wall_s, exchange)
-        said = on_one_line(self.keys.read(done.stdout).strip()[-LONGEST_NOTE:], LONGEST_NOTE)
         candidate = Candidate(
             f"{self.terms.label}-{request.line}.{request.step}",
             diff=taken.diff,
             parent=request.about[0].digest if request.about else None,
             origin=f"command: {self.terms.label}",
-            note="; ".join(part for part in (dropped.removeprefix(": "), said) if part),
+            note="; ".join(filter(None, (dropped.removeprefix(": "), _note(exchange["stdout"])))),
         )
         return Reply((candidate,), self._usage(done.wall_s), exchange=(exchange,))
 
@@ -150,7 +164,7 @@ class CommandAgent:
             told = str(slot.home_seen / PROMPT_FILE)
         words = [word.replace(PYTHON, slot.python) for word in terms.argv]
         if self.terms.program is not None:
-            words[0] = str(self.terms.program)
+            words[find_program_word(words)] = str(self.terms.program)
         words = [word.replace(PROMPT, told) for word in words]
         return Command(
             # Sandboxes set HOME themselves, last of all.
@@ -175,19 +189,31 @@ class CommandAgent:
         """Why what it left is not used, whatever it is."""
         name = self.terms.label
         if done.ending == Ending.TIMEOUT:
-            return f"{name} took longer than {self.terms.timeout_s:g} s"
+            # Many try again and again without a word when they can't reach their endpoint.
+            cut_off = "" if self.terms.limits.network else ", without a network"
+            return f"{name} took longer than {self.terms.timeout_s:g} s{cut_off}"
         if done.ending in (Ending.MEMORY, Ending.PROCESSES):
             return f"{name} used too much: {done.ending.value} (see `limits`)"
         if done.ending == Ending.SIGNALLED:
             return f"{name} died of signal {done.signal}"
         if done.exit_code == NOT_FOUND:
             return f"{name} can't be run (name the folders that it needs in `readable`)"
-        return f"{name} ended with status {done.exit_code}" if done.exit_code else ""
+        # What it says then leads astray: that it should be installed anew.
+        alone = " (only the program itself is shown to it: see `readable`)"
+        hint = alone if self.terms.is_alone else ""
+        return f"{name} ended with status {done.exit_code}{hint}" if done.exit_code else ""
 
-    def _tail(self, done: Completed) -> str:
-        """The end of what it printed, on errors or else at all, without keys."""
-        said = self.keys.read(done.stderr).strip() or self.keys.read(done.stdout).strip()
-        return f"; it said: {said[-LONGEST_TAIL:]}" if said else ""
+    def _tail(self, exchange: Mapping[str, Any]) -> str:
+        """The end of what it printed, without keys.
+
+        Of both streams: some tell their troubles on the one and always have a warning for the
+        other. Some repeat the prompt first, which nobody needs here.
+        """
+        told = str(exchange["prompt"]).strip()
+        said = [str(exchange[name]).replace(told, "[prompt]") for name in ("stdout", "stderr")]
+        parts = [part.strip() for part in said if part.strip()]
+        ends = [part[-LONGEST_TAIL // len(parts) :].strip() for part in parts]
+        return f"; it said: {_LINE_END.join(ends)}" if ends else ""
 
     def _spell_dropped(self, taken: Taken) -> str:
         if not taken.dropped:
@@ -227,3 +253,11 @@ class CommandAgent:
 
     def _usage(self, seconds: float) -> Usage:
         return Usage(self.terms.label, cost_usd=self.terms.cost_usd, seconds=seconds)
+
+
+def _note(said: str) -> str:
+    """The end of what it said, as one line."""
+    words = " ".join(said.split())  # some fill up their lines to the width of a terminal
+    if len(words) > LONGEST_NOTE:
+        words = f"... {words[-LONGEST_NOTE:].partition(' ')[2] or words[-LONGEST_NOTE:]}"
+    return on_one_line(words, LONGEST_NOTE + 4)

@@ -24,8 +24,11 @@ from fairtrial.arena.slots.tree import READ_ONLY, Listing, Signature, list_tree
 from fairtrial.errors import LabError
 from fairtrial.model.candidates import FileState
 
-_NOT_OURS = (".git", "__pycache__", ".venv", "node_modules")
+_NOT_OURS = (".git", "__pycache__", ".venv", "node_modules",
+             ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")  # fmt: skip
 """Folders that tools keep for themselves: nothing in them is part of a candidate."""
+_NOTES = ".aider."
+"""How names of files begin in which agents keep notes of their own, in the project's folder."""
 Files = Mapping[str, FileState | None]
 
 
@@ -124,10 +127,14 @@ def _find_files(listing: Listing) -> dict[str, Signature]:
     return {
         folder + name: signature
         for folder, names in listing.items()
-        if not any(part.casefold() in _NOT_OURS for part in folder.split("/"))
+        if not any(map(_is_a_tools, folder.split("/")))
         for name, signature in names.items()
-        if not stat.S_ISDIR(signature[0]) and name.casefold() not in _NOT_OURS
+        if not stat.S_ISDIR(signature[0]) and not _is_a_tools(name)
     }
+
+
+def _is_a_tools(name: str) -> bool:
+    return name.casefold() in _NOT_OURS or name.startswith(_NOTES)
 
 
 def read_entry(path: Path, mode: int, most: int) -> FileState | None:
