@@ -46,6 +46,7 @@ ENOUGH_WAIT = 4
 DRAIN_AFTER_S = 20.0
 """So long the first of them waits at most while others are still being checked."""
 LOOK_AGAIN_S = 0.25
+"""How often it is looked whether that long is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class Stream:
         import anyio
 
         self._over: Event = anyio.Event()
+        self._changed: Event = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks: TaskGroup = tasks
@@ -150,6 +152,7 @@ class Stream:
 
     def _go_on(self) -> None:
         """Whatever has changed: ask for what can be asked for now, or end."""
+        self._changed.set()
         for request in self._loop.ask():
             self._watcher.asked(request)
             self._serving += 1
@@ -271,7 +274,9 @@ class Stream:
 
         while True:
             if not self._is_time():
-                await anyio.sleep(LOOK_AGAIN_S)
+                self._changed = anyio.Event()
+                with anyio.move_on_after(LOOK_AGAIN_S if self._waiting else None):
+                    await self._changed.wait()
                 continue
             due, self._waiting = sorted(self._waiting, key=_place), []
             self._is_timing = True
