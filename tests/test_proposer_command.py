@@ -652,10 +652,12 @@ def test_a_key_that_is_printed_is_removed_everywhere(ask):
     assert reply.exchange[0]["stdout"] == "my key is [key removed]\n"
 
 
-def test_a_value_that_the_file_held_before_is_no_leak(ask, monkeypatch):
+def test_a_change_beside_a_value_that_stood_there_is_refused(ask, monkeypatch):
+    """The diff is kept, told and handed over, with the lines around the change."""
     monkeypatch.setenv("AGENT_KEY", "return x")
-    _, changes = ask(shell(EDIT))
-    assert edited(changes) == {"src/mod.py": BETTER}
+    reply, _ = ask(shell(EDIT))
+    assert reply.candidates == ()
+    assert "the change shows the value of AGENT_KEY, which stood there" in reply.refusal
 
 
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=60)

@@ -102,6 +102,10 @@ class CommandAgent:
         """How many may run at the same time."""
         return self.terms.most_at_once
 
+    def estimate(self, brief: Brief) -> Usage:
+        """What one request takes, as far as anybody has said."""
+        return Usage(self.terms.label, cost_usd=self.terms.cost_usd)
+
     def can(self, kind: Kind) -> bool:
         """It takes whatever comes."""
         return True
@@ -226,7 +230,7 @@ class CommandAgent:
         )
 
     def _find_key(self, taken: Taken) -> str:
-        """A value that a file holds now and did not before, in its content or in its name."""
+        """A value in what it left: in a file's content or name, or in the lines around a change."""
         for path, state in taken.files.items():
             before = taken.before.get(path)
             for content, old in (
@@ -237,6 +241,9 @@ class CommandAgent:
                 if found and not self.keys.find(old):
                     where = self.keys.redact(on_one_line(path, LONGEST_PATH))
                     return f"{self.terms.label} put the value of {found} into {where}"
+        found = self.keys.find(taken.diff or b"")
+        if found:  # a file held it before; the diff would be kept and shown
+            return f"the change shows the value of {found}, which stood there: take it out first"
         return ""
 
     def _exchange(self, prompt: str, done: Completed) -> dict[str, Any]:
