@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import anyio
@@ -545,3 +546,22 @@ def test_files_without_a_last_newline_are_patched():
     assert overlay({"f.py": "a\nx"}, diff) is None
     assert overlay({"g.py": "a\nb"}, diff) is None
     assert overlay({"f.py": "a"}, "") == {"f.py": "a"}
+
+
+def test_cancelling_ends_the_thread_soon():
+    """Ctrl-C must not wait until a large package has been transformed."""
+
+    def work(must_stop):
+        began.set()
+        while not must_stop():
+            time.sleep(0.001)
+        raise Interrupted
+
+    async def cancel():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(codemod._in_peace, work)
+            await anyio.to_thread.run_sync(began.wait)
+            tasks.cancel_scope.cancel()
+
+    began = threading.Event()
+    anyio.run(cancel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
@@ -16,7 +17,7 @@ from fairtrial.errors import Mistake, did_you_mean
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
 from fairtrial.model.record import Record
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.quiet import HostLock, Lease
 from fairtrial.sandbox.speed import usable_cores
 
 T = TypeVar("T")
@@ -127,14 +128,27 @@ class CodemodProposer(Record):
 
 
 async def _in_peace(work: Callable[[Callable[[], bool]], T]) -> T:
-    """What a thread makes of it, never beside what is timed: it uses a core."""
-    from anyio import to_thread
+    """What a thread makes of it, never beside what is timed: it uses a core.
+
+    work: gets a function that says whether it must stop, and then raises `Interrupted`
+    """
+    from anyio import from_thread, get_cancelled_exc_class, to_thread
+    from anyio.lowlevel import checkpoint
+
+    cancelled = get_cancelled_exc_class()
+
+    def must_stop(lease: Lease) -> bool:
+        try:
+            from_thread.check_cancelled()
+        except cancelled:
+            return True
+        return lease.is_overdue()
 
     check_installed()
     while True:
         # The thread is waited for even if we are cancelled: else it would go on without the lease.
         async with HostLock().shared() as lease:
             try:
-                return await to_thread.run_sync(work, lease.is_overdue)
+                return await to_thread.run_sync(work, partial(must_stop, lease))
             except Interrupted:
-                continue
+                await checkpoint()
