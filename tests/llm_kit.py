@@ -33,12 +33,14 @@ class Server:
 
     base_url: where it is
     turns: what it will do next
+    otherwise: what it does once there are no turns any more
     seen: what it was sent
     inside: how many requests it keeps waiting (`waits_for`); most_inside: the most there ever were
     is_closing: set when it ends
     """
 
     turns: list
+    otherwise: Callable
     base_url: str = ""
     seen: list = field(default_factory=list)
     inside: int = 0
@@ -51,9 +53,9 @@ Turn = Callable[[BaseHTTPRequestHandler, Seen, Server], None]
 
 
 @contextlib.contextmanager
-def serving(*turns: Turn):
-    """An endpoint that takes these turns and no more."""
-    server = Server(list(turns))
+def serving(*turns: Turn, otherwise: Turn | None = None):
+    """An endpoint that takes these turns and no more, unless it is told what to do then."""
+    server = Server(list(turns), otherwise or fails(418, "no turns are left"))
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -64,10 +66,16 @@ def serving(*turns: Turn):
             seen = Seen(self.path, headers, json.loads(self.rfile.read(size)))
             with server.lock:
                 server.seen.append(seen)
-                turn = server.turns.pop(0) if server.turns else fails(418, "no turns are left")
+                turn = server.turns.pop(0) if server.turns else server.otherwise
             # A client that has had enough hangs up.
             with contextlib.suppress(ConnectionError):
                 turn(self, seen, server)
+
+        def do_CONNECT(self):
+            """What a proxy is asked for; it lets nobody through."""
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            server.seen.append(Seen(self.path, headers, {}))
+            send(self, 502, b"{}")
 
         def log_message(self, *arguments):
             """Tests are quiet."""
@@ -167,6 +175,34 @@ def fails(status, message="something went wrong", headers=(), code=None):
     """An error, as OpenAI has them."""
     error = {"error": {"message": message, "type": "kit", "code": code}}
     return sends(json.dumps(error).encode(), status, headers)
+
+
+def reasons(text):
+    """An answer of a reasoning model of OpenAI's, which refuses what such models refuse."""
+
+    def refuses(field, code, message):
+        error = {"message": message, "type": "invalid_request_error", "param": field, "code": code}
+        return sends(json.dumps({"error": error}).encode(), 400)
+
+    def turn(handler, seen, server):
+        answer = says(text)
+        if "max_tokens" in seen.body:
+            answer = refuses(
+                "max_tokens",
+                "unsupported_parameter",
+                "Unsupported parameter: 'max_tokens' is not supported with this model. "
+                "Use 'max_completion_tokens' instead.",
+            )
+        elif seen.body.get("temperature", 1) != 1:
+            answer = refuses(
+                "temperature",
+                "unsupported_value",
+                f"Unsupported value: 'temperature' does not support {seen.body['temperature']} "
+                "with this model. Only the default (1) value is supported.",
+            )
+        answer(handler, seen, server)
+
+    return turn
 
 
 def sends(data, status=200, headers=()):

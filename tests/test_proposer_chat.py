@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairtrial.agents.proposers import chat_endpoint
 from fairtrial.agents.proposers.chat import Chat
-from fairtrial.agents.proposers.chat_client import Endpoint
+from fairtrial.agents.proposers.chat_endpoint import Endpoint
 from fairtrial.agents.proposers.chat_wire import (
     Answer,
     Stream,
@@ -40,6 +41,7 @@ from llm_kit import (
     fails,
     hangs,
     hangs_up,
+    reasons,
     redirects,
     says,
     says_key,
@@ -198,6 +200,12 @@ def test_when_asking_once_more_fails_the_first_answer_is_not_lost():
     assert "no fenced block" in reply.refusal
     assert "400 no more" in reply.refusal
     assert reply.usage.prompt_tokens == 1_000
+    assert reply.usage.cost_usd == pytest.approx(0.004)
+    reply, _ = tell(says("Hm."), *[hangs_up()] * 3)
+    assert "no fenced block" in reply.refusal
+    assert reply.usage.prompt_tokens == 1_000
+    assert reply.usage.cost_usd is None, "the second may be on the bill as well"
+    assert [entry["attempt"] for entry in reply.exchange] == [1, 1, 2, 3]
 
 
 def test_a_model_that_has_nothing_to_propose_is_not_asked_again():
@@ -222,6 +230,103 @@ def test_a_request_that_is_too_long_is_refused_not_broken():
     reply, seen = tell(longest_prompt=100)
     assert (seen, reply.exchange) == ([], ())
     assert "longest_prompt" in reply.refusal
+
+
+# -- endpoints that want it in other words --
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_reasoning_models_get_the_bound_by_its_other_name(stream):
+    with serving(otherwise=reasons(GOOD)) as server:
+        proposer = chat(server, retries=0, stream=stream, max_tokens=99)
+
+        async def ask_twice():
+            first = await proposer.propose(BRIEF, FIRST)
+            return first, await proposer.propose(BRIEF, FIRST)
+
+        replies = anyio.run(ask_twice)
+    sent = [{name: seen.body.get(name) for name in BOUNDS} for seen in server.seen]
+    old, new = {"max_tokens": 99}, {"max_completion_tokens": 99}
+    absent = dict.fromkeys(BOUNDS)
+    # Asked again at once, though there are no retries; the second request knows already.
+    assert sent == [absent | old, absent | new, absent | new]
+    for reply in replies:
+        assert reply.candidates
+        assert reply.usage.cost_usd == pytest.approx(0.004), "a refusal costs nothing"
+        json.dumps(reply.exchange)
+    told = [(entry["attempt"], entry["status"]) for entry in replies[0].exchange]
+    assert told == [(1, 400), (1, 200)]
+    assert replies[0].exchange[0]["request"]["max_tokens"] == 99
+    assert replies[0].exchange[1]["tokens_field"] == "max_completion_tokens"
+    assert replies[1].exchange[0]["request"]["max_completion_tokens"] == 99
+
+
+BOUNDS = ("max_tokens", "max_completion_tokens")
+
+
+def test_all_that_were_under_way_are_sent_again():
+    with serving(otherwise=reasons(GOOD)) as server:
+        proposer, replies = chat(server, retries=0, most_at_once=5), []
+
+        async def ask_one(line):
+            replies.append(await proposer.propose(BRIEF, Request(Kind.INITIAL, line, 0)))
+
+        async def ask_all():
+            async with anyio.create_task_group() as group:
+                for line in range(5):
+                    group.start_soon(ask_one, line)
+
+        anyio.run(ask_all)
+    assert len(replies) == 5
+    assert all(reply.candidates for reply in replies)
+
+
+def test_the_name_of_the_bound_can_be_said_outright():
+    reply, [seen] = tell(reasons(GOOD), tokens_field="max_completion_tokens", max_tokens=99)
+    assert reply.candidates
+    assert (seen.body["max_completion_tokens"], "max_tokens" in seen.body) == (99, False)
+    message, server = lose(reasons(GOOD), tokens_field="max_tokens")
+    assert len(server.seen) == 1
+    assert message.endswith(
+        "; set `tokens_field: max_completion_tokens`, or `max_tokens: null` for no bound"
+    )
+
+
+def test_a_gateway_that_repeats_the_words_alone():
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model."
+    for data in (
+        json.dumps({"error": {"message": said, "code": "invalid_request_body"}}),
+        json.dumps({"error": f"upstream: {said}"}),
+        json.dumps({"message": f'400 {{"message": "{said}"}}'}),
+    ):
+        reply, [_, seen] = tell(sends(data.encode(), 400), says(GOOD))
+        assert reply.candidates
+        assert "max_completion_tokens" in seen.body
+
+
+def test_a_bound_that_is_too_large_is_not_called_otherwise():
+    error = {"message": "max_tokens is too large: 8192", "param": "max_tokens", "code": "invalid"}
+    message, server = lose(sends(json.dumps({"error": error}).encode(), 400))
+    assert len(server.seen) == 1
+    assert message.endswith("400 max_tokens is too large: 8192")
+
+
+def test_an_endpoint_that_wants_neither_is_asked_once_each():
+    said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    message, server = lose(*[fails(400, said)] * 2)
+    assert len(server.seen) == 2
+    assert said in message
+
+
+def test_a_temperature_that_is_refused_is_named():
+    message, server = lose(*[reasons(GOOD)] * 2, temperature=0.2)
+    assert len(server.seen) == 2
+    assert "does not support 0.2 with this model" in message
+    assert message.endswith("; leave out `temperature`: this model has its own")
+    reply, _ = tell(*[reasons(GOOD)] * 2, temperature=1.0)
+    assert reply.candidates
+    message, _ = lose(fails(400, "Unsupported parameter: 'top_p'"), extra={"top_p": 0.9})
+    assert message.endswith("; leave `top_p` out of `extra`")
 
 
 # -- an endpoint in trouble --
@@ -282,15 +387,15 @@ def test_waits_follow_from_the_seed_of_the_request():
 
 
 def test_an_endpoint_that_does_not_answer_in_time():
-    reply, seen = tell(hangs(), says(GOOD), timeout_s=1.0)
+    reply, seen = tell(hangs(), says(GOOD), timeout_s=0.4)
     assert len(seen) == 2
-    assert "within 1 s" in reply.exchange[0]["error"]
+    assert "within 0.4 s" in reply.exchange[0]["error"]
     assert reply.usage.cost_usd is None, "the lost answer may be on the bill"
 
 
 def test_a_stream_that_stands_still():
     start = b"".join(list(events(GOOD))[:5])
-    reply, _ = tell(hangs(after=start), says(GOOD), stream=True, timeout_s=1.0)
+    reply, _ = tell(hangs(after=start), says(GOOD), stream=True, timeout_s=0.4)
     assert reply.candidates
 
 
@@ -302,6 +407,7 @@ def test_a_stream_that_ends_early_is_no_answer():
     assert reply.usage.cost_usd is None
     message, _ = lose(*[hangs_up(after=start)] * 3, stream=True)
     assert "ended early" in message
+    assert message.endswith("; an answer was lost on its way, and may be on the bill")
 
 
 def test_a_stream_without_its_last_line_is_whole():
@@ -315,6 +421,8 @@ def test_an_answer_that_breaks_off_and_a_connection_that_ends():
     assert reply.candidates
     assert "broke off" in reply.exchange[0]["error"]
     assert [entry["status"] for entry in reply.exchange] == [200, None, 200]
+    reply, _ = tell(hangs_up(), says(GOOD))
+    assert reply.usage.cost_usd is None, "it had the whole question"
 
 
 @pytest.mark.parametrize(
@@ -330,6 +438,11 @@ def test_an_error_in_the_midst_of_a_stream():
     broken = event(error={"message": "overloaded", "code": 502})
     reply, _ = tell(hangs_up(after=broken), says(GOOD), stream=True)
     assert reply.exchange[0]["error"] == "overloaded"
+    assert reply.usage.cost_usd == pytest.approx(0.004), "nothing had begun"
+    begun = b"".join(list(events(GOOD))[:4])
+    reply, _ = tell(hangs_up(after=begun + broken), says(GOOD), stream=True)
+    assert reply.exchange[0]["error"] == "overloaded"
+    assert reply.usage.cost_usd is None, "what had been written may be on the bill"
     final = hangs_up(after=event(error={"message": "bad model", "code": 400}))
     message, _ = lose(final, stream=True)
     assert "bad model" in message
@@ -459,6 +572,68 @@ def test_a_redirect_is_not_followed():
     assert f"redirects to {place}, " in message
 
 
+@pytest.mark.parametrize("place", ["http://h:99999/", "http://[::1", "/v2", "", "http://h:x/"])
+def test_a_redirect_to_no_address_is_told(place):
+    message, _ = lose(redirects(place))
+    assert "307 it redirects to elsewhere, and a key is not sent on" in message
+
+
+# -- what the environment says --
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
+def test_a_key_is_not_sent_in_clear_to_a_proxy(monkeypatch, host):
+    with serving() as proxy, serving(says(GOOD)) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.base_url.removesuffix("/v1"))
+        url = server.base_url.replace("127.0.0.1", host)
+        assert ask(Chat(url, "kit", KEY_VARIABLE, retries=0)).candidates
+        assert (len(server.seen), proxy.seen) == (1, [])
+
+
+def test_a_proxy_sees_where_to_and_no_more(monkeypatch):
+    with serving() as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.base_url.removesuffix("/v1"))
+        with pytest.raises(LabError, match="ProxyError: 502"):
+            ask(Chat("https://api.example/v1", "kit", KEY_VARIABLE, retries=0))
+        [seen] = proxy.seen
+    assert seen.path == "api.example:443"
+    assert "authorization" not in seen.headers
+
+
+@pytest.mark.parametrize(
+    ("url", "may"),
+    [
+        ("https://api.example/v1", True),
+        ("https://10.0.0.1/v1", True),
+        ("http://api.example/v1", False),
+        ("https://localhost:8000/v1", False),
+        ("https://model.localhost./v1", False),
+        ("https://127.3.2.1/v1", False),
+        ("https://[::1]:80/v1", False),
+    ],
+)
+def test_who_may_stand_between(url, may):
+    assert Endpoint(url).may_use_proxy is may
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks4://me:hunter2@h:1", "socks5://me:hunter2@h:1", "http://h:port", "gopher://h"]
+)
+def test_a_proxy_that_can_not_be_used_is_told(monkeypatch, proxy):
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(LabError, match=r"^api\.example can't be asked: .*ALL_PROXY") as caught:
+        ask(Chat("https://api.example/v1", "kit", KEY_VARIABLE))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_certificates_that_can_not_be_read_are_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    chat_endpoint._trusted.cache_clear()
+    with pytest.raises(LabError, match=r"FileNotFoundError.*SSL_CERT_FILE"):
+        ask(Chat("https://api.example/v1", "kit", KEY_VARIABLE))
+
+
 def test_a_key_that_is_missing_or_impossible(monkeypatch):
     with serving() as server:
         for value, why in (("", "not set"), (" ", "not set"), ("sk-12345\n678", "ASCII")):
@@ -507,6 +682,8 @@ def test_nothing_of_a_key_survives_redaction(key, text):
         ({"base_url": "https://host/v1?key=secret"}, ("base_url",)),
         ({"model": " "}, ("model",)),
         ({"temperature": -1}, ("temperature",)),
+        ({"temperature": float("nan")}, ("temperature",)),
+        ({"temperature": float("inf")}, ("temperature",)),
         ({"max_tokens": 0}, ("max_tokens",)),
         ({"timeout_s": 0}, ("timeout_s",)),
         ({"retries": -1}, ("retries",)),
@@ -516,6 +693,11 @@ def test_nothing_of_a_key_survives_redaction(key, text):
         ({"prices": {"m": [1]}}, ("prices", "m")),
         ({"prices": {"m": [1, -1]}}, ("prices", "m", 1)),
         ({"extra": {"messages": []}}, ("extra", "messages")),
+        ({"extra": {"max_completion_tokens": 9}}, ("extra", "max_completion_tokens")),
+        ({"extra": {"top_p": float("nan")}}, ("extra", "top_p")),
+        ({"extra": {"since": datetime(2026, 1, 1, tzinfo=UTC)}}, ("extra", "since")),
+        ({"extra": {"user": "a\udcff"}}, ("extra", "user")),
+        ({"tokens_field": "tokens"}, ("tokens_field",)),
         ({"modle": "m"}, ("modle",)),
     ],
 )

@@ -260,6 +260,31 @@ CASES = {
             return Shop(users).find(keys)
         """,
     ),
+    "a text that others are given": (
+        "hoist",
+        "text_len = len(text)",
+        [st.text("ab"), FEW],
+        """
+        def shorten(text, x):
+            return text[x:]
+        def f(text: str, xs: list):
+            parts = (text, text)
+            return [shorten(text, x) + str(len(text)) for x in xs], parts
+        """,
+    ),
+    "items that came before": (
+        "place_index",
+        "[x for i, x in enumerate(xs) if xs_first[x] not in range(i)]",
+        [st.one_of(FEW, st.text("abc"))],
+        """
+        def f(xs):
+            out = [x for i, x in enumerate(xs) if x not in xs[:i]]
+            for i in range(len(xs)):
+                if not (xs[i] in xs[i + 1:]) or xs[i] in xs[:i]:
+                    out.append(i)
+            return out
+        """,
+    ),
     "a text that is only asked": (
         "hoist",
         "text_len = len(text)",
@@ -690,6 +715,32 @@ UNSAFE = {
                 return next((b for b in others if b.id == a.id), None)
         """,
     },
+    "place_index": {
+        "another item": """
+            def f(xs, ys):
+                return [y for i, x in enumerate(xs) for y in ys if y in xs[:i]]
+        """,
+        "another place": """
+            def f(xs, n):
+                return [x for i, x in enumerate(xs) if x in xs[:n]]
+        """,
+        "the place changes": """
+            def f(xs):
+                for i, x in enumerate(xs):
+                    i -= 5
+                    if x in xs[:i]: print(x)
+        """,
+        "the items change": """
+            def f(xs):
+                for i, x in enumerate(xs):
+                    if x in xs[:i]: xs.pop()
+        """,
+        "items that are lists": """
+            def f(rows):
+                for i, row in enumerate(rows):
+                    if row in rows[:i]: print(len(row))
+        """,
+    },
     "deque": {
         "it is compared": """
             def f(xs):
@@ -712,6 +763,12 @@ UNSAFE = {
                 while i < len(df):
                     df.replace(0, 1, inplace=True)
                     i += 1
+        """,
+        "a text that is another one each time": """
+            def f(text: str):
+                while len(text) > 3:
+                    text = text[1:]
+                    print(len(text))
         """,
         "another name by a condition": """
             def f(xs):
@@ -965,3 +1022,49 @@ def test_it_does_the_same_as_before_alone_and_after_all_others(case):
 def test_what_may_not_be_safe_stays_as_it_is(name, why):
     text = textwrap.dedent(UNSAFE[name][why])
     assert transform(text, name).text == text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_body_that_is_moved_keeps_its_form(end):
+    text = (
+        "if True:\n"
+        "\tdef f(é, n):\n"
+        "\t\t'''Ü.\n"
+        "\n"
+        "\t\tß'''\n"
+        "\t\tif n < 2:  # ö\n"
+        "\t\t\treturn é[n]\n"
+        "\n"
+        "\t# odd\n"
+        "\t\treturn ('é' and f(é, n - 1) +\n"
+        "\t\tf(é, n=n - 2))  # 漢\n"
+        "\t# after\n"
+        "\tx = f([1, 2], 9)\n"
+    ).replace("\n", end)
+    new = transform(text, "inner_cache").text
+    assert (end == "\r\n") == ("\r" in new)
+    assert (
+        "\t\t'''Ü.\n\n\t\tß'''\n"
+        "\t\t@functools.lru_cache(maxsize=None, typed=True)\n"
+        "\t\tdef step(n):\n"
+        "\t\t\tif n < 2:  # ö\n"
+        "\t\t\t\treturn é[n]\n"
+        "\n"
+        "\t\t\t# odd\n"
+        "\t\t\treturn ('é' and step(n - 1) +\n"
+        "\t\t\tstep(n=n - 2))  # 漢\n"
+        "\t\treturn step(n)\n"
+        "\t# after\n"
+    ) in new.replace("\r\n", "\n")
+    assert outcome(load(new), ([1, 2], 12)) == outcome(load(text), ([1, 2], 12))
+
+
+def test_calls_in_formatted_texts_are_moved_or_the_function_stays():
+    text = (
+        "def f(xs, n):\n"
+        "    if n < 2:\n"
+        "        return str(xs[n])\n"
+        "    return f'{f(xs, n - 1)} é {f(xs, n - 2)}'\n"
+    )
+    new = transform(text, "inner_cache").text
+    assert outcome(load(new), ([1, 2], 7)) == outcome(load(text), ([1, 2], 7))

@@ -3,6 +3,7 @@
 import copy
 import re
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -366,8 +367,8 @@ CASES = {
                     if x * 2 not in odd:
                         odd[x * 2] = 0
                     odd[x * 2] += 1
-            # by pairs
             pairs = defaultdict(int)
+            # by pairs
             for i, x in enumerate(xs):
                 pairs[i % 2, x] += 1
             seen = {}
@@ -435,6 +436,41 @@ CASES = {
                 if x < low:
                     low = x
             return best, high, low
+        """,
+    ),
+    "cells that grow": (
+        "cell",
+        "cell += a[i][k] * b[k][j]",
+        [st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=3, max_size=3)] * 2,
+        """
+        def f(a, b):
+            n = len(a)
+            c = [[0] * n for _ in range(n)]
+            row = [0] * n
+            for i in range(n):
+                for j in range(n):
+                    for k in range(n):
+                        # one more
+                        c[i][j] += a[i][k] * b[k][j]
+                        row[i] += k
+            return c, row, [sum(each) for each in c]
+        """,
+    ),
+    "tally": (
+        "tally",
+        "many += len([1 for x in xs if x > 2 and x not in (3, 4)])",
+        [INTS],
+        """
+        def f(xs):
+            many = 0
+            for x in xs:
+                if x > 2 and x not in (3, 4):
+                    many += 1
+            # and pairs
+            for i, x in enumerate(xs):
+                if x == i:
+                    many += 1
+            return many
         """,
     ),
     "divisors up to a half": (
@@ -514,6 +550,13 @@ UNSAFE = {
                     d[x] = d.get(x, 0) + 1
                 return d, x
         """,
+        "an object is counted by": """
+            def f(xs, one):
+                d = {}
+                for one.x in xs:
+                    d[one.x] = d.get(one.x, 0) + 1
+                return d
+        """,
         "what is counted is asked for once more": """
             def f(xs):
                 d = {}
@@ -543,6 +586,78 @@ UNSAFE = {
                 for x in xs:
                     d[len(d)] = d.get(len(d), 0) + 1
                 return d
+        """,
+    },
+    "cell": {
+        "the cell changes": """
+            def f(n):
+                xs = [0] * n
+                for i in range(n):
+                    xs[i] += 1
+                return xs
+        """,
+        "it is read": """
+            def f(n):
+                xs = [0] * 9
+                for i in range(n):
+                    xs[3] += xs[i]
+                return xs
+        """,
+        "read by another name": """
+            def f(n):
+                xs = [[0] * 9 for _ in range(9)]
+                row = xs[3]
+                for i in range(n):
+                    xs[3][3] += row[i]
+                return xs
+        """,
+        "a dictionary may make it": """
+            def f(xs, d, k):
+                for x in xs:
+                    d[k] += x
+        """,
+        "somebody has it": """
+            def f(n):
+                xs = [0] * 9
+                keep(xs)
+                for i in range(n):
+                    xs[3] += i
+                return xs
+        """,
+        "the loop is left": """
+            def f(n):
+                xs = [0] * 9
+                for i in range(n):
+                    xs[3] += i
+                    if i > 3:
+                        return xs
+        """,
+    },
+    "tally": {
+        "a float": """
+            def f(xs):
+                n = 0.1
+                for x in xs:
+                    if x:
+                        n += 1
+                return n
+        """,
+        "given": "def f(xs, n):\n    for x in xs:\n        if x: n += 1\n    return n",
+        "it asks itself": """
+            def f(xs):
+                n = 0
+                for x in xs:
+                    if x > n:
+                        n += 1
+                return n
+        """,
+        "the last is wanted": """
+            def f(xs):
+                n = 0
+                for x in xs:
+                    if x:
+                        n += 1
+                return n, x
         """,
     },
     "slice_fill": {
@@ -727,6 +842,11 @@ UNSAFE = {
                     for x in xs:
                         self.n += x
                         if x: return
+        """,
+        "another may be the same": """
+            def f(one, others):
+                for other in others:
+                    one.n += other.n
         """,
         "something computes with it": """
             class A:
@@ -915,3 +1035,12 @@ def test_it_does_the_same_as_before_alone_and_with_all_others(case):
 def test_what_may_not_be_safe_stays_as_it_is(name, why):
     text = textwrap.dedent(UNSAFE[name][why])
     assert transform(text, name).text == text
+
+
+def test_the_docs_name_families_and_transformations_that_are_there():
+    text = (Path(__file__).parents[1] / "docs" / "optimising.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|", text, re.M)
+    told = {(name, family) for family, names in rows for name in re.findall(r"\w+", names)}
+    assert told
+    assert told <= {(each.name, each.family) for each in CATALOGUE}
+    assert {name for name, *_ in CASES.values()} <= {name for name, _ in told}

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.prompts import fenced, write_complaint, write_messages
+from fairtrial.agents.proposers.attempts import fenced
+from fairtrial.agents.proposers.command_prompt import write_prompt
+from fairtrial.agents.proposers.prompts import write_complaint, write_messages
 from fairtrial.model.proposals import Brief, Kind, Request, Tried
 from fairtrial.model.timings import Estimate
 from fairtrial.model.verdicts import Difference, Failure, Verdict
@@ -86,6 +88,36 @@ def test_adapting_shows_what_each_step_gained():
     assert "by itself: 2.000 times" in steps[2]
 
 
+def gains_in(text):
+    found = re.findall(r"^(\d)\. (?:.*by itself: ([\d.]+) times)?", text, re.MULTILINE)
+    return [(int(number), gain) for number, gain in found]
+
+
+def test_gains_are_those_over_the_best_before_in_both_prompts():
+    # A line goes on from its best: the third step is one of 1.1, not of 2.2.
+    history = (
+        tried(1, ratio=2.0),
+        tried(2, Verdict.SLOWER, ratio=1.0),
+        tried(3, ratio=2.2),
+        tried(4, Verdict.REJECTED, ratio=9.0, why="tests fail"),
+        tried(5, ratio=3.3, why="twice the memory"),
+        tried(6, ratio=4.4),
+    )
+    gains = [(1, "2.000"), (2, "0.500"), (3, "1.100"), (4, ""), (5, "1.500"), (6, "2.000")]
+    request = Request(Kind.ADAPT, 0, 6, about=(history[-1],), history=history)
+    assert gains_in(told(request)) == gains_in(write_prompt(BRIEF, request)) == gains
+    # What is told of by itself is left out, but counts.
+    request = Request(Kind.REPAIR, 0, 6, about=(history[0],), history=history)
+    assert gains_in(told(request)) == gains_in(write_prompt(BRIEF, request)) == gains[1:]
+
+
+def test_adapting_shows_the_best_of_them():
+    history = (tried(1, ratio=2.0), tried(2, Verdict.SLOWER, ratio=0.5))
+    text = told(Request(Kind.ADAPT, 0, 2, about=history[:1], history=history))
+    assert text.index("The best of them") < text.rindex("2.000 times as fast as the original")
+    assert "last attempt" not in text
+
+
 def test_several_are_asked_for_by_number():
     about = (tried(1, ratio=1.5), tried(2, Verdict.REJECTED, failures=(FAILURE,)))
     text = told(Request(Kind.REFINE, 0, 1, about=about, wanted=2))
@@ -123,6 +155,7 @@ def test_the_form_of_the_answer():
 def test_what_can_not_be_sent_is_spelled_out():
     about = tried(1, Verdict.REJECTED, why="no file a\udcffb")
     assert "no file a\\udcffb" in told(Request(Kind.REPAIR, 0, 1, about=(about,)))
+    assert "- no file a\\udcffb" in write_complaint(["no file a\udcffb"], 1)
 
 
 @given(st.text())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.agents.proposers.chat_client import Endpoint
 from fairtrial.agents.proposers.chat_conversation import Conversation, Terms
+from fairtrial.agents.proposers.chat_dialect import NEW, OLD, Dialect, TokensField
+from fairtrial.agents.proposers.chat_endpoint import Endpoint
 from fairtrial.agents.proposers.prices import (
     PRICES_DATE,
     Price,
@@ -27,7 +29,7 @@ from fairtrial.model.record import Record, blank
 if TYPE_CHECKING:
     import anyio
 
-_OWN_FIELDS = ("model", "messages", "stream", "stream_options", "temperature", "max_tokens", "n")
+_OWN_FIELDS = ("model", "messages", "stream", "stream_options", "temperature", OLD, NEW, "n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class Chat(Record):
         needs none. Never the key itself. What has fewer than 8 characters is taken for a
         placeholder, not for a secret.
     temperature: how much answers vary; not sent unless given
-    max_tokens: how long an answer may be; null sends no bound
+    max_tokens: how long an answer may be, thoughts included; null sends no bound
+    tokens_field: what the endpoint calls that: `max_tokens` or `max_completion_tokens`; `either`
+        tries the first and then does as the endpoint says
     timeout_s: how long one attempt may take in all
     retries: how many further attempts there are when the endpoint is busy, broken or out of reach
     backoff_s: the wait before the first of them; it doubles each time. A Retry-After goes before.
@@ -60,6 +64,7 @@ class Chat(Record):
     key_variable: str = ""
     temperature: float | None = None
     max_tokens: int | None = 8_192
+    tokens_field: TokensField = "either"
     timeout_s: float = 300.0
     retries: int = 4
     backoff_s: float = 1.0
@@ -78,7 +83,7 @@ class Chat(Record):
         yield from blank(model=self.model)
         yield from _url_mistakes(self.base_url)
         yield from _variable_mistakes(self.key_variable)
-        if self.temperature is not None and self.temperature < 0:
+        if self.temperature is not None and not 0 <= self.temperature < math.inf:
             yield Mistake(("temperature",), f"must be 0 or more, got {self.temperature:g}")
         for name, least in (("retries", 0), ("most_at_once", 1), ("longest_prompt", 1)):
             if getattr(self, name) < least:
@@ -90,9 +95,7 @@ class Chat(Record):
         for name in ("backoff_s", "longest_wait_s"):
             if not (getattr(self, name) >= 0 and math.isfinite(getattr(self, name))):
                 yield Mistake((name,), f"must be 0 seconds or more, got {getattr(self, name):g}")
-        for name in _OWN_FIELDS:
-            if name in self.extra:
-                yield Mistake(("extra", name), "has an option of its own, or can't be changed")
+        yield from _extra_mistakes(self.extra)
         yield from price_mistakes(self.prices)
 
     @property
@@ -145,10 +148,11 @@ class Chat(Record):
                 refusal=f"the prompt has {size:,} characters, more than `longest_prompt` "
                 f"({self.longest_prompt:,}): narrow `editable` to what matters",
             )
-        async with _gate(self):
-            return await Conversation(self._terms(), brief, request).hold(messages)
+        shared = _shared_by(self)
+        async with shared.gate:
+            return await Conversation(self._terms(shared.dialect), brief, request).hold(messages)
 
-    def _terms(self) -> Terms:
+    def _terms(self, dialect: Dialect) -> Terms:
         endpoint = Endpoint(
             self.base_url,
             Secret.of(self.key_variable),
@@ -157,7 +161,7 @@ class Chat(Record):
             self.backoff_s,
             self.longest_wait_s,
         )
-        return Terms(self.model, endpoint, self.answer, self.price, self._body)
+        return Terms(self.model, endpoint, self.answer, self.price, self._body, dialect)
 
     def _body(self, messages: list[Message]) -> dict[str, Any]:
         """What is sent."""
@@ -171,25 +175,38 @@ class Chat(Record):
         return body
 
 
-def _gate(chat: Chat) -> anyio.Semaphore:
-    """What lets in as many requests at once as this one allows, in each event loop."""
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the requests of one proposer share in one event loop.
+
+    chat: the proposer; kept, so that no other gets its id
+    gate: lets in as many at once as it allows
+    dialect: what was learned of the endpoint
+    """
+
+    chat: Chat
+    gate: anyio.Semaphore
+    dialect: Dialect
+
+
+def _shared_by(chat: Chat) -> _Shared:
     import anyio
 
-    gates = _gates().get(None)
-    if gates is None:
-        gates = {}
-        _gates().set(gates)
-    # The object stays, so that no other gets its id.
-    gate: anyio.Semaphore
-    _, gate = gates.setdefault(id(chat), (chat, anyio.Semaphore(chat.most_at_once)))
-    return gate
+    known: dict[int, _Shared] | None = _all_shared().get(None)
+    if known is None:
+        known = {}
+        _all_shared().set(known)
+    if id(chat) not in known:
+        gate, dialect = anyio.Semaphore(chat.most_at_once), Dialect.of(chat.tokens_field)
+        known[id(chat)] = _Shared(chat, gate, dialect)
+    return known[id(chat)]
 
 
 @functools.cache
-def _gates() -> Any:
+def _all_shared() -> Any:
     from anyio.lowlevel import RunVar
 
-    return RunVar[Any]("fairtrial chat gates")
+    return RunVar[Any]("fairtrial chats")
 
 
 def _guess_tokens(characters: int) -> int:
@@ -210,6 +227,17 @@ def _url_mistakes(url: str) -> Iterator[Mistake]:
     elif "@" in parts.netloc or parts.query or parts.fragment:
         message = "must hold no user name, password, query or fragment"
         yield Mistake(("base_url",), message, "name the key's variable in `key_variable`")
+
+
+def _extra_mistakes(extra: Mapping[str, Any]) -> Iterator[Mistake]:
+    for name, value in extra.items():
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError):  # a date or a .nan of YAML's; it is not repeated
+            message = "can't be sent: JSON has no such value"
+            yield Mistake(("extra", name), message, "put texts into quotes")
+        if name in _OWN_FIELDS:
+            yield Mistake(("extra", name), "has an option of its own, or can't be changed")
 
 
 def _variable_mistakes(name: str) -> Iterator[Mistake]:

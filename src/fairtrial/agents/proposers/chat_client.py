@@ -1,12 +1,12 @@
 """One question to a chat-completions endpoint: sent, waited for, tried again, written down.
 
-The key goes into one header of requests to one address. Redirects are not followed, so that no
-other host gets it; whatever comes back is searched for it before anybody else sees it.
+The key goes into one header of requests to one address. Redirects are not followed, and proxies
+are used only where they see nothing but encrypted bytes, so that no other host gets it; whatever
+comes back is searched for it before anybody else sees it.
 """
 
 from __future__ import annotations
 
-import functools
 import random
 import time
 from collections.abc import Mapping
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from fairtrial.agents.proposers.chat_dialect import Dialect, spell_hint
+from fairtrial.agents.proposers.chat_endpoint import LONGEST_REASON, Endpoint, open_client
 from fairtrial.agents.proposers.chat_wire import (
     MOST_BYTES,
     Answer,
@@ -22,51 +24,12 @@ from fairtrial.agents.proposers.chat_wire import (
     read_error,
     read_whole,
 )
-from fairtrial.agents.proposers.secret import Secret
 from fairtrial.errors import LabError, on_one_line
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpx
 
-LONGEST_BODY, LONGEST_REASON = 4_000, 500
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where questions go, and how long we try.
-
-    base_url: the address, to which `/chat/completions` is added
-    secret: the key
-    timeout_s: how long one attempt may take, from the first byte to the last
-    retries: how many further attempts there are
-    backoff_s: the wait before the first of them; it doubles each time
-    longest_wait_s: the longest wait, whatever the server asks for
-    """
-
-    base_url: str
-    secret: Secret = field(default_factory=Secret)
-    timeout_s: float = 300.0
-    retries: int = 4
-    backoff_s: float = 1.0
-    longest_wait_s: float = 60.0
-
-    @property
-    def host(self) -> str:
-        """What messages call it."""
-        return urlsplit(self.base_url).netloc
-
-    def wait_before(self, retry: int, asked_s: float | None, rng: random.Random) -> float:
-        """How long to wait before a retry, the first being 0.
-
-        Never shorter than the server asks, unless that is longer than we wait at all; spread, so
-        that many who were turned away together don't come back together.
-        """
-        doubled = self.backoff_s * 2.0 ** min(retry, 30)
-        if asked_s is None:
-            return min(doubled, self.longest_wait_s) * rng.uniform(0.5, 1.0)
-        return min(asked_s + rng.uniform(0.0, 0.5) * self.backoff_s, self.longest_wait_s)
+LONGEST_BODY = 4_000
 
 
 @dataclass(slots=True)
@@ -85,45 +48,44 @@ class Refused(Exception):  # noqa: N818 - an answer, if not the one hoped for
     """The endpoint won't answer this request, but may answer others."""
 
 
-async def ask(endpoint: Endpoint, body: Mapping[str, Any], seed: int, log: Log) -> Answer:
+async def ask(
+    endpoint: Endpoint, body: Mapping[str, Any], seed: int, log: Log, dialect: Dialect
+) -> Answer:
     """The answer to a request; every attempt is added to the log.
 
     Raises `Refused` where the endpoint won't answer this very request, and `LabError` where it
     can't be reached, won't have us, or doesn't get an answer through.
     """
     import anyio
-    import httpx
 
     rng = random.Random(seed)
-    attempt, wait_s = 0, 0.0
-    async with httpx.AsyncClient(
-        verify=_trusted(), timeout=endpoint.timeout_s, follow_redirects=False
-    ) as client:
+    attempt, wait_s = 1, 0.0
+    told: dict[str, Any] | None = None
+    async with open_client(endpoint) as client:
+        # Before httpx looks at where to: it takes an address that is none for a broken answer.
+        client.event_hooks = {"response": [_refuse_redirect]}
         while True:
             await anyio.sleep(wait_s)
-            attempt += 1
-            started = time.monotonic()
-            outcome = await _attempt(client, endpoint, body)
+            started, sent = time.monotonic(), dialect.speak(body)
+            if told is None:
+                told = {"request": endpoint.secret.redact_all(sent)}
+            outcome = await _attempt(client, endpoint, sent)
             times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
-            sent = {"request": endpoint.secret.redact_all(body)} if attempt == 1 else {}
             entry = _entry(endpoint, outcome)
-            log.entries.append({"attempt": attempt, **times, **sent, **entry})
+            log.entries.append({"attempt": attempt, **times, **told, **entry})
             if isinstance(outcome, Answer):
                 return outcome
             log.has_lost_answers |= outcome.is_paid
+            if dialect.learns_from(outcome, sent):
+                # The same attempt, in other words: nobody was busy, and nothing was paid for.
+                wait_s, told = 0.0, {"tokens_field": dialect.field}
+                continue
             if outcome.is_refusal:
-                raise Refused(_explain(endpoint, outcome, attempt))
+                raise Refused(_explain(endpoint, outcome, attempt, log))
             if not outcome.may_pass or attempt > endpoint.retries:
-                raise LabError(_explain(endpoint, outcome, attempt))
-            wait_s = endpoint.wait_before(attempt - 1, outcome.wait_s, rng)
-
-
-@functools.cache
-def _trusted() -> ssl.SSLContext:
-    """Whose certificates count: read once, which takes as long as a short question."""
-    import httpx
-
-    return httpx.create_ssl_context()
+                raise LabError(_explain(endpoint, outcome, attempt, log))
+            wait_s, told = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
+            attempt += 1
 
 
 def _entry(endpoint: Endpoint, outcome: Answer | Trouble) -> dict[str, Any]:
@@ -141,17 +103,21 @@ def _entry(endpoint: Endpoint, outcome: Answer | Trouble) -> dict[str, Any]:
     return {"status": 200, **said, **refusal, "model": redact(outcome.model), "usage": usage}
 
 
-def _explain(endpoint: Endpoint, trouble: Trouble, attempts: int) -> str:
+def _explain(endpoint: Endpoint, trouble: Trouble, attempts: int, log: Log) -> str:
     reason = on_one_line(endpoint.secret.redact(trouble.message), LONGEST_REASON)
     status = f"{trouble.status} " if trouble.status else ""
     tries = f" ({attempts} attempts)" if attempts > 1 else ""
     text = f"{endpoint.host} gave no answer{tries}: {status}{reason}".rstrip()
+    if log.has_lost_answers:
+        text += "; an answer was lost on its way, and may be on the bill"
     if trouble.status in (401, 403):
         variable = endpoint.secret.variable
         where = f"the environment variable {variable}" if variable else "`key_variable` (not given)"
         return f"{text}; the key comes from {where}: is it right for this endpoint?"
     if trouble.status == 404:
         return f"{text}; is `base_url` right (often it ends in /v1), and `model`?"
+    if trouble.unsupported:
+        return f"{text}; {spell_hint(endpoint.secret.redact(trouble.unsupported))}"
     return text
 
 
@@ -177,7 +143,10 @@ async def _attempt(
         except (httpx.RequestError, httpx.InvalidURL) as error:
             # What httpx says comes of the operating system or of the protocol; it may be empty.
             message = f"{type(error).__name__}: {error}".removesuffix(": ")
-            outcome = Trouble(message, may_pass=isinstance(error, httpx.TransportError))
+            # Who has the whole question and hangs up without a word may have been at work on it.
+            is_paid = isinstance(error, (httpx.ReadError, httpx.RemoteProtocolError))
+            may_pass = isinstance(error, httpx.TransportError)
+            outcome = Trouble(message, may_pass=may_pass, is_paid=is_paid)
     return outcome
 
 
@@ -208,8 +177,6 @@ async def _exchange(
 
 async def _read_response(response: httpx.Response) -> Answer:
     status = response.status_code
-    if 300 <= status < 400:
-        raise Trouble(_redirection(response), may_pass=False)
     if status != 200:
         raise read_error(status, await _read(response), response.headers)
     if "text/event-stream" in response.headers.get("content-type", ""):
@@ -217,13 +184,18 @@ async def _read_response(response: httpx.Response) -> Answer:
     return read_whole(await _read(response))
 
 
-def _redirection(response: httpx.Response) -> str:
-    target = urlsplit(response.headers.get("location", ""))
-    place = f"{target.scheme}://{target.hostname}:{target.port}" if target.netloc else "elsewhere"
-    return (
-        f"it redirects to {place.removesuffix(':None')}, and a key is not sent on; "
-        "set `base_url` to the right address"
-    )
+async def _refuse_redirect(response: httpx.Response) -> None:
+    if not 300 <= response.status_code < 400:
+        return
+    place = "elsewhere"
+    try:
+        target = urlsplit(response.headers.get("location", ""))
+        if target.netloc:
+            place = f"{target.scheme}://{target.hostname}:{target.port}".removesuffix(":None")
+    except ValueError:
+        pass  # no address at all
+    why = f"it redirects to {place}, and a key is not sent on; set `base_url` to the right address"
+    raise Trouble(why, may_pass=False, status=response.status_code)
 
 
 async def _read(response: httpx.Response) -> bytes:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.agents.proposers.chat_answers import Draft, read_answer
-from fairtrial.agents.proposers.chat_client import Endpoint, Log, Refused, ask
+from fairtrial.agents.proposers.chat_client import Log, Refused, ask
+from fairtrial.agents.proposers.chat_dialect import Dialect
+from fairtrial.agents.proposers.chat_endpoint import Endpoint
 from fairtrial.agents.proposers.chat_wire import Answer
 from fairtrial.agents.proposers.prices import Price, cost_usd
 from fairtrial.agents.proposers.prompts import Form, Message, write_complaint
@@ -29,6 +31,7 @@ class Terms:
     form: how it is to answer
     price: what its tokens cost, if that is known
     make_body: what is sent, given the messages
+    dialect: in which words
     """
 
     model: str
@@ -36,6 +39,7 @@ class Terms:
     form: Form
     price: Price | None
     make_body: Callable[[list[Message]], dict[str, Any]]
+    dialect: Dialect = field(default_factory=Dialect)
 
 
 @dataclass(slots=True)
@@ -82,7 +86,8 @@ class Conversation:
     async def _ask(self, messages: list[Message]) -> list[Draft]:
         terms, number = self.terms, len(self.answers)
         seed = self.request.seed + number
-        answer = await ask(terms.endpoint, terms.make_body(messages), seed, self.log)
+        body = terms.make_body(messages)
+        answer = await ask(terms.endpoint, body, seed, self.log, terms.dialect)
         self.answers.append(answer)
         secret = terms.endpoint.secret
         if answer.refusal or answer.finish == "content_filter":

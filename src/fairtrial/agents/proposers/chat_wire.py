@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ _HOPELESS = {"insufficient_quota", "billing_hard_limit_reached"}
 """Errors that come as 429 but don't pass by themselves."""
 _REFUSALS = {"context_length_exceeded", "content_policy_violation", "content_filter"}
 """Errors that are about what was asked: another request may well be answered."""
+_UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
+_NAMED = re.compile(r"unsupported (?:parameter|value): ['\"`](\w{1,40})['\"`]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Trouble(Exception):  # noqa: N818 - a value that happens to be raised
     status: the status of the response, if there was one
     wait_s: how long the server says to wait
     is_paid: whether an answer had begun, so that it was probably paid for
+    unsupported: the field of the request that the server doesn't take, if that is why
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Trouble(Exception):  # noqa: N818 - a value that happens to be raised
         status: int | None = None,
         wait_s: float | None = None,
         is_paid: bool = False,
+        unsupported: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -70,6 +75,7 @@ class Trouble(Exception):  # noqa: N818 - a value that happens to be raised
         self.status = status
         self.wait_s = wait_s
         self.is_paid = is_paid
+        self.unsupported = unsupported
 
 
 def read_whole(data: bytes) -> Answer:
@@ -80,7 +86,7 @@ def read_whole(data: bytes) -> Answer:
         raise Trouble("the response is not JSON", is_paid=True) from None
     if not isinstance(document, Mapping):
         raise Trouble("the response is not a JSON object", is_paid=True)
-    _refuse_error(document)
+    _refuse_error(document, is_paid=bool(document.get("choices")))
     choice = _first(document.get("choices"))
     message = choice.get("message")
     if not isinstance(message, Mapping):
@@ -153,7 +159,7 @@ class Stream:
             raise Trouble("an event of the stream is not JSON", is_paid=True) from None
         if not isinstance(event, Mapping):
             raise Trouble("an event of the stream is not a JSON object", is_paid=True)
-        _refuse_error(event)
+        _refuse_error(event, is_paid=any(self._texts))
         self._model = self._model or _word(event.get("model"))
         if event.get("usage") is not None:
             self._usage = read_usage(event["usage"])
@@ -208,7 +214,7 @@ def _word(value: Any) -> str:
 def read_error(status: int, data: bytes, headers: Mapping[str, str]) -> Trouble:
     """What a response with such a status says."""
     text = data.decode("utf-8", "replace")
-    message, codes = text, set[str]()
+    message, codes, unsupported = text, set[str](), ""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -216,12 +222,14 @@ def read_error(status: int, data: bytes, headers: Mapping[str, str]) -> Trouble:
     if isinstance(document, Mapping):
         message, codes = _error_of(document)
         message = message or text
+        unsupported = _find_unsupported(document, message, codes) if status in (400, 422) else ""
     return Trouble(
         message.strip(),
         may_pass=(status in _RETRIED or status >= 500) and not codes & _HOPELESS,
         is_refusal=status == 413 or bool(codes & _REFUSALS),
         status=status,
         wait_s=read_wait(headers),
+        unsupported=unsupported,
     )
 
 
@@ -236,7 +244,20 @@ def _error_of(document: Mapping[str, Any]) -> tuple[str, set[str]]:
     return _word(error.get("message")), codes
 
 
-def _refuse_error(document: Mapping[str, Any]) -> None:
+def _find_unsupported(document: Mapping[str, Any], message: str, codes: set[str]) -> str:
+    """The field that isn't taken: as OpenAI says it, or a gateway that repeats its words alone.
+
+    A field with too large a value is named in the same way, but not as unsupported.
+    """
+    named = _NAMED.search(message)
+    error = document.get("error")
+    field = _word(error.get("param")) if isinstance(error, Mapping) else ""
+    if codes & _UNSUPPORTED and field.isidentifier():
+        return field[:40]
+    return named[1] if named else ""
+
+
+def _refuse_error(document: Mapping[str, Any], *, is_paid: bool) -> None:
     """Some servers report errors with a status of 200, or in the midst of a stream."""
     if not document.get("error"):
         return
@@ -248,6 +269,7 @@ def _refuse_error(document: Mapping[str, Any]) -> None:
         message or "an error without a message",
         may_pass=not is_final and not codes & (_HOPELESS | _REFUSALS),
         is_refusal=bool(codes & _REFUSALS),
+        is_paid=is_paid,
     )
 
 

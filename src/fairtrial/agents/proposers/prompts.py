@@ -5,20 +5,23 @@ The text is a function of the brief, the request and the form of the answer alon
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
-from fairtrial.errors import on_one_line
+from fairtrial.agents.proposers.attempts import (
+    fence_length,
+    fenced,
+    itemise,
+    spell_diff,
+    spell_outcome,
+    spell_steps,
+    spell_task,
+)
 from fairtrial.model.proposals import Brief, Kind, Request, Tried
-from fairtrial.model.timings import Estimate
-from fairtrial.model.verdicts import Failure
 
 Form = Literal["whole_file", "search_replace"]
 Message = dict[str, str]
 
-MOST_FAILURES, MOST_DIFFERENCES, LONGEST_VALUE, LONGEST_MESSAGE = 5, 5, 400, 2_000
-LONGEST_DIFF = 30_000
 NO_CHANGE = "NO CHANGE"
 """What a model answers that has nothing to propose."""
 
@@ -72,31 +75,29 @@ def write_messages(brief: Brief, request: Request, form: Form) -> list[Message]:
         _request_text(brief, request),
         _how_to_answer(brief, request, form),
     ]
-    # File names and messages may hold halves of surrogate pairs, which can't be sent.
-    text = "\n\n".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
+    text = _sendable("\n\n".join(parts))
     return [{"role": "system", "content": _ROLE}, {"role": "user", "content": text}]
 
 
 def write_complaint(problems: Sequence[str], wanted: int) -> str:
     """The one more message that an answer gets that can't be used."""
-    listed = "\n".join(f"- {problem}" for problem in problems)
     heads = " under its own CANDIDATE line" if wanted > 1 else ""
-    return (
-        f"Your answer can't be used:\n{listed}\n\n"
+    return _sendable(
+        f"Your answer can't be used:\n{itemise(problems)}\n\n"
         f"Answer once more, completely{heads}, in the form described above."
     )
+
+
+def _sendable(text: str) -> str:
+    """File names and messages may hold halves of surrogate pairs, which no JSON can."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 # -- what all requests share --
 
 
 def _brief_text(brief: Brief) -> str:
-    parts = [f"# Task\n\n{brief.task.strip() or 'Make this code faster.'}"]
-    if brief.checks:
-        parts.append("What must hold:\n" + _list(brief.checks))
-    if brief.benchmarks:
-        parts.append("What is timed:\n" + _list(brief.benchmarks))
-    parts.append(f"A gain below {brief.min_effect:.1%} counts for nothing.")
+    parts = spell_task(brief)
     parts.append("# Files\n\nThis is the original. These files may be changed, and no others:")
     parts.extend(
         f"FILE: {path}\n{fenced(text, _language(path))}"
@@ -105,24 +106,8 @@ def _brief_text(brief: Brief) -> str:
     return "\n\n".join(parts)
 
 
-def fenced(text: str, language: str = "") -> str:
-    """A text as a block whose fence doesn't occur in it."""
-    fence = "`" * fence_length([text])
-    return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
-
-
-def fence_length(texts: Sequence[str]) -> int:
-    """How many backticks a fence around these needs."""
-    runs = (len(run) for text in texts for run in re.findall("`{3,}", text))
-    return max(runs, default=2) + 1
-
-
 def _language(path: str) -> str:
     return "python" if path.endswith((".py", ".pyi")) else ""
-
-
-def _list(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
 
 
 # -- what this request is about --
@@ -152,14 +137,15 @@ def _nudge(request: Request) -> str:
 
 
 def _repair_text(request: Request) -> str:
+    steps = spell_steps(request.history, but=request.about)
     return "\n\n".join(
         [
             "# What is wanted\n\nThis attempt is wrong. Find out why, and propose it again without "
             "the mistake; keep what makes it fast. If its idea can't work, take another.",
-            *_tried_texts(request.about),
-            _earlier_text(request),
+            *map(_tried_text, request.about),
+            *([f"Tried before:\n{steps}"] if steps else []),
         ]
-    ).rstrip()
+    )
 
 
 def _refine_text(request: Request) -> str:
@@ -167,7 +153,7 @@ def _refine_text(request: Request) -> str:
         [
             "# What is wanted\n\nThis attempt is right. Make it faster still: go on from it, or do "
             "what it does in a better way.",
-            *_tried_texts(request.about),
+            *map(_tried_text, request.about),
         ]
     )
 
@@ -175,12 +161,12 @@ def _refine_text(request: Request) -> str:
 def _adapt_text(request: Request) -> str:
     return "\n\n".join(
         [
-            "# What is wanted\n\nSeveral steps were made one after the other; this is where they "
-            "led. Decide by what each step gained: go further where there is more to gain, give up "
-            "what gained nothing, or try something of another sort.",
-            _history_text(request.history),
-            "The last attempt:",
-            *_tried_texts(request.about),
+            "# What is wanted\n\nSeveral steps were made one after the other. Decide by what each "
+            "step gained: go further where there is more to gain, give up what gained nothing, or "
+            "try something of another sort.",
+            f"The steps so far, the oldest first:\n{spell_steps(request.history)}",
+            "The best of them, to go on from:",
+            *map(_tried_text, request.about),
         ]
     )
 
@@ -196,75 +182,9 @@ def _several_text(request: Request) -> str:
     return "\n\n".join(parts)
 
 
-def _earlier_text(request: Request) -> str:
-    """What the line tried before, in short."""
-    about = {tried.digest for tried in request.about}
-    earlier = [tried for tried in request.history if tried.digest not in about]
-    return f"Tried before:\n{_steps(earlier)}" if earlier else ""
-
-
-def _history_text(history: Sequence[Tried]) -> str:
-    return f"The steps so far, the oldest first:\n{_steps(history)}" if history else ""
-
-
-def _steps(history: Sequence[Tried]) -> str:
-    lines, before = [], 1.0
-    for number, tried in enumerate(history, 1):
-        line = f"{number}. {_standing(tried)}"
-        if tried.estimate is not None:
-            line += f"; this step by itself: {tried.estimate.ratio / before:.3f} times"
-            before = tried.estimate.ratio
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _tried_texts(about: Sequence[Tried]) -> list[str]:
-    return [_tried_text(tried) for tried in about]
-
-
 def _tried_text(tried: Tried) -> str:
-    diff = tried.diff
-    if len(diff) > LONGEST_DIFF:
-        diff = f"{diff[:LONGEST_DIFF]}\n[{len(diff) - LONGEST_DIFF:,} more characters]\n"
-    parts = [
-        f"Its change against the original:\n{fenced(diff, 'diff')}",
-        f"What came of it: {_standing(tried)}",
-    ]
-    parts.extend(_failure_text(failure) for failure in tried.failures[:MOST_FAILURES])
-    if len(tried.failures) > MOST_FAILURES:
-        parts.append(f"... and {len(tried.failures) - MOST_FAILURES} further failures.")
-    return "\n\n".join(parts)
-
-
-def _standing(tried: Tried) -> str:
-    """What a candidate is, in a line."""
-    text = tried.verdict.value
-    if tried.estimate is not None:
-        text += f", {spell_estimate(tried.estimate)}"
-    return f"{text}: {_bounded(tried.why, LONGEST_MESSAGE)}" if tried.why else text
-
-
-def spell_estimate(estimate: Estimate) -> str:
-    """A ratio with its interval, as a sentence has it."""
-    return (
-        f"{estimate.ratio:.3f} times as fast as the original "
-        f"({estimate.confidence:.0%} interval {estimate.low:.3f} to {estimate.high:.3f})"
-    )
-
-
-def _failure_text(failure: Failure) -> str:
-    lines = [f"Failure in {failure.what}: {_bounded(failure.message, LONGEST_MESSAGE)}"]
-    for difference in failure.differences[:MOST_DIFFERENCES]:
-        lines.append(f"  at {on_one_line(difference.where, LONGEST_VALUE)}")
-        lines.append(f"    expected: {on_one_line(difference.expected, LONGEST_VALUE)}")
-        lines.append(f"    actual:   {on_one_line(difference.actual, LONGEST_VALUE)}")
-    if len(failure.differences) > MOST_DIFFERENCES:
-        lines.append(f"  ... and {len(failure.differences) - MOST_DIFFERENCES} more places")
-    return "\n".join(lines)
-
-
-def _bounded(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} ..."
+    shown = f"Its change against the original:\n{spell_diff(tried.diff)}"
+    return "\n\n".join([shown, *spell_outcome(tried)])
 
 
 # -- how to answer --
