@@ -4,10 +4,11 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from fairtrial import Study, StudyError, run_study
+from fairtrial import Check, CodeProblem, Study, StudyError, run_study
 from fairtrial.agents.optimise.agent import Optimise
 from fairtrial.agents.optimise.proposing import (
     check_ceilings,
@@ -224,3 +225,22 @@ def test_a_ceiling_that_holds_no_answer_is_refused():
         check_ceilings(each, 999, None)
     with pytest.raises(StudyError, match=r"about \$0.05, more than the ceiling of \$0.01"):
         check_ceilings(each, None, 0.01)
+
+
+def test_how_patient_it_is_changes_no_answer_and_all_else_does():
+    problem = CodeProblem("p", check=(Check(command=("true",)),))
+
+    def setting(problem=problem, **options):
+        made = {"base_url": URL, "model": "m", **options}
+        arena = SimpleNamespace(problem=problem, tree="t")
+        return Optimise("chat", made)._setting(arena)
+
+    first = setting()
+    assert setting(timeout_s=1.0, retries=9, prices={"m": [1, 2]}, most_at_once=2) == first
+    for other in (
+        setting(model="n"),
+        setting(temperature=0.5),
+        setting(problem=replace(problem, brief="less memory")),
+        setting(problem=replace(problem, check=(Check(command=("false",)),))),
+    ):
+        assert other != first

@@ -642,10 +642,10 @@ def test_a_key_that_is_missing_or_impossible(monkeypatch):
                 ask(chat(server))
             assert "12345" not in str(caught.value)
             with pytest.raises(StudyError, match=why):
-                chat(server).check_ready()
+                chat(server).check_here()
         assert server.seen == []
         monkeypatch.setenv(KEY_VARIABLE, f"{KEY}\n")
-        chat(server).check_ready()
+        chat(server).check_here()
 
 
 def test_a_key_that_stands_where_its_variables_name_belongs_is_not_repeated():

@@ -182,7 +182,7 @@ def test_what_it_can_do():
     assert [kind for kind in Kind if alone.can(kind)] == [Kind.INITIAL, Kind.REPAIR]
     assert alone.most_at_once >= 1
     assert not alone.can_batch
-    alone.check_ready()
+    alone.check_here()
     alone.check_ceiling(0.0)
 
 
@@ -506,7 +506,7 @@ def test_it_gives_way_to_whoever_has_waited_too_long(tmp_path, monkeypatch):
 def test_a_missing_library_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "libcst", None)
     with pytest.raises(LabError, match=r"pip install 'fairtrial\[codemod\]'"):
-        CodemodProposer().check_ready()
+        CodemodProposer().check_here()
 
 
 steps = st.builds(

@@ -134,8 +134,8 @@ class Proposer(Protocol):
     """Makes candidates: an LLM, a command-line agent, a codemod, a folder of patches.
 
     Says how many requests it can work on at once, whether one request may be about several
-    candidates, and to which kinds of request it has anything to say.
-    """
+    candidates, and to which kinds of request it has anything to say. What else it may have stands
+    in `agents/optimise/proposing.py`."""
 
     @property
     def name(self) -> str: ...

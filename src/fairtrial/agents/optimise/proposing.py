@@ -1,8 +1,18 @@
-"""Who proposes: made and checked before anything starts; what they are told; what it may cost."""
+"""Who proposes: made and checked before anything starts; what they are told; what it may cost.
+
+A proposer may have more than a `Proposer` must have:
+
+- ``check_here()`` raises a `StudyError` if something is missing on this machine: a key, a package
+- ``check_ready(folder)`` does so for files; relative paths start at the folder of the problem
+- ``check_ceiling(max_cost)`` does so for a ceiling that it couldn't keep
+- ``async prepared(workshop)`` is the proposer that works in a given arena (`command_workshop.py`)
+- ``async count_firsts(brief)`` is how many first proposals it has, if that is a known number
+- ``estimate(brief)`` is what one answer takes, roughly, as a `Usage`
+- ``INCIDENTAL`` names options that change no answer: with others, earlier answers still count
+"""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -54,17 +64,12 @@ def make_proposer(
 
 def _check_start(made: Any, max_cost_usd: float | None, folder: Path | None) -> None:
     """Whether it could start; not all of them have anything to look for."""
-    check_ceiling, check_ready = (
-        getattr(made, method, None) for method in ("check_ceiling", "check_ready")
-    )
-    if check_ceiling is not None:
-        check_ceiling(max_cost_usd)
-    if check_ready is None:
-        return
-    if not inspect.signature(check_ready).parameters:
-        check_ready()
-    elif folder is not None:
-        check_ready(folder)
+    if hasattr(made, "check_ceiling"):
+        made.check_ceiling(max_cost_usd)
+    if hasattr(made, "check_here"):
+        made.check_here()
+    if hasattr(made, "check_ready") and folder is not None:
+        made.check_ready(folder)
 
 
 async def make_brief(arena: Arena) -> Brief:

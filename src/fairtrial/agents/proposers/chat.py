@@ -78,6 +78,10 @@ class Chat(Record):
 
     name = "chat"
     can_batch = True
+    INCIDENTAL = (
+        *("timeout_s", "retries", "backoff_s", "longest_wait_s", "most_at_once", "stream"),
+        *("key_variable", "prices"),
+    )
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank(model=self.model)
@@ -131,7 +135,7 @@ class Chat(Record):
             answer = min(answer, self.max_tokens)
         return Usage(self.model, prompt, answer, cost_usd(self.price, prompt, answer))
 
-    def check_ready(self) -> None:
+    def check_here(self) -> None:
         """Whether the key is there, before anything starts: raises `StudyError`."""
         try:
             Secret.of(self.key_variable)

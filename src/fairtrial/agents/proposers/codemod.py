@@ -57,7 +57,7 @@ class CodemodProposer(Record):
         """Refining is combining."""
         return self.combinations or kind in (Kind.INITIAL, Kind.REPAIR)
 
-    def check_ready(self) -> None:
+    def check_here(self) -> None:
         """Whether libcst is installed, before anything starts: raises a `LabError`."""
         check_installed()
 

@@ -137,13 +137,17 @@ class CommandProposer(Record):
                 )
             )
 
+    def check_here(self) -> None:
+        """Whether variables and program are there: raises `StudyError`."""
+        Keys.of(self.variables)
+        _find_program(self.argv)
+
     def check_ready(self, folder: Path = Path()) -> None:
-        """Whether variables, program and folders are there: raises `StudyError`.
+        """Whether folders are there, too: raises `StudyError`.
 
         folder: where relative paths start
         """
-        Keys.of(self.variables)
-        _find_program(self.argv)
+        self.check_here()
         for place, each in enumerate(self.readable):
             _existing(each, folder, ("readable", place))
         self._seed(folder)
