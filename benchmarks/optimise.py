@@ -44,7 +44,7 @@ from fairtrial.arena.evaluation import judge_all
 from fairtrial.arena.opening import open_arena
 from fairtrial.model.candidates import Changes
 from fairtrial.model.judgements import Judgement
-from fairtrial.model.proposals import Brief, Kind, Reply, Request
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.model.verdicts import Verdict
 
 SLOTS = 4
@@ -113,8 +113,8 @@ class Sleeper:
     name = "sleeper"
     can_batch = False
 
-    def can(self, kind: Kind) -> bool:
-        return kind is Kind.INITIAL
+    def can(self, kind: RequestKind) -> bool:
+        return kind is RequestKind.INITIAL
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         await anyio.sleep(random.Random(request.line).uniform(SHORTEST_S, LONGEST_S))
@@ -169,7 +169,7 @@ class Place:
 
 
 def _request(number: int) -> Request:
-    return Request(Kind.INITIAL, number, 0)
+    return Request(RequestKind.INITIAL, number, 0)
 
 
 # -- the four ways --
@@ -177,7 +177,7 @@ def _request(number: int) -> Request:
 
 async def stream(place: Place) -> list[Judgement]:
     rules = LoopRules(
-        lines=place.count, max_candidates=place.count, kinds=frozenset({Kind.INITIAL})
+        lines=place.count, max_candidates=place.count, kinds=frozenset({RequestKind.INITIAL})
     )
     running = Stream(
         place.arena,

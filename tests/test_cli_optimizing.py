@@ -7,26 +7,26 @@ from contextlib import nullcontext
 
 import pytest
 
-from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.asking import Spent
+from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.cli import live, optimizing
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
-from fairtrial.model.proposals import Kind, Reply, Request, Usage
+from fairtrial.model.proposals import Reply, Request, RequestKind, Usage
 from fairtrial.model.timings import Estimate, Measurement
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 
 PRICED = Usage("m", 1_000, 234, 0.03, 1.5)
 
 
-def request(line=0, kind=Kind.INITIAL):
+def request(line=0, kind=RequestKind.INITIAL):
     return Request(kind, line, 0)
 
 
 def entry(id="0.0", **known):
     line, step = map(int, id.split("."))
-    return Entry(id, None, Kind.INITIAL, line, step, digest=f"d{id}", **known)
+    return Entry(id, None, RequestKind.INITIAL, line, step, digest=f"d{id}", **known)
 
 
 def rejected(name="0.0"):

@@ -19,7 +19,7 @@ import pytest
 from fairtrial.agents.optimise.agent import REPLIES
 from fairtrial.agents.proposers.secret import Secret
 from fairtrial.cli.main import main
-from fairtrial.model.proposals import Kind
+from fairtrial.model.proposals import RequestKind
 from llm_kit import (
     KEY,
     KEY_VARIABLE,
@@ -58,10 +58,10 @@ SPIED = "keys: 0, all of True, and none is named"
 CLEAR, COPIES = "Look for a better algorithm first", "Look first at what is copied"
 """What lines 0 and 2 are told, and no others."""
 WORDS = {
-    Kind.INITIAL: "Propose one change",
-    Kind.REPAIR: "This attempt is wrong",
-    Kind.REFINE: "This attempt is right",
-    Kind.ADAPT: "Several steps were made",
+    RequestKind.INITIAL: "Propose one change",
+    RequestKind.REPAIR: "This attempt is wrong",
+    RequestKind.REFINE: "This attempt is right",
+    RequestKind.ADAPT: "Several steps were made",
 }
 TOGETHER = "attempts are independent of each other"
 
@@ -81,11 +81,11 @@ def asked(server, words):
 
 def think(prompt):
     """Line 0 gets better and better, line 1 spies, is found out, and mends its ways."""
-    if WORDS[Kind.INITIAL] in prompt:
+    if WORDS[RequestKind.INITIAL] in prompt:
         return whole(MODULE.format(16, 16) if CLEAR in prompt else SPY)
-    if WORDS[Kind.REPAIR] in prompt:
+    if WORDS[RequestKind.REPAIR] in prompt:
         return whole(MODULE.format(24, 24))
-    if WORDS[Kind.REFINE] in prompt and "range(16)" in prompt:
+    if WORDS[RequestKind.REFINE] in prompt and "range(16)" in prompt:
         return whole(MODULE.format(8, 8))
     return "NO CHANGE\nIt is as fast as it gets."
 
@@ -95,9 +95,9 @@ def think_together(prompt):
     if TOGETHER in prompt:
         first, third = whole(MODULE.format(8, 8)), whole(MODULE.format(20, 20))
         return f"CANDIDATE 1\n{first}\nCANDIDATE 3\n{third}"
-    if WORDS[Kind.INITIAL] in prompt and COPIES in prompt:
+    if WORDS[RequestKind.INITIAL] in prompt and COPIES in prompt:
         return whole(MODULE.format(28, 28))
-    if WORDS[Kind.REFINE] in prompt and "range(24)" in prompt:
+    if WORDS[RequestKind.REFINE] in prompt and "range(24)" in prompt:
         return whole(MODULE.format(12, 12))
     return think(prompt)
 
@@ -184,7 +184,9 @@ def test_the_key_is_nowhere(finished):
     desk, (_, out, err), server = finished
     assert all(seen.headers["authorization"] == f"Bearer {KEY}" for seen in server.seen)
     assert all(KEY not in json.dumps(seen.body) for seen in server.seen)
-    [mended] = [prompt_of(seen) for seen in server.seen if WORDS[Kind.REPAIR] in prompt_of(seen)]
+    [mended] = [
+        prompt_of(seen) for seen in server.seen if WORDS[RequestKind.REPAIR] in prompt_of(seen)
+    ]
     assert SPIED in mended, "this is what the candidate's process found"
     # All folders: results and ledger, the project, homes, temporary files, caches, locks.
     assert_no_key(desk.site.folder, out, err)
@@ -239,7 +241,7 @@ def test_neighbours_are_refined_in_one_request_and_who_is_left_out_alone(desk):
             main(["run", str(folder / "study.yaml"), "--output", "out"])
         assert stop.value.code == 0, err.getvalue()
     assert asked(server, TOGETHER) == 1
-    assert (asked(server, WORDS[Kind.REFINE]), len(server.seen)) == (1, 6)
+    assert (asked(server, WORDS[RequestKind.REFINE]), len(server.seen)) == (1, 6)
     refined = {row[0]: row for row in tree_of(folder / "out") if row[4] == "refine"}
     assert {name: row[1] for name, row in refined.items()} == {
         "0.1": "0.0",
@@ -281,32 +283,34 @@ def kill_while_it_answers(desk, server, asking, start):
 
 
 def test_an_endpoint_that_breaks_down_and_a_kill_are_gone_on_with(desk):
-    with serving(says(think(f"{WORDS[Kind.INITIAL]} {CLEAR}"))) as server:
+    with serving(says(think(f"{WORDS[RequestKind.INITIAL]} {CLEAR}"))) as server:
         asking = by_chat(server, "--option", "stream=true", "--lines", "1")
         server.otherwise = echoes_key(429)
         code, _, err = desk.optimise(asking=asking)
         assert code == 4
         assert "gave no answer (2 attempts): 429" in err
         assert "the same command goes on where it was" in err
-        assert (len(server.seen), asked(server, WORDS[Kind.REFINE])) == (3, 2)
+        assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (3, 2)
         assert_no_key(desk.site.folder, err)
 
-        start = b"".join(list(events(think(WORDS[Kind.REFINE])))[:4])
+        start = b"".join(list(events(think(WORDS[RequestKind.REFINE])))[:4])
         server.otherwise = hangs_up(after=start)
         code, _, err = desk.optimise(asking=asking)
         assert code == 4
         assert "the stream ended early" in err
         assert "may be on the bill" in err
-        assert (len(server.seen), asked(server, WORDS[Kind.REFINE])) == (5, 4)
+        assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (5, 4)
 
         kill_while_it_answers(desk, server, asking, start)
-        assert (len(server.seen), asked(server, WORDS[Kind.REFINE])) == (6, 5)
+        assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (6, 5)
 
         server.otherwise = model()
         code, out, err = desk.optimise("--json", asking=asking)
         assert code == 0, err
-        assert (len(server.seen), asked(server, WORDS[Kind.REFINE])) == (8, 6)
+        assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (8, 6)
     found = json.loads(out)
-    assert asked(server, WORDS[Kind.INITIAL]) == 1, "what was answered is not asked for again"
+    assert asked(server, WORDS[RequestKind.INITIAL]) == 1, (
+        "what was answered is not asked for again"
+    )
     assert (found["best"], found["candidates"]) == ("0.1", 2)
     assert found["tokens"] == 3 * 1_200

@@ -16,7 +16,7 @@ from fairtrial.agents.optimise.lines import step_gains
 from fairtrial.agents.optimise.loop import BASE, Entry, Loop, LoopRules
 from fairtrial.agents.optimise.selection import rank, select
 from fairtrial.errors import StudyError
-from fairtrial.model.proposals import Kind, Request, Tried, Usage
+from fairtrial.model.proposals import Request, RequestKind, Tried, Usage
 from fairtrial.model.timings import Estimate
 from fairtrial.model.verdicts import Failure, Verdict
 
@@ -147,7 +147,7 @@ class Play:
         return requests, loop.entries, rank(loop.entries, loop.rules.min_effect), loop.why_over
 
 
-ALL_KINDS = st.just(frozenset(Kind))
+ALL_KINDS = st.just(frozenset(RequestKind))
 RULES = st.builds(
     LoopRules,
     lines=st.integers(1, 6),
@@ -157,7 +157,7 @@ RULES = st.builds(
     batch=st.integers(1, 4),
     patience=st.integers(1, 3),
     seed=st.integers(0, 3),
-    kinds=st.one_of(*[ALL_KINDS] * 5, st.frozensets(st.sampled_from(Kind))),
+    kinds=st.one_of(*[ALL_KINDS] * 5, st.frozensets(st.sampled_from(RequestKind))),
     max_tokens=st.one_of(*[st.none()] * 5, st.integers(0, 900)),
     max_cost_usd=st.one_of(*[st.none()] * 5, st.floats(0, 5)),
 )
@@ -227,11 +227,11 @@ def test_the_tree_holds_together(
             assert original.duplicate_of is None
             assert original.digest == entry.digest
             assert (original.step, original.line) < (entry.step, entry.line)
-        assert (entry.parent is None) == (entry.kind == Kind.INITIAL)
+        assert (entry.parent is None) == (entry.kind == RequestKind.INITIAL)
         if entry.parent is not None:
             parent = entries[entry.parent].tried
             assert parent is not None
-            assert (parent.verdict == Verdict.REJECTED) == (entry.kind == Kind.REPAIR)
+            assert (parent.verdict == Verdict.REJECTED) == (entry.kind == RequestKind.REPAIR)
             assert entries[entry.parent].line == entry.line
     originals = [entry.digest for entry in entries.values() if entry.duplicate_of is None]
     assert len(originals) == len(set(originals))
@@ -308,7 +308,7 @@ def only(requests: Sequence[Request]) -> Request:
     return requests[0]
 
 
-def go(loop: Loop, digest: str, verdict: Tried, kind: Kind) -> Request:
+def go(loop: Loop, digest: str, verdict: Tried, kind: RequestKind) -> Request:
     """The only request there is gets a candidate, and that its verdict."""
     request = only(loop.ask())
     assert request.kind == kind
@@ -324,7 +324,7 @@ def test_first_proposals_are_replicates_with_seeds_of_their_own() -> None:
         (1, 0, 1),
         (2, 0, 2),
     ]
-    assert all(each.kind == Kind.INITIAL and not each.about for each in requests)
+    assert all(each.kind == RequestKind.INITIAL and not each.about for each in requests)
     assert len({each.seed for each in requests}) == 3
     assert [each.seed for each in start(lines=3, seed=8).ask()] != [each.seed for each in requests]
     assert max(each.seed for each in requests) < 2**32
@@ -332,10 +332,10 @@ def test_first_proposals_are_replicates_with_seeds_of_their_own() -> None:
 
 def test_a_failure_is_repaired_so_often_and_no_more() -> None:
     loop = start(repairs=2)
-    go(loop, "a", WRONG, Kind.INITIAL)
-    request = go(loop, "b", WRONG, Kind.REPAIR)
+    go(loop, "a", WRONG, RequestKind.INITIAL)
+    request = go(loop, "b", WRONG, RequestKind.REPAIR)
     assert request.about == (replace(WRONG, name="0.0", digest="a"),)
-    request = go(loop, "c", WRONG, Kind.REPAIR)
+    request = go(loop, "c", WRONG, RequestKind.REPAIR)
     assert [each.name for each in request.about] == ["0.1"]
     assert [each.name for each in request.history] == ["0.0", "0.1"]
     assert loop.is_over
@@ -355,8 +355,8 @@ def test_a_failure_is_repaired_so_often_and_no_more() -> None:
 )
 def test_only_what_can_be_shown_is_repaired(verdict: Tried, is_repaired: bool) -> None:
     loop = start()
-    go(loop, "a", verdict, Kind.INITIAL)
-    assert [each.kind for each in loop.ask()] == [Kind.REPAIR] * is_repaired
+    go(loop, "a", verdict, RequestKind.INITIAL)
+    assert [each.kind for each in loop.ask()] == [RequestKind.REPAIR] * is_repaired
     assert loop.is_over != is_repaired
 
 
@@ -373,44 +373,44 @@ def test_only_what_can_be_shown_is_repaired(verdict: Tried, is_repaired: bool) -
 )
 def test_what_passes_is_refined(verdict: Tried) -> None:
     loop = start()
-    go(loop, "a", verdict, Kind.INITIAL)
+    go(loop, "a", verdict, RequestKind.INITIAL)
     request = only(loop.ask())
-    assert request.kind == Kind.REFINE
+    assert request.kind == RequestKind.REFINE
     assert request.about == (replace(verdict, name="0.0", digest="a"),)
 
 
 def test_later_rounds_adapt_with_the_history_of_the_line() -> None:
     loop = start(refinements=3)
-    go(loop, "a", tried(Verdict.FASTER, 1.2), Kind.INITIAL)
-    go(loop, "b", WRONG, Kind.REFINE)
-    go(loop, "c", tried(Verdict.FASTER, 1.5), Kind.REPAIR)
-    request = go(loop, "d", tried(Verdict.FASTER, 3.0), Kind.ADAPT)
+    go(loop, "a", tried(Verdict.FASTER, 1.2), RequestKind.INITIAL)
+    go(loop, "b", WRONG, RequestKind.REFINE)
+    go(loop, "c", tried(Verdict.FASTER, 1.5), RequestKind.REPAIR)
+    request = go(loop, "d", tried(Verdict.FASTER, 3.0), RequestKind.ADAPT)
     assert [each.name for each in request.about] == ["0.2"]
     assert [each.digest for each in request.history] == ["a", "b", "c"]
     assert step_gains(request.history) == (1.2, None, 1.5 / 1.2)
-    go(loop, "e", tried(Verdict.FASTER, 9.0), Kind.ADAPT)
+    go(loop, "e", tried(Verdict.FASTER, 9.0), RequestKind.ADAPT)
     assert loop.ask() == []
     assert loop.why_over == "1 line: refined as often as it may be"
 
 
 def test_a_line_goes_on_from_its_best_until_patience_is_over() -> None:
     loop = start(refinements=9, patience=2)
-    go(loop, "a", tried(Verdict.FASTER, 1.5), Kind.INITIAL)
-    go(loop, "b", tried(Verdict.FASTER, 1.52), Kind.REFINE)  # below min_effect: no gain
-    request = go(loop, "c", tried(Verdict.FASTER, 1.6), Kind.ADAPT)
+    go(loop, "a", tried(Verdict.FASTER, 1.5), RequestKind.INITIAL)
+    go(loop, "b", tried(Verdict.FASTER, 1.52), RequestKind.REFINE)  # below min_effect: no gain
+    request = go(loop, "c", tried(Verdict.FASTER, 1.6), RequestKind.ADAPT)
     assert [each.digest for each in request.about] == ["a"]
-    request = go(loop, "d", tried(Verdict.SLOWER, 0.5), Kind.ADAPT)
+    request = go(loop, "d", tried(Verdict.SLOWER, 0.5), RequestKind.ADAPT)
     assert [each.digest for each in request.about] == ["c"]
-    request = go(loop, "e", tried(Verdict.REJECTED), Kind.ADAPT)
+    request = go(loop, "e", tried(Verdict.REJECTED), RequestKind.ADAPT)
     assert [each.digest for each in request.about] == ["c"]
     assert loop.why_over == "1 line: no gain any more"
 
 
 def test_a_gain_that_something_speaks_against_is_none() -> None:
     loop = start(refinements=9, patience=2)
-    go(loop, "a", tried(Verdict.FASTER, 9.0, why="twice the memory"), Kind.INITIAL)
-    go(loop, "b", tried(Verdict.SLOWER, 0.5), Kind.REFINE)
-    request = go(loop, "c", tried(Verdict.FASTER, 1.2), Kind.ADAPT)
+    go(loop, "a", tried(Verdict.FASTER, 9.0, why="twice the memory"), RequestKind.INITIAL)
+    go(loop, "b", tried(Verdict.SLOWER, 0.5), RequestKind.REFINE)
+    request = go(loop, "c", tried(Verdict.FASTER, 1.2), RequestKind.ADAPT)
     assert [each.digest for each in request.about] == ["a"]
     request = only(loop.ask())
     assert [each.digest for each in request.about] == ["c"]
@@ -428,16 +428,16 @@ def test_a_refusal_ends_its_line(digests: list[None]) -> None:
 
 
 def test_a_line_ends_where_the_proposer_has_no_answer() -> None:
-    loop = start(kinds=frozenset({Kind.INITIAL, Kind.REPAIR, Kind.REFINE}))
-    go(loop, "a", PASSED, Kind.INITIAL)
-    go(loop, "b", tried(Verdict.FASTER, 2.0), Kind.REFINE)
+    loop = start(kinds=frozenset({RequestKind.INITIAL, RequestKind.REPAIR, RequestKind.REFINE}))
+    go(loop, "a", PASSED, RequestKind.INITIAL)
+    go(loop, "b", tried(Verdict.FASTER, 2.0), RequestKind.REFINE)
     assert loop.why_over == "1 line: the proposer has no answer to requests of kind 'adapt'"
 
 
 def test_without_repairs_a_failed_refinement_is_a_round_without_gain() -> None:
-    loop = start(kinds=frozenset(Kind) - {Kind.REPAIR}, patience=2)
-    go(loop, "a", PASSED, Kind.INITIAL)
-    go(loop, "b", WRONG, Kind.REFINE)
+    loop = start(kinds=frozenset(RequestKind) - {RequestKind.REPAIR}, patience=2)
+    go(loop, "a", PASSED, RequestKind.INITIAL)
+    go(loop, "b", WRONG, RequestKind.REFINE)
     assert [each.digest for each in only(loop.ask()).about] == ["a"]
 
 
@@ -462,13 +462,13 @@ def test_candidates_are_shared_out_by_line(batch: int) -> None:
 
 def test_a_duplicate_in_its_own_line_costs_no_share() -> None:
     loop = start(max_candidates=2, refinements=9, patience=9)
-    go(loop, "a", PASSED, Kind.INITIAL)
+    go(loop, "a", PASSED, RequestKind.INITIAL)
     (same,) = loop.reply(only(loop.ask()), ["a"])
     assert same.duplicate_of == "0.0"
     (base,) = loop.reply(only(loop.ask()), [""])
     assert base.duplicate_of == BASE
     assert base.tried is not None
-    go(loop, "b", PASSED, Kind.ADAPT)
+    go(loop, "b", PASSED, RequestKind.ADAPT)
     assert loop.why_over == "1 line: its share of the candidates is used up"
 
 
@@ -509,11 +509,11 @@ def test_neighbours_are_refined_together_once_all_are_ready() -> None:
     assert [(each.line, each.wanted) for each in loop.ask()] == [(2, 1)]
     loop.judge("0.0", WRONG)
     repair = only(loop.ask())
-    assert repair.kind == Kind.REPAIR
+    assert repair.kind == RequestKind.REPAIR
     loop.reply(repair, ["f"])
     loop.judge("0.1", PASSED)
     both = only(loop.ask())
-    assert (both.kind, both.line, both.step, both.wanted) == (Kind.REFINE, 0, 2, 2)
+    assert (both.kind, both.line, both.step, both.wanted) == (RequestKind.REFINE, 0, 2, 2)
     assert [each.name for each in both.about] == ["0.1", "1.0"]
     entered = loop.reply(both, [None, "g"])
     assert [(entry.id, entry.parent) for entry in entered] == [("1.1", "1.0")]
@@ -530,7 +530,7 @@ def test_who_gets_nothing_in_a_batch_is_asked_for_alone_and_once(digests: list[s
     alone = loop.ask()
     left = [0] if digests else [0, 1]
     assert [(each.kind, each.line, each.wanted) for each in alone] == [
-        (Kind.REFINE, line, 1) for line in left
+        (RequestKind.REFINE, line, 1) for line in left
     ]
     assert [each.name for each in alone[0].about] == ["0.0"]
     for request in alone:
@@ -625,7 +625,7 @@ def test_rules_that_make_no_sense_are_refused_all_at_once() -> None:
 def entry(id: str, verdict: Tried, lines: int = 1, duplicate_of: str | None = None) -> Entry:
     line, step = map(int, id.split("."))
     judged = replace(verdict, diff="+x\n" * lines)
-    return Entry(id, None, Kind.INITIAL, line, step, judged, duplicate_of, id)
+    return Entry(id, None, RequestKind.INITIAL, line, step, judged, duplicate_of, id)
 
 
 def faster(ratio: float, low: float, high: float, why: str = "") -> Tried:

@@ -19,7 +19,7 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import LabError
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.proposals import Kind, Reply, Usage
+from fairtrial.model.proposals import Reply, RequestKind, Usage
 from fairtrial.model.verdicts import Verdict
 
 pytestmark = pytest.mark.slow
@@ -66,14 +66,14 @@ class Script:
 
     async def propose(self, brief, request):
         self.asked.append(request.key)
-        if self.fails and request.kind != Kind.INITIAL:
+        if self.fails and request.kind != RequestKind.INITIAL:
             raise LabError("the network is down")
         assert brief.files["src/mod.py"] == FILES["src/mod.py"]
         text = {
-            (Kind.INITIAL, 0): HALF,
-            (Kind.REFINE, 0): QUARTER,
-            (Kind.INITIAL, 1): WRONG,
-            (Kind.REPAIR, 1): HALF + "# mended\n",
+            (RequestKind.INITIAL, 0): HALF,
+            (RequestKind.REFINE, 0): QUARTER,
+            (RequestKind.INITIAL, 1): WRONG,
+            (RequestKind.REPAIR, 1): HALF + "# mended\n",
         }.get((request.kind, request.line))
         usage = Usage("script", 100, 10, 0.01)
         if text is None:
@@ -120,7 +120,7 @@ def test_candidates_are_repaired_refined_and_the_best_is_confirmed(problem, tmp_
     stream, winner = optimise(problem, tmp_path, script, journal)
     found = {each.id: each for each in stream.entries}
     assert found["0.0"].tried.verdict == Verdict.FASTER
-    assert (found["0.1"].kind, found["0.1"].parent) == (Kind.REFINE, "0.0")
+    assert (found["0.1"].kind, found["0.1"].parent) == (RequestKind.REFINE, "0.0")
     assert found["1.0"].tried.verdict == Verdict.REJECTED
     assert found["1.0"].tried.failures  # what a repair goes by
     assert found["1.1"].duplicate_of == "0.0"  # mended, it is the same after normalisation

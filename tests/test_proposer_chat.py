@@ -26,7 +26,7 @@ from fairtrial.agents.proposers.chat_wire import (
 )
 from fairtrial.agents.proposers.secret import Secret
 from fairtrial.errors import LabError, StudyError
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
 from fairtrial.model.record import build
 from fairtrial.model.verdicts import Verdict
 from llm_kit import (
@@ -53,7 +53,7 @@ from llm_kit import (
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"
 BETTER = "def f(x):\n    return x in {1, 2, 3}\n"
 BRIEF = Brief("slow", "Make f faster.", {"src/slow.py": BASE, "src/other.py": "y = 1\n"})
-FIRST = Request(Kind.INITIAL, line=2, step=0, seed=7)
+FIRST = Request(RequestKind.INITIAL, line=2, step=0, seed=7)
 GOOD = f"A set is faster.\n\nFILE: src/slow.py\n```python\n{BETTER}```\n"
 
 
@@ -143,7 +143,7 @@ def test_the_exchange_holds_what_was_sent_and_received():
 
 def test_several_candidates_in_one_answer():
     tried = [Tried(f"c{n}", f"d{n}", "diff", Verdict.FASTER) for n in range(3)]
-    request = Request(Kind.REFINE, line=0, step=1, about=tuple(tried), wanted=3)
+    request = Request(RequestKind.REFINE, line=0, step=1, about=tuple(tried), wanted=3)
     other = "FILE: src/other.py\n```\ny = 2\n```\n"
     reply, _ = tell(says(f"CANDIDATE 1\n{GOOD}\nCANDIDATE 3\n{other}"), request=request)
     first, second, third = reply.candidates
@@ -269,7 +269,7 @@ def test_all_that_were_under_way_are_sent_again():
         proposer, replies = chat(server, retries=0, most_at_once=5), []
 
         async def ask_one(line):
-            replies.append(await proposer.propose(BRIEF, Request(Kind.INITIAL, line, 0)))
+            replies.append(await proposer.propose(BRIEF, Request(RequestKind.INITIAL, line, 0)))
 
         async def ask_all():
             async with anyio.create_task_group() as group:
@@ -378,7 +378,7 @@ def test_retry_after_goes_before_our_own_wait():
 
 def test_waits_follow_from_the_seed_of_the_request():
     def waits(seed):
-        request = Request(Kind.INITIAL, 0, 0, seed=seed)
+        request = Request(RequestKind.INITIAL, 0, 0, seed=seed)
         reply, _ = tell(fails(500), fails(500), says(GOOD), request=request)
         return [entry["waited_s"] for entry in reply.exchange]
 
@@ -501,7 +501,7 @@ def test_no_more_at_once_than_allowed_and_no_fewer():
         async def ask_all():
             async with anyio.create_task_group() as group:
                 for line in range(6):
-                    group.start_soon(proposer.propose, BRIEF, Request(Kind.INITIAL, line, 0))
+                    group.start_soon(proposer.propose, BRIEF, Request(RequestKind.INITIAL, line, 0))
                 with anyio.fail_after(20):
                     while server.inside < 2:
                         await anyio.sleep(0.001)
@@ -710,7 +710,7 @@ def test_options_are_checked_when_they_are_read(options, place):
 
 def test_it_can_do_everything():
     proposer = Chat("http://localhost/v1", "m")
-    assert all(proposer.can(kind) for kind in Kind)
+    assert all(proposer.can(kind) for kind in RequestKind)
     assert (proposer.name, proposer.can_batch, proposer.most_at_once) == ("chat", True, 4)
 
 

@@ -22,7 +22,7 @@ from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
 from fairtrial.agents.proposers.transforms.overlaying import overlay
 from fairtrial.agents.proposers.transforms.recipes import Interrupted, Step, make, parse, spell
 from fairtrial.errors import LabError, StudyError
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Tried
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried
 from fairtrial.model.verdicts import Difference, Failure, Verdict
 from fairtrial.sandbox import quiet
 
@@ -63,7 +63,7 @@ def brief(files=FILES, **more):
     return Brief("slow", "make it fast", files, **more)
 
 
-def ask(proposer=None, files=FILES, kind=Kind.INITIAL, line=0, benchmarks=(), **more):
+def ask(proposer=None, files=FILES, kind=RequestKind.INITIAL, line=0, benchmarks=(), **more):
     request = Request(kind, line, more.pop("step", 0), **more)
     return (proposer or CodemodProposer()).answer(brief(files, benchmarks=benchmarks), request)
 
@@ -177,9 +177,12 @@ def test_what_is_timed_goes_first():
 
 
 def test_what_it_can_do():
-    assert all(map(CodemodProposer().can, Kind))
+    assert all(map(CodemodProposer().can, RequestKind))
     alone = CodemodProposer(combinations=False)
-    assert [kind for kind in Kind if alone.can(kind)] == [Kind.INITIAL, Kind.REPAIR]
+    assert [kind for kind in RequestKind if alone.can(kind)] == [
+        RequestKind.INITIAL,
+        RequestKind.REPAIR,
+    ]
     assert alone.most_at_once >= 1
     assert not alone.can_batch
     alone.check_here()
@@ -199,7 +202,7 @@ def test_files_that_can_not_be_parsed_are_skipped_and_told():
     assert ask(files={"src/broken.py": "def f(:\n"}).refusal.endswith(note)
 
 
-@pytest.mark.parametrize("kind", [Kind.REFINE, Kind.ADAPT])
+@pytest.mark.parametrize("kind", [RequestKind.REFINE, RequestKind.ADAPT])
 def test_refining_adds_another_one(kind):
     start = first_named("deque")
     names = []
@@ -214,22 +217,24 @@ def test_refining_adds_another_one(kind):
 def test_refining_does_not_repeat_what_its_line_has_tried():
     start, second = first_named("deque"), first_named("deque+join")
     about = tried(start)
-    reply = ask(kind=Kind.REFINE, line=1, about=(about,), history=(tried(second), about))
+    reply = ask(kind=RequestKind.REFINE, line=1, about=(about,), history=(tried(second), about))
     assert reply.candidates[0].name == "deque+set_beside"
 
 
 def test_where_nothing_can_be_added_one_is_left_out_the_least_promising_first():
     about = tried(first_named("set_beside+deque+join"))
     history, names = [], []
-    while not (reply := ask(kind=Kind.REFINE, about=(about,), history=tuple(history))).refusal:
+    while not (
+        reply := ask(kind=RequestKind.REFINE, about=(about,), history=tuple(history))
+    ).refusal:
         names.append(reply.candidates[0].name)
         history.append(tried(reply.candidates[0]))
     assert names == ["set_beside+deque", "set_beside+join", "deque+join"]
     assert reply.refusal == "no further transformation applies"
-    (other,) = ask(kind=Kind.REFINE, line=1, about=(about,)).candidates
+    (other,) = ask(kind=RequestKind.REFINE, line=1, about=(about,)).candidates
     assert other.name == "set_beside+join"
     only = CodemodProposer(families=("deque",))
-    assert ask(only, kind=Kind.REFINE, about=(tried(first_named("deque")),)).refusal
+    assert ask(only, kind=RequestKind.REFINE, about=(tried(first_named("deque")),)).refusal
 
 
 def test_neighbouring_lines_add_all_that_there_is():
@@ -240,14 +245,14 @@ def test_neighbouring_lines_add_all_that_there_is():
     names = set()
     for line in range(3):  # as the loop asks: a line's number is also the replicate's
         more = {"line": line, "replicate": line, "about": (about,)}
-        (candidate,) = ask(files=files, kind=Kind.REFINE, **more).candidates
+        (candidate,) = ask(files=files, kind=RequestKind.REFINE, **more).candidates
         names.add(candidate.name)
     assert names == {"deque+set_beside", "deque+pick", "deque+join"}
 
 
 def test_a_candidate_of_another_name_is_known_by_what_it_is():
     about = tried(first_named("deque"), name="3.1")
-    assert ask(kind=Kind.REFINE, about=(about,)).candidates[0].name == "deque+set_beside"
+    assert ask(kind=RequestKind.REFINE, about=(about,)).candidates[0].name == "deque+set_beside"
 
 
 def test_somebody_elses_candidate_is_refined_too_but_not_repaired():
@@ -256,11 +261,11 @@ def test_somebody_elses_candidate_is_refined_too_but_not_repaired():
     mine = type(other)(
         "by hand", files={"src/slow.py": type(other.files["src/slow.py"])(new.encode())}
     )
-    (candidate,) = ask(kind=Kind.REFINE, about=(tried(mine),)).candidates
+    (candidate,) = ask(kind=RequestKind.REFINE, about=(tried(mine),)).candidates
     assert candidate.name == "by hand+set_beside"
     assert "return str(text)" in changed(candidate)["src/slow.py"]
     failure = Failure("check[0]", "slow:glue", "differs")
-    assert "nothing is left" in ask(kind=Kind.REPAIR, about=(tried(mine, failure),)).refusal
+    assert "nothing is left" in ask(kind=RequestKind.REPAIR, about=(tried(mine, failure),)).refusal
 
 
 @pytest.mark.parametrize(
@@ -277,7 +282,7 @@ def test_repairing_takes_out_what_touches_the_failure_else_a_half(failure, left)
     about = tried(first_named("set_beside+deque+join"), failure)
     for line in range(3):  # whichever line it is
         request = {"line": line, "replicate": line, "about": (about,)}
-        (candidate,) = ask(kind=Kind.REPAIR, **request).candidates
+        (candidate,) = ask(kind=RequestKind.REPAIR, **request).candidates
         assert candidate.name == left
         assert candidate.parent == "d1"
 
@@ -287,7 +292,7 @@ def test_a_step_that_fails_in_one_function_stays_in_the_others():
     files = {"slow.py": SLOW + again.partition("def glue")[0].rstrip() + "\n"}
     failure = Failure("check[0]", "slow:unique_rows, case 7", "TypeError")
     about = tried(first_named("set_beside+deque+join", files=files), failure, files=files)
-    (candidate,) = ask(files=files, kind=Kind.REPAIR, about=(about,)).candidates
+    (candidate,) = ask(files=files, kind=RequestKind.REPAIR, about=(about,)).candidates
     assert candidate.name == "set_beside(1)+deque+join"
     new = changed(candidate, files)["slow.py"]
     assert new.count("seen_set = set()") == 1
@@ -297,7 +302,9 @@ def test_a_step_that_fails_in_one_function_stays_in_the_others():
 def test_repairs_end():
     about = tried(first_named("deque+join"), Failure("check[0]", "no idea", "wrong"))
     history, names = [], []
-    while not (reply := ask(kind=Kind.REPAIR, about=(about,), history=tuple(history))).refusal:
+    while not (
+        reply := ask(kind=RequestKind.REPAIR, about=(about,), history=tuple(history))
+    ).refusal:
         names.append(reply.candidates[0].name)
         history.append(tried(reply.candidates[0]))
     assert names == ["deque", "join"]
@@ -309,13 +316,13 @@ def test_a_transformation_of_several_functions_is_repaired_function_by_function(
     files = {"slow.py": text.replace("def unique", "def other", 1)}
     about = first_named("join", files=files)
     told = tried(about, Failure("check[0]", "slow:glue2", "differs"), files=files)
-    (candidate,) = ask(files=files, kind=Kind.REPAIR, about=(told,)).candidates
+    (candidate,) = ask(files=files, kind=RequestKind.REPAIR, about=(told,)).candidates
     assert parse(candidate.name) == (Step("join", frozenset({2})),)
     before, after = text.split("def glue2"), changed(candidate, files)["slow.py"].split("def glue2")
     assert before[1] == after[1]
     assert before[0] != after[0]
     again = tried(candidate, Failure("check[0]", "slow:glue", "differs"), files=files)
-    assert ask(files=files, kind=Kind.REPAIR, about=(again,)).refusal
+    assert ask(files=files, kind=RequestKind.REPAIR, about=(again,)).refusal
 
 
 def test_a_diff_that_does_not_fit_is_refused():
@@ -325,15 +332,18 @@ def test_a_diff_that_does_not_fit_is_refused():
         "--- a/src/slow.py\n+++ b/src/slow.py\n@@ -1 +1 @@\n-no\n+yes\n",
         Verdict.PASSED,
     )
-    assert ask(kind=Kind.REFINE, about=(about,)).refusal == "the diff of deque doesn't fit the base"
+    assert (
+        ask(kind=RequestKind.REFINE, about=(about,)).refusal
+        == "the diff of deque doesn't fit the base"
+    )
 
 
 def answer_all():
     """Answers to requests of all kinds, as plain data."""
     found, _ = ask_all()
     about = tried(found[0], Failure("check[0]", "slow:glue", "differs"))
-    found += ask(kind=Kind.REFINE, about=(tried(found[1]),)).candidates
-    found += ask(kind=Kind.REPAIR, about=(about,)).candidates
+    found += ask(kind=RequestKind.REFINE, about=(tried(found[1]),)).candidates
+    found += ask(kind=RequestKind.REPAIR, about=(about,)).candidates
     return [[each.name, each.note, changed(each)] for each in found]
 
 
@@ -427,7 +437,7 @@ def test_it_waits_for_whoever_times(tmp_path, monkeypatch):
     events = []
 
     async def propose():
-        reply = await CodemodProposer().propose(brief(), Request(Kind.INITIAL, 0, 0))
+        reply = await CodemodProposer().propose(brief(), Request(RequestKind.INITIAL, 0, 0))
         assert reply.candidates[0].name == "set_beside+deque+join"
         assert reply.usage.cost_usd == 0.0
         assert reply.usage.model == "codemod"
@@ -461,7 +471,7 @@ def test_it_holds_the_shared_side_of_the_hosts_lock_while_it_works(tmp_path, mon
         return Reply()
 
     monkeypatch.setattr(CodemodProposer, "answer", answer)
-    anyio.run(CodemodProposer().propose, brief(), Request(Kind.INITIAL, 0, 0))
+    anyio.run(CodemodProposer().propose, brief(), Request(RequestKind.INITIAL, 0, 0))
     assert held == [(True, False)]
     assert is_free(fcntl.LOCK_EX)
 
@@ -473,7 +483,7 @@ def test_the_event_loop_goes_on_meanwhile(tmp_path, monkeypatch):
     replies = []
 
     async def propose():
-        replies.append(await CodemodProposer().propose(brief(), Request(Kind.INITIAL, 0, 0)))
+        replies.append(await CodemodProposer().propose(brief(), Request(RequestKind.INITIAL, 0, 0)))
 
     async def main():
         async with anyio.create_task_group() as tasks:
@@ -496,7 +506,7 @@ def test_it_gives_way_to_whoever_has_waited_too_long(tmp_path, monkeypatch):
         return next(overdue, False)
 
     monkeypatch.setattr(quiet.Lease, "is_overdue", is_overdue)
-    reply = anyio.run(CodemodProposer().propose, brief(), Request(Kind.INITIAL, 2, 0))
+    reply = anyio.run(CodemodProposer().propose, brief(), Request(RequestKind.INITIAL, 2, 0))
     assert reply.candidates[0].name == "deque"
     assert len(set(map(id, asked))) == 2
     with pytest.raises(Interrupted):

@@ -312,6 +312,8 @@ CASES = {
             # base
             if n == 0 or cap <= 0:
                 return 0
+            if w[n - 1] == 5:
+                raise ValueError(f"too heavy: {n}")
 
             if w[n - 1] > cap:
                 return knap(w, v, cap, n - 1)  # too large
@@ -651,6 +653,14 @@ UNSAFE = {
                     for b in others:
                         if a.id == b.id: print(a)
                     print(b)
+        """,
+        "the last item is used when there was none": """
+            def f(ones, others):
+                for a in ones:
+                    for b in others:
+                        if a.id == b.id: break
+                    else:
+                        print(b)
         """,
         "there may be no others": """
             def f(ones, others):

@@ -473,6 +473,51 @@ CASES = {
             return many
         """,
     ),
+    "dates": (
+        "iso_date",
+        "return [_read_date_3(day).date()]",
+        [
+            st.one_of(
+                st.datetimes().map(str),
+                st.datetimes().map(lambda each: str(each)[:19]),
+                st.datetimes().map(lambda each: each.isoformat()[:16]),
+                st.dates().map(str),
+                st.from_regex(r"[12]0[0-9]{2}-[01W]?[0-9]-[0-3 ]?[0-9]([ T][0-2][0-9]:[0-6]\\d)?"),
+                st.sampled_from(["2024-02-30", "2024-W01-1", "2024-01-01 24:00", "٢٠٢٤-01-01", ""]),
+                st.sampled_from([None, 3, "2024-1-1", "2024-01-01T10:00:61", "2024-01-01 1:00:00"]),
+            )
+        ],
+        """
+        import datetime as dt
+        from datetime import datetime
+
+        def f(day):
+            out = []
+            for read in (g, h):
+                try:
+                    out += read(day)
+                except (ValueError, TypeError) as error:
+                    out.append(type(error))
+            return out
+
+        def g(day):
+            return [datetime.strptime(day, "%Y-%m-%d"), day]
+
+        def h(day):
+            for form in (a, b):
+                try:
+                    return form(day)
+                except ValueError:
+                    pass
+            return [dt.datetime.strptime(day, "%Y-%m-%dT%H:%M")]
+
+        def a(day):
+            return [dt.datetime.strptime(day, "%Y-%m-%d %H:%M:%S").date()]
+
+        def b(day):
+            return [dt.datetime.strptime(day, "%Y-%m-%d %H:%M")]
+        """,
+    ),
     "divisors up to a half": (
         "square_root",
         "for i in range(2, math.isqrt(max(n, 0)) + 1):",
@@ -658,6 +703,29 @@ UNSAFE = {
                     if x:
                         n += 1
                 return n, x
+        """,
+    },
+    "iso_date": {
+        "another form": """
+            from datetime import datetime
+            def f(x):
+                return datetime.strptime(x, "%d.%m.%Y")
+        """,
+        "a form by a name": """
+            from datetime import datetime
+            def f(x, form):
+                return datetime.strptime(x, form)
+        """,
+        "somebody's": """
+            from dates import datetime
+            def f(x):
+                return datetime.strptime(x, "%Y-%m-%d")
+        """,
+        "it is bound again": """
+            from datetime import datetime
+            datetime = datetime
+            def f(x):
+                return datetime.strptime(x, "%Y-%m-%d")
         """,
     },
     "slice_fill": {

@@ -8,7 +8,7 @@ from fairtrial.agents.proposers.codemod import CodemodProposer
 from fairtrial.agents.proposers.transforms import ruff
 from fairtrial.agents.proposers.transforms.catalogue import transform
 from fairtrial.agents.proposers.transforms.reaching import find_reached
-from fairtrial.model.proposals import Brief, Kind, Request
+from fairtrial.model.proposals import Brief, Request, RequestKind
 
 GLUE = """
 def {name}(parts):
@@ -179,7 +179,7 @@ def test_only_what_is_reached_is_changed():
         "b.py": GLUE.format(name="more"),
     }
     told = Brief("slow", "", files, benchmarks=("day: a:glue",))
-    reply = CodemodProposer().answer(told, Request(Kind.INITIAL, 0, 0))
+    reply = CodemodProposer().answer(told, Request(RequestKind.INITIAL, 0, 0))
     (candidate,) = reply.candidates
     assert candidate.name == "join"
     assert list(candidate.files) == ["a.py"]
@@ -187,7 +187,7 @@ def test_only_what_is_reached_is_changed():
     assert new.partition("def other")[2] == files["a.py"].partition("def other")[2]
     assert "".join(new.partition("def other")[0]).count("text_parts") > 1
     told = Brief("fast", "", {**files, "c.py": "def fast(): return 1\n"}, benchmarks=("c:fast",))
-    reply = CodemodProposer().answer(told, Request(Kind.INITIAL, 0, 0))
+    reply = CodemodProposer().answer(told, Request(RequestKind.INITIAL, 0, 0))
     assert reply.refusal == "no transformation applies to what is timed"
 
 

@@ -32,7 +32,7 @@ from fairtrial.arena.slots.worktrees import WorktreePool
 from fairtrial.errors import LabError, StudyError
 from fairtrial.model.code import Check, CodeProblem
 from fairtrial.model.commands import Captured
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
 from fairtrial.model.record import build
 from fairtrial.model.verdicts import Failure, Rejection, Verdict
 from fairtrial.sandbox.choosing import FULL, try_sandbox
@@ -42,7 +42,7 @@ from fairtrial.sandbox.quiet import HostLock
 KEY = "sk-live-Zq81mPx0Vt55rWcd"
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"
 BETTER = BASE.replace("[1, 2, 3]", "{1, 2, 3}")
-FIRST = Request(Kind.INITIAL, 2, 0)
+FIRST = Request(RequestKind.INITIAL, 2, 0)
 BRIEF = Brief("kit", "Make f faster.", {"src/mod.py": BASE}, ("tests must pass",), ("f",))
 CHECK = (Check(command=("true",)),)
 
@@ -304,7 +304,7 @@ def tried(old, new, **more):
 ABOUT = tried("    return x in [1, 2, 3]", "    return x in {1, 2}")
 
 
-@pytest.mark.parametrize("kind", [Kind.REPAIR, Kind.REFINE, Kind.ADAPT])
+@pytest.mark.parametrize("kind", [RequestKind.REPAIR, RequestKind.REFINE, RequestKind.ADAPT])
 def test_it_goes_on_from_the_candidate(ask, kind):
     request = Request(kind, 0, 1, about=(ABOUT,), history=(ABOUT,))
     script = "git diff --stat | cat; sed -i 's/{1, 2}/{1, 2, 3}/' src/mod.py"
@@ -315,7 +315,7 @@ def test_it_goes_on_from_the_candidate(ask, kind):
 
 
 def test_what_it_was_given_counts_where_it_doesn_t_touch_it(ask):
-    request = Request(Kind.REPAIR, 0, 1, about=(ABOUT,))
+    request = Request(RequestKind.REPAIR, 0, 1, about=(ABOUT,))
     _, changes = ask(shell("echo 'VALUE = 2' > src/other.py"), request)
     assert edited(changes) == {
         "src/mod.py": BASE.replace("[1, 2, 3]", "{1, 2}"),
@@ -324,7 +324,7 @@ def test_what_it_was_given_counts_where_it_doesn_t_touch_it(ask):
 
 
 def test_a_candidate_that_is_left_as_it_was_is_no_answer(ask):
-    request = Request(Kind.REPAIR, 0, 1, about=(ABOUT,))
+    request = Request(RequestKind.REPAIR, 0, 1, about=(ABOUT,))
     reply, _ = ask(shell("touch src/mod.py"), request)
     assert "sh changed nothing" in reply.refusal
     reply, _ = ask(shell("git checkout -q ."), request)  # that is the base
@@ -332,7 +332,7 @@ def test_a_candidate_that_is_left_as_it_was_is_no_answer(ask):
 
 
 def test_a_candidate_that_can_t_be_applied(ask):
-    request = Request(Kind.REPAIR, 0, 1, about=(tried("    pass", "    return 1"),))
+    request = Request(RequestKind.REPAIR, 0, 1, about=(tried("    pass", "    return 1"),))
     reply, _ = ask(shell(EDIT), request)
     assert "can't be applied" in reply.refusal
 
@@ -363,7 +363,7 @@ def test_prompts_say_what_was_wrong():
     failures = (Failure("check[0]", "mod:f, case 7", "returned False"),)
     about = tried("    pass", "    return 1", failures=failures)
     earlier = Tried("0.0", "d0", "", Verdict.PASSED, "the first of them")
-    request = Request(Kind.REPAIR, 0, 1, about=(about,), history=(earlier, about))
+    request = Request(RequestKind.REPAIR, 0, 1, about=(about,), history=(earlier, about))
     text = write_prompt(BRIEF, request)
     for part in (
         "Make f faster.",
@@ -376,14 +376,14 @@ def test_prompts_say_what_was_wrong():
     assert "1. passed: the first of them" in text
     assert BASE not in text  # it sees the files themselves
     assert "could not be applied" in write_prompt(
-        BRIEF, Request(Kind.REPAIR, 0, 1, about=(Tried("a", "d", "", Verdict.REJECTED),))
+        BRIEF, Request(RequestKind.REPAIR, 0, 1, about=(Tried("a", "d", "", Verdict.REJECTED),))
     )
 
 
 @given(st.text(), st.text())
 def test_prompts_can_be_handed_over(task, why):
     about = Tried("a", "d", why, Verdict.REJECTED, why)
-    for kind in Kind:
+    for kind in RequestKind:
         text = write_prompt(Brief("p", task, {}), Request(kind, 0, 0, about=(about,)))
         assert "\0" not in text
         assert text.encode()
@@ -604,7 +604,7 @@ def test_no_more_at_once_than_allowed_and_each_in_a_folder_of_its_own(workshops)
         replies, most = [], 0
 
         async def one(line):
-            replies.append(await ready.propose(BRIEF, Request(Kind.INITIAL, line, 0)))
+            replies.append(await ready.propose(BRIEF, Request(RequestKind.INITIAL, line, 0)))
 
         async with anyio.create_task_group() as tasks:
             for line in range(4):

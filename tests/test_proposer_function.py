@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairtrial.agents.proposers.function import FunctionProposer
 from fairtrial.errors import Broken, LabError, StudyError
 from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Tried, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.model.record import build
 from fairtrial.model.verdicts import Verdict
 from fairtrial.sandbox.quiet import HostLock
@@ -68,7 +68,7 @@ def ask(does, request=None, use="agent.propose", **options):
     Agent.does = staticmethod(does)
     # Nobody's timing on this machine shall hold us up.
     proposer = FunctionProposer(f"{__name__}:{use}", waits=True, **options)
-    return anyio.run(proposer.propose, BRIEF, request or Request(Kind.INITIAL, 1, 0))
+    return anyio.run(proposer.propose, BRIEF, request or Request(RequestKind.INITIAL, 1, 0))
 
 
 ALL = ["agent.propose", "proposes_later", "hands_over", "later"]
@@ -76,7 +76,7 @@ ALL = ["agent.propose", "proposes_later", "hands_over", "later"]
 
 @pytest.mark.parametrize("use", ALL)
 def test_sync_or_async_it_gets_brief_and_request(use):
-    request = Request(Kind.REFINE, 4, 2, about=ABOUT[:1])
+    request = Request(RequestKind.REFINE, 4, 2, about=ABOUT[:1])
     seen = []
     reply = ask(lambda *given: seen.append(given) or {"a.py": "x = 2\n"}, request, use)
     assert seen == [(BRIEF, request)]
@@ -114,7 +114,7 @@ def test_what_it_may_return(given, wanted):
 
 
 def test_several_for_several():
-    request = Request(Kind.REFINE, 0, 1, about=ABOUT, wanted=3)
+    request = Request(RequestKind.REFINE, 0, 1, about=ABOUT, wanted=3)
     reply = ask(lambda *_: ["--- a", None, {"a.py": "x"}], request, batch=True)
     first, second, third = reply.candidates
     assert (first.parent, second, third.parent) == ("d0", None, "d2")
@@ -195,7 +195,7 @@ def test_timing_waits_for_it_unless_it_only_waits_itself(tmp_path):
         proposer = FunctionProposer(f"{__name__}:agent.propose", **options)
         ready = await proposer.prepared(Bench(lock=lock))
         assert (ready.most_at_once, ready.can_batch) == (1, False)
-        await ready.propose(BRIEF, Request(Kind.INITIAL, 0, 0))
+        await ready.propose(BRIEF, Request(RequestKind.INITIAL, 0, 0))
         return bool(seen)
 
     assert anyio.run(is_free, {"waits": True})
@@ -212,7 +212,7 @@ def test_it_is_looked_for_in_the_problem_s_folder_first(tmp_path):
 
     async def run():
         ready = await proposer.prepared(Bench(tmp_path))
-        return await ready.propose(BRIEF, Request(Kind.INITIAL, 0, 0))
+        return await ready.propose(BRIEF, Request(RequestKind.INITIAL, 0, 0))
 
     assert anyio.run(run).candidates[0].diff == b"--- from here"
 
@@ -237,8 +237,11 @@ def test_options():
     mistakes = []
     made = build(FunctionProposer, {"use": "a:b", "kinds": ["initial", "repair"]}, (), mistakes)
     assert mistakes == []
-    assert [kind for kind in Kind if made.can(kind)] == [Kind.INITIAL, Kind.REPAIR]
-    assert all(FunctionProposer("a:b").can(kind) for kind in Kind)
+    assert [kind for kind in RequestKind if made.can(kind)] == [
+        RequestKind.INITIAL,
+        RequestKind.REPAIR,
+    ]
+    assert all(FunctionProposer("a:b").can(kind) for kind in RequestKind)
     made.check_ceiling(0.0)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairtrial.agents.proposers.patches import PatchesProposer
 from fairtrial.errors import StudyError
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
 from fairtrial.model.record import build
 from fairtrial.model.verdicts import Verdict
 
@@ -23,7 +23,7 @@ class Bench:
     folder: Path
 
 
-def ask(proposer, line=0, kind=Kind.INITIAL, **more):
+def ask(proposer, line=0, kind=RequestKind.INITIAL, **more):
     return anyio.run(proposer.propose, BRIEF, Request(kind, line, 0, **more))
 
 
@@ -67,7 +67,7 @@ def test_what_the_glob_names_and_can_t_be_read_is_a_refusal_for_its_line_alone(f
     assert ask(proposer, 1).candidates[0].name == "c.patch"
 
 
-@pytest.mark.parametrize("kind", [Kind.REPAIR, Kind.REFINE, Kind.ADAPT])
+@pytest.mark.parametrize("kind", [RequestKind.REPAIR, RequestKind.REFINE, RequestKind.ADAPT])
 def test_only_first_proposals(folder, kind):
     proposer = PatchesProposer(folder)
     about = (Tried("0.0", "d", "", Verdict.REJECTED),)
@@ -75,7 +75,7 @@ def test_only_first_proposals(folder, kind):
     assert ask(proposer, 0, kind, about=about).refusal == (
         "a folder of patches can't repair or refine them"
     )
-    assert proposer.can(Kind.INITIAL)
+    assert proposer.can(RequestKind.INITIAL)
 
 
 def test_a_relative_folder_is_the_problem_s(folder, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairtrial.agents.proposers.attempts import fenced
 from fairtrial.agents.proposers.command_prompt import write_prompt
 from fairtrial.agents.proposers.prompts import write_complaint, write_messages
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
 from fairtrial.model.timings import Estimate
 from fairtrial.model.verdicts import Difference, Failure, Verdict
 
@@ -39,7 +39,7 @@ def told(request, form="whole_file", brief=BRIEF):
 
 
 def test_every_request_says_what_is_asked_and_shows_the_files():
-    text = told(Request(Kind.INITIAL, 0, 0))
+    text = told(Request(RequestKind.INITIAL, 0, 0))
     for part in (
         "Make toposort faster.",
         "- pytest tests",
@@ -54,7 +54,7 @@ def test_every_request_says_what_is_asked_and_shows_the_files():
 
 def test_a_repair_shows_what_failed_with_expected_and_actual():
     about = tried(1, Verdict.REJECTED, why="different results", failures=(FAILURE,))
-    text = told(Request(Kind.REPAIR, 0, 1, about=(about,)))
+    text = told(Request(RequestKind.REPAIR, 0, 1, about=(about,)))
     for part in (DIFF, "different results", "case 7", "result[3]", "expected: 5", "actual:   6"):
         assert part in text
 
@@ -62,14 +62,14 @@ def test_a_repair_shows_what_failed_with_expected_and_actual():
 def test_a_repair_shows_no_more_than_can_be_read():
     failure = Failure("check[0]", "t", "m" * 9_999, (Difference("r", "e" * 9_999, "a"),) * 20)
     about = tried(1, Verdict.REJECTED, failures=(failure,) * 20)
-    text = told(Request(Kind.REPAIR, 0, 1, about=(about,)))
+    text = told(Request(RequestKind.REPAIR, 0, 1, about=(about,)))
     assert len(text) < 40_000
     assert "and 15 further failures" in text
     assert "and 15 more places" in text
 
 
 def test_a_refinement_shows_the_ratio_with_its_interval():
-    text = told(Request(Kind.REFINE, 0, 1, about=(tried(1, ratio=1.5),)))
+    text = told(Request(RequestKind.REFINE, 0, 1, about=(tried(1, ratio=1.5),)))
     assert "1.500 times as fast as the original (95% interval 1.400 to 1.600)" in text
     assert DIFF in text
 
@@ -80,7 +80,7 @@ def test_adapting_shows_what_each_step_gained():
         tried(2, Verdict.REJECTED, why="tests fail"),
         tried(3, ratio=3.0),
     )
-    text = told(Request(Kind.ADAPT, 0, 3, about=(history[-1],), history=history))
+    text = told(Request(RequestKind.ADAPT, 0, 3, about=(history[-1],), history=history))
     steps = re.findall(r"^\d\. .*", text, re.MULTILINE)
     assert len(steps) == 3
     assert "by itself: 1.500 times" in steps[0]
@@ -104,32 +104,32 @@ def test_gains_are_those_over_the_best_before_in_both_prompts():
         tried(6, ratio=4.4),
     )
     gains = [(1, "2.000"), (2, "0.500"), (3, "1.100"), (4, ""), (5, "1.500"), (6, "2.000")]
-    request = Request(Kind.ADAPT, 0, 6, about=(history[-1],), history=history)
+    request = Request(RequestKind.ADAPT, 0, 6, about=(history[-1],), history=history)
     assert gains_in(told(request)) == gains_in(write_prompt(BRIEF, request)) == gains
     # What is told of by itself is left out, but counts.
-    request = Request(Kind.REPAIR, 0, 6, about=(history[0],), history=history)
+    request = Request(RequestKind.REPAIR, 0, 6, about=(history[0],), history=history)
     assert gains_in(told(request)) == gains_in(write_prompt(BRIEF, request)) == gains[1:]
 
 
 def test_adapting_shows_the_best_of_them():
     history = (tried(1, ratio=2.0), tried(2, Verdict.SLOWER, ratio=0.5))
-    text = told(Request(Kind.ADAPT, 0, 2, about=history[:1], history=history))
+    text = told(Request(RequestKind.ADAPT, 0, 2, about=history[:1], history=history))
     assert text.index("The best of them") < text.rindex("2.000 times as fast as the original")
     assert "last attempt" not in text
 
 
 def test_several_are_asked_for_by_number():
     about = (tried(1, ratio=1.5), tried(2, Verdict.REJECTED, failures=(FAILURE,)))
-    text = told(Request(Kind.REFINE, 0, 1, about=about, wanted=2))
+    text = told(Request(RequestKind.REFINE, 0, 1, about=about, wanted=2))
     assert text.index("## Attempt 1") < text.index("1.500 times") < text.index("## Attempt 2")
     assert "CANDIDATE 1, CANDIDATE 2" in text
     assert "CANDIDATE" in write_complaint(["x"], 2)
     assert "CANDIDATE" not in write_complaint(["x"], 1)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(RequestKind))
 def test_equal_requests_are_nudged_in_different_ways(kind):
-    about = () if kind == Kind.INITIAL else (tried(1, ratio=2.0),)
+    about = () if kind == RequestKind.INITIAL else (tried(1, ratio=2.0),)
     requests = [Request(kind, 0, 0, replicate=n, about=about, history=about) for n in range(30)]
     texts = [told(request) for request in requests]
     assert len(set(texts)) == 30
@@ -137,15 +137,17 @@ def test_equal_requests_are_nudged_in_different_ways(kind):
 
 
 def test_first_proposals_of_different_lines_differ():
-    assert len({told(Request(Kind.INITIAL, line, 0)) for line in range(20)}) == 20
+    assert len({told(Request(RequestKind.INITIAL, line, 0)) for line in range(20)}) == 20
 
 
 def test_the_seed_is_not_in_the_prompt():
-    assert told(Request(Kind.INITIAL, 0, 0, seed=1)) == told(Request(Kind.INITIAL, 0, 0, seed=2))
+    assert told(Request(RequestKind.INITIAL, 0, 0, seed=1)) == told(
+        Request(RequestKind.INITIAL, 0, 0, seed=2)
+    )
 
 
 def test_the_form_of_the_answer():
-    request = Request(Kind.INITIAL, 0, 0)
+    request = Request(RequestKind.INITIAL, 0, 0)
     assert "<<<<<<< SEARCH" in told(request, "search_replace")
     assert "SEARCH" not in told(request)
     brief = Brief("p", "t", {"a.py": "'''\n`````\n'''\n"})
@@ -154,7 +156,7 @@ def test_the_form_of_the_answer():
 
 def test_what_can_not_be_sent_is_spelled_out():
     about = tried(1, Verdict.REJECTED, why="no file a\udcffb")
-    assert "no file a\\udcffb" in told(Request(Kind.REPAIR, 0, 1, about=(about,)))
+    assert "no file a\\udcffb" in told(Request(RequestKind.REPAIR, 0, 1, about=(about,)))
     assert "- no file a\\udcffb" in write_complaint(["no file a\udcffb"], 1)
 
 

@@ -18,7 +18,7 @@ from fairtrial.agents.proposers.replay import (
 )
 from fairtrial.errors import StudyError
 from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Tried, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.model.verdicts import Verdict
 
 BRIEF = Brief("slow", "Make it faster.", {"a.py": "x = 1\n"})
@@ -45,7 +45,7 @@ REPLIES = st.builds(
 
 
 def first(line=0, **fields):
-    return Request(Kind.INITIAL, line, 0, **fields)
+    return Request(RequestKind.INITIAL, line, 0, **fields)
 
 
 def reply(name="c"):
@@ -66,7 +66,7 @@ def test_a_reply_survives_its_record(reply):
 
 def test_a_record_says_what_was_asked_and_can_be_read():
     tried = Tried("c1", "d1", "diff", Verdict.FASTER)
-    request = Request(Kind.REFINE, 2, 1, replicate=3, seed=4, about=(tried,))
+    request = Request(RequestKind.REFINE, 2, 1, replicate=3, seed=4, about=(tried,))
     record = record_of(request, reply())
     assert (record["version"], record["key"]) == (VERSION, "refine/d1/1/3")
     assert record["request"]["about"] == [{"name": "c1", "digest": "d1"}]
@@ -132,7 +132,7 @@ def test_a_record_that_is_not_there(tmp_path):
 def test_it_can_do_everything_at_no_cost(tmp_path):
     proposer = Replay(tmp_path / "r")
     proposer.check_ceiling(0.0)
-    assert all(proposer.can(kind) for kind in Kind)
+    assert all(proposer.can(kind) for kind in RequestKind)
     assert (proposer.name, proposer.can_batch) == ("replay", True)
     with pytest.raises(StudyError, match="most_at_once"):
         Replay(tmp_path / "r", most_at_once=0)

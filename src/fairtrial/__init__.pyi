@@ -3,6 +3,9 @@
 from fairtrial.agents.forms import (
     for_condition as for_condition,
 )
+from fairtrial.agents.optimise.agent import (
+    Optimise as Optimise,
+)
 from fairtrial.agents.output import (
     AgentOutput as AgentOutput,
 )
@@ -222,6 +225,24 @@ from fairtrial.model.identity import (
 from fairtrial.model.judgements import (
     Judgement as Judgement,
 )
+from fairtrial.model.proposals import (
+    Brief as Brief,
+)
+from fairtrial.model.proposals import (
+    Reply as Reply,
+)
+from fairtrial.model.proposals import (
+    Request as Request,
+)
+from fairtrial.model.proposals import (
+    RequestKind as RequestKind,
+)
+from fairtrial.model.proposals import (
+    Tried as Tried,
+)
+from fairtrial.model.proposals import (
+    Usage as Usage,
+)
 from fairtrial.model.runs import (
     FailureKind as FailureKind,
 )
@@ -311,6 +332,9 @@ from fairtrial.protocols import (
 )
 from fairtrial.protocols import (
     Problem as Problem,
+)
+from fairtrial.protocols import (
+    Proposer as Proposer,
 )
 from fairtrial.protocols import (
     Sandbox as Sandbox,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from fairtrial.model.commands import Command, Completed
 from fairtrial.model.conditions import Condition, DesignTable
-from fairtrial.model.proposals import Brief, Kind, Reply, Request
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.model.runs import Assignment, Outcome, Report, RunSpec
 from fairtrial.model.study import Study
 
@@ -143,7 +143,7 @@ class Proposer(Protocol):
     def most_at_once(self) -> int: ...
     @property
     def can_batch(self) -> bool: ...
-    def can(self, kind: Kind) -> bool: ...
+    def can(self, kind: RequestKind) -> bool: ...
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """Answer; what it can't do is a refusal. A `LabError` is the network's or the machine's."""

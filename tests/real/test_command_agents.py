@@ -26,14 +26,14 @@ from fairtrial.agents.proposers.replay import record_of
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.proposals import Brief, Kind, Request
+from fairtrial.model.proposals import Brief, Request, RequestKind
 from fairtrial.model.verdicts import Verdict
 
 KEY = "sk-loopback-Zq81mPx0Vt55rWcd"
 PATH, OLD, NEW = "src/mod.py", "[1, 2, 3]", "{1, 2, 3}"
 FILES = {PATH: f"def f(x):\n    return x in {OLD}\n", "README.md": "A project.\n"}
 BRIEF = Brief("kit", "Make f faster.", {PATH: FILES[PATH]}, ("f gives the same",), ("f",))
-FIRST = Request(Kind.INITIAL, 0, 0)
+FIRST = Request(RequestKind.INITIAL, 0, 0)
 CALLED = "call_1"
 
 

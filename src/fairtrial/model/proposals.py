@@ -15,7 +15,7 @@ from fairtrial.model.timings import Estimate
 from fairtrial.model.verdicts import Failure, Verdict
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     """What is asked for."""
 
     INITIAL = "initial"
@@ -107,7 +107,7 @@ class Request:
     wanted: how many candidates are asked for: one for each of `about`, or one
     """
 
-    kind: Kind
+    kind: RequestKind
     line: int
     step: int
     replicate: int = 0

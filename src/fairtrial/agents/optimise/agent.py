@@ -34,7 +34,7 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.judgements import Judged
-from fairtrial.model.proposals import Brief, Kind, Usage
+from fairtrial.model.proposals import Brief, RequestKind, Usage
 from fairtrial.model.record import Record, dump
 from fairtrial.model.study import RunBudget
 from fairtrial.protocols import Proposer
@@ -182,7 +182,9 @@ class Optimise(Record):
             refinements=self.refinements,
             batch=self.batch_refine,
             patience=self.patience,
-            kinds=frozenset(kind for kind in Kind if self.repair or kind != Kind.REPAIR),
+            kinds=frozenset(
+                kind for kind in RequestKind if self.repair or kind != RequestKind.REPAIR
+            ),
             max_tokens=self.max_tokens,
             max_cost_usd=self.max_cost_usd,
         )

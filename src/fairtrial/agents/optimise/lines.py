@@ -25,13 +25,13 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.proposals import Kind, Tried, Usage, worth_of
+from fairtrial.model.proposals import RequestKind, Tried, Usage, worth_of
 from fairtrial.model.proposals import step_gains as step_gains
 from fairtrial.model.verdicts import Verdict
 
 BASE = "base"
 """What a candidate that changes nothing is a duplicate of."""
-REFINING = (Kind.REFINE, Kind.ADAPT)
+REFINING = (RequestKind.REFINE, RequestKind.ADAPT)
 TINY = 1e-9
 """What sums of shares may be off by."""
 _ONE_OR_MORE = ("lines", "max_candidates", "batch", "patience")
@@ -71,7 +71,7 @@ class LoopRules:
     patience: int = 1
     min_effect: float = 0.02
     seed: int = 0
-    kinds: frozenset[Kind] = frozenset(Kind)
+    kinds: frozenset[RequestKind] = frozenset(RequestKind)
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     reply_tokens: float = 0.0
@@ -107,7 +107,7 @@ class Entry:
 
     id: str
     parent: str | None
-    kind: Kind
+    kind: RequestKind
     line: int
     step: int
     tried: Tried | None = None
@@ -126,7 +126,7 @@ class Move:
     is_alone: whether it was asked for together with others before, without an answer
     """
 
-    kind: Kind
+    kind: RequestKind
     about: Entry | None = None
     is_alone: bool = False
 
@@ -188,10 +188,12 @@ def decide(line: Line, rules: LoopRules) -> Move | str:
 def _choose(entries: Sequence[Entry], rules: LoopRules) -> Move | str:
     """The same without regard to budgets."""
     if not entries:
-        return Move(Kind.INITIAL)
-    repairs = sum(1 for _ in takewhile(lambda each: each.kind == Kind.REPAIR, reversed(entries)))
-    if repairs < rules.repairs and Kind.REPAIR in rules.kinds and can_repair(entries[-1]):
-        return Move(Kind.REPAIR, entries[-1])
+        return Move(RequestKind.INITIAL)
+    repairs = sum(
+        1 for _ in takewhile(lambda each: each.kind == RequestKind.REPAIR, reversed(entries))
+    )
+    if repairs < rules.repairs and RequestKind.REPAIR in rules.kinds and can_repair(entries[-1]):
+        return Move(RequestKind.REPAIR, entries[-1])
     best, stalled = find_best(entries, rules.min_effect)
     refinements = sum(each.kind in REFINING for each in entries)
     if best is None:
@@ -200,7 +202,7 @@ def _choose(entries: Sequence[Entry], rules: LoopRules) -> Move | str:
         return "no gain any more"
     if refinements >= rules.refinements:
         return "refined as often as it may be"
-    return Move(Kind.ADAPT if refinements else Kind.REFINE, best)
+    return Move(RequestKind.ADAPT if refinements else RequestKind.REFINE, best)
 
 
 def _find_bound(line: Line, rules: LoopRules) -> str:
@@ -262,7 +264,7 @@ def find_best(entries: Sequence[Entry], min_effect: float) -> tuple[Entry | None
     """The best of a line so far, and how many rounds there were since without a gain."""
     best, stalled = None, 0
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
-        if following is not None and following.kind == Kind.REPAIR:
+        if following is not None and following.kind == RequestKind.REPAIR:
             continue  # the round isn't over yet
         if can_refine(entry) and (best is None or _gains(entry, best, min_effect)):
             best, stalled = entry, 0

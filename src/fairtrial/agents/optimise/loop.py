@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fairtrial.agents.optimise.lines import BASE, Entry, Line, LoopRules, Move, count_lines
-from fairtrial.model.proposals import Kind, Request, Tried, Usage
+from fairtrial.model.proposals import Request, RequestKind, Tried, Usage
 from fairtrial.model.verdicts import Verdict
 
 __all__ = ["BASE", "Entry", "Loop", "LoopRules"]
@@ -227,7 +227,7 @@ class Loop:
 
 def _waits(move: Move) -> bool:
     """Whether it waits for its neighbours."""
-    return move.kind == Kind.REFINE and not move.is_alone
+    return move.kind == RequestKind.REFINE and not move.is_alone
 
 
 def _history(line: Line) -> tuple[Tried, ...]:

@@ -24,7 +24,7 @@ from fairtrial.arena.arena import Arena
 from fairtrial.errors import Mistake, PluginError, StudyError
 from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.code import Check
-from fairtrial.model.proposals import Brief, Kind, Usage
+from fairtrial.model.proposals import Brief, RequestKind, Usage
 from fairtrial.model.record import build
 from fairtrial.protocols import Proposer
 
@@ -102,7 +102,7 @@ async def choose_lines(proposer: Proposer, brief: Brief, max_candidates: int) ->
     count_firsts = getattr(proposer, "count_firsts", None)
     if count_firsts is None:
         return max(max_candidates // STEPS, 1)
-    goes_on = any(proposer.can(kind) for kind in Kind if kind != Kind.INITIAL)
+    goes_on = any(proposer.can(kind) for kind in RequestKind if kind != RequestKind.INITIAL)
     most = max_candidates // 2 if goes_on else max_candidates
     known: int = await count_firsts(brief)
     return max(min(known, most), 1)

@@ -23,7 +23,7 @@ from fairtrial.agents.proposers.prices import (
 from fairtrial.agents.proposers.prompts import Form, Message, write_messages
 from fairtrial.agents.proposers.secret import Secret
 from fairtrial.errors import LabError, Mistake, StudyError
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record, blank
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Chat(Record):
         """What the model's tokens cost; None if that isn't known."""
         return find_price(self.model, self.prices)
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         """A model has something to say to everything."""
         return True
 
@@ -127,7 +127,7 @@ class Chat(Record):
 
     def estimate(self, brief: Brief) -> Usage:
         """What one first request takes, roughly: an answer is as long as the largest file."""
-        messages = write_messages(brief, Request(Kind.INITIAL, 0, 0), self.answer)
+        messages = write_messages(brief, Request(RequestKind.INITIAL, 0, 0), self.answer)
         prompt = _guess_tokens(sum(len(message["content"]) for message in messages))
         longest = max(map(len, brief.files.values()), default=0)
         answer = _guess_tokens(longest) + 200

@@ -15,7 +15,7 @@ from fairtrial.agents.proposers.transforms.ruff import find_ruff
 from fairtrial.agents.proposers.transforms.writing import check_installed
 from fairtrial.errors import Mistake, did_you_mean
 from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record
 from fairtrial.sandbox.quiet import HostLock, Lease
 from fairtrial.sandbox.speed import usable_cores
@@ -53,9 +53,9 @@ class CodemodProposer(Record):
         """As many as there are cores: it is all computation."""
         return len(usable_cores())
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         """Refining is combining."""
-        return self.combinations or kind in (Kind.INITIAL, Kind.REPAIR)
+        return self.combinations or kind in (RequestKind.INITIAL, RequestKind.REPAIR)
 
     def check_here(self) -> None:
         """Whether libcst is installed, before anything starts: raises a `LabError`."""
@@ -90,7 +90,7 @@ class CodemodProposer(Record):
         if find_ruff() is None:
             skipped.append("ruff is not installed: its fixes are left out")
         planner = Planner(files, self._rules(brief), must_stop)
-        if request.kind is Kind.INITIAL:
+        if request.kind is RequestKind.INITIAL:
             plans = [planner.first(request.line)]
         else:
             plans = [planner.follow(request, tried) for tried in request.about]

@@ -44,7 +44,7 @@ from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.agents.proposers.secret import SHORTEST_SECRET
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.model.commands import Limits
-from fairtrial.model.proposals import Brief, Kind, Reply, Request
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.model.record import Record
 from fairtrial.protocols import Proposer
 from fairtrial.sandbox.system import system_mounts
@@ -121,7 +121,7 @@ class CommandProposer(Record):
         has_place = any(PROMPT in word for word in self.argv)
         return self.prompt or ("argument" if has_place else "stdin")
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         """It takes whatever comes."""
         return True
 

@@ -18,7 +18,7 @@ from fairtrial.arena.proposals.folders import LARGEST_MB
 from fairtrial.errors import StudyError, on_one_line
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.commands import Command, Completed, Ending, Limits
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 
 LONGEST_ARGUMENT_BYTES = 120_000
 """Linux takes no argument of 128 KiB or more."""
@@ -106,7 +106,7 @@ class CommandAgent:
         """What one request takes, as far as anybody has said."""
         return Usage(self.terms.label, cost_usd=self.terms.cost_usd)
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         """It takes whatever comes."""
         return True
 

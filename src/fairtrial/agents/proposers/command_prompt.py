@@ -11,7 +11,7 @@ from fairtrial.agents.proposers.attempts import (
     spell_steps,
     spell_task,
 )
-from fairtrial.model.proposals import Brief, Kind, Request
+from fairtrial.model.proposals import Brief, Request, RequestKind
 
 MOST_FILES = 200
 
@@ -25,14 +25,20 @@ are. Nobody can answer questions: decide by yourself, make the change, and stop.
 made only for trying things out."""
 
 _WANTED = {
-    Kind.INITIAL: "Make one change that makes what is timed faster.",
-    Kind.REPAIR: "An attempt at this is wrong. Find out why, and mend it; keep what makes it fast. "
-    "If its idea can't work, take another.",
-    Kind.REFINE: "An attempt at this is right. Make it faster still: go on from it, or do what it "
-    "does in a better way.",
-    Kind.ADAPT: "Several steps were made one after the other. Decide by what each of them gained: "
-    "go on from the best where there is more to gain, give up what gained nothing, or try "
-    "something of another sort.",
+    RequestKind.INITIAL: "Make one change that makes what is timed faster.",
+    RequestKind.REPAIR: (
+        "An attempt at this is wrong. Find out why, and mend it; keep what makes it fast. If its "
+        "idea can't work, take another."
+    ),
+    RequestKind.REFINE: (
+        "An attempt at this is right. Make it faster still: go on from it, or do what it does in a "
+        "better way."
+    ),
+    RequestKind.ADAPT: (
+        "Several steps were made one after the other. Decide by what each of them gained: go on "
+        "from the best where there is more to gain, give up what gained nothing, or try something "
+        "of another sort."
+    ),
 }
 _APPLIED = "Its changes are in the folder already"
 _NOT_APPLIED = "Its changes could not be applied: the folder holds the original project"
@@ -67,7 +73,7 @@ def _files_text(paths: Sequence[str]) -> str:
 def _about_texts(request: Request) -> list[str]:
     tried = request.about[0]
     # What each step gained is what adapting is about: none is left out there.
-    but = () if request.kind == Kind.ADAPT else (tried,)
+    but = () if request.kind == RequestKind.ADAPT else (tried,)
     steps = spell_steps(request.history, but=but)
     texts = [f"Tried before, the oldest first:\n{steps}"] if steps else []
     texts.append(f"{_APPLIED}:\n{spell_diff(tried.diff)}" if tried.diff else f"{_NOT_APPLIED}.")

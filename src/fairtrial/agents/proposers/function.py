@@ -17,7 +17,7 @@ from fairtrial.errors import Broken, LabError, Mistake, PluginError, StudyError,
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.fields import NOT_IN_FILES
 from fairtrial.model.notation import function_mistakes
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record
 from fairtrial.sandbox.quiet import HostLock
 
@@ -48,7 +48,7 @@ class FunctionProposer(Record):
     """
 
     use: str
-    kinds: tuple[Kind, ...] = tuple(Kind)
+    kinds: tuple[RequestKind, ...] = tuple(RequestKind)
     batch: bool = False
     waits: bool = False
     most_at_once: int = 1
@@ -66,7 +66,7 @@ class FunctionProposer(Record):
         """Whether one request may be about several candidates."""
         return self.batch
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         """As its options say."""
         return kind in self.kinds
 
@@ -125,7 +125,7 @@ class _Ready:
     def can_batch(self) -> bool:
         return self.options.batch
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         return self.options.can(kind)
 
     async def propose(self, brief: Brief, request: Request) -> Reply:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.arena.proposals.folders import SUFFIXES, read_candidate
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record
 
 MOST_AT_ONCE = 8
@@ -38,9 +38,9 @@ class PatchesProposer(Record):
             hint = "name the folder itself in `folder`"
             yield Mistake(("glob",), f"must be a pattern of names, got '{self.glob}'", hint)
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         """There is one for each line, and no other."""
-        return kind == Kind.INITIAL
+        return kind == RequestKind.INITIAL
 
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: nothing is paid for."""

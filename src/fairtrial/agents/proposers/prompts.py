@@ -17,7 +17,7 @@ from fairtrial.agents.proposers.attempts import (
     spell_steps,
     spell_task,
 )
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
 
 Form = Literal["whole_file", "search_replace"]
 Message = dict[str, str]
@@ -114,13 +114,13 @@ def _language(path: str) -> str:
 
 
 def _request_text(brief: Brief, request: Request) -> str:
-    if request.kind == Kind.INITIAL:
+    if request.kind == RequestKind.INITIAL:
         text = "# What is wanted\n\nPropose one change that makes what is timed faster."
     elif request.wanted > 1:
         text = _several_text(request)
-    elif request.kind == Kind.REPAIR:
+    elif request.kind == RequestKind.REPAIR:
         text = _repair_text(request)
-    elif request.kind == Kind.ADAPT:
+    elif request.kind == RequestKind.ADAPT:
         text = _adapt_text(request)
     else:
         text = _refine_text(request)
@@ -129,7 +129,7 @@ def _request_text(brief: Brief, request: Request) -> str:
 
 def _nudge(request: Request) -> str:
     """A hint that differs between requests that would be the same otherwise."""
-    number = request.replicate + (request.line if request.kind == Kind.INITIAL else 0)
+    number = request.replicate + (request.line if request.kind == RequestKind.INITIAL else 0)
     text = _NUDGES[number % len(_NUDGES)]
     if number >= len(_NUDGES):
         text += f" Others work on the same in other ways; this is way {number + 1}."

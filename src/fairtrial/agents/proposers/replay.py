@@ -20,7 +20,7 @@ from fairtrial.errors import Mistake, StudyError, on_one_line
 from fairtrial.files import replacing
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.identity import plain
-from fairtrial.model.proposals import Brief, Kind, Reply, Request, Usage
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record
 
 VERSION = 1
@@ -46,7 +46,7 @@ class Replay(Record):
         if self.most_at_once < 1:
             yield Mistake(("most_at_once",), f"must be 1 or more, got {self.most_at_once}")
 
-    def can(self, kind: Kind) -> bool:
+    def can(self, kind: RequestKind) -> bool:
         """Whatever was recorded; whether there is such an answer shows when it is asked for."""
         return True
 

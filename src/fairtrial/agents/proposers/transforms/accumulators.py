@@ -73,6 +73,12 @@ def _is_unseen(scope: Scope, owner: str, name: str, loop: Loop, defined: set[str
                     return False
             case ast.Call(func=ast.Attribute(attr=called)) if called in defined:
                 return False
+            case ast.Attribute(value=ast.Name(id=other), attr=asked) if asked == name:
+                # Another name may stand for the same object.
+                if other != owner:
+                    return False
+            case ast.Attribute(attr=asked) if asked == name:
+                return False
     for mention in scope.mentions(owner, loop):
         part = source.parents[mention]
         if not isinstance(part, ast.Attribute):

@@ -12,6 +12,7 @@ from fairtrial.agents.proposers.transforms.loop_ends import (
     is_pure,
     is_watched,
     mentions,
+    say_target,
 )
 from fairtrial.agents.proposers.transforms.matching import match, same
 from fairtrial.agents.proposers.transforms.source import Change, Source
@@ -66,7 +67,7 @@ def _given(scope: Scope, loop: ast.For, best: str, value: ast.expr) -> str:
     source = scope.source
     if not same(value, loop.target):
         items = ast.unparse(loop.iter)
-        return f"[{best}, *[{source.say(value)} for {ast.unparse(loop.target)} in {items}]]"
+        return f"[{best}, *[{source.say(value)} for {say_target(loop)} in {items}]]"
     block = source.block_of(loop)
     before = block[block.index(loop) - 1] if loop in block and block.index(loop) else None
     begun = match("__b = __x[0]", before) if isinstance(before, ast.Assign) else None

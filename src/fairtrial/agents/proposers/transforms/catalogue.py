@@ -13,9 +13,12 @@ from fairtrial.agents.proposers.transforms.accumulators import find_accumulators
 from fairtrial.agents.proposers.transforms.asked import find_asked_sets
 from fairtrial.agents.proposers.transforms.bests import find_bests
 from fairtrial.agents.proposers.transforms.caches import find_caches
+from fairtrial.agents.proposers.transforms.cells import find_cells
 from fairtrial.agents.proposers.transforms.constants import find_constants
 from fairtrial.agents.proposers.transforms.counters import find_counters
+from fairtrial.agents.proposers.transforms.dates import find_dates
 from fairtrial.agents.proposers.transforms.divisors import find_divisors
+from fairtrial.agents.proposers.transforms.earlier import find_earlier
 from fairtrial.agents.proposers.transforms.extremes import find_extremes
 from fairtrial.agents.proposers.transforms.heaps import find_heaps
 from fairtrial.agents.proposers.transforms.hoists import find_hoists, find_lookups
@@ -44,7 +47,8 @@ from fairtrial.agents.proposers.transforms.queues import find_appends, find_queu
 from fairtrial.agents.proposers.transforms.ready_heaps import find_ready_heaps
 from fairtrial.agents.proposers.transforms.slices import find_offsets, find_slice_fills
 from fairtrial.agents.proposers.transforms.source import Change, Source, read_source
-from fairtrial.agents.proposers.transforms.writing import write_changes
+from fairtrial.agents.proposers.transforms.tallies import find_tallies
+from fairtrial.agents.proposers.transforms.writing import can_write, write_changes
 
 MOST_ROUNDS = 4
 """What is changed may show something else to change, but not for ever."""
@@ -82,7 +86,9 @@ CATALOGUE = (
     Transformation("running_sum", "prefixes", find_prefixes),
     Transformation("square_root", "divisors", find_divisors),
     Transformation("count_index", "indexes", find_counts),
+    Transformation("place_index", "indexes", find_earlier),
     Transformation("items", "items", find_items),
+    Transformation("iso_date", "dates", find_dates),
     Transformation("hoist", "hoists", find_hoists),
     Transformation("deque", "queues", find_queues),
     Transformation("append", "queues", find_appends),
@@ -99,7 +105,9 @@ CATALOGUE = (
     Transformation("pattern", "patterns", find_patterns),
     Transformation("pattern_cache", "patterns", find_pattern_caches),
     Transformation("module_constant", "constants", find_constants),
+    Transformation("cell", "joins", find_cells),
     Transformation("min_max", "extremes", find_extremes),
+    Transformation("tally", "loops", find_tallies, is_small=True),
     Transformation("listing", "listings", find_listings, is_small=True),
     Transformation("ruff", "ruff", None, is_small=True),
     Transformation("sum", "loops", find_sums, is_small=True),
@@ -134,7 +142,10 @@ def refuse(text: str) -> str | None:
         coding = _CODING.match(line)
         if coding and coding[1].lower().replace("_", "-") not in ("utf-8", "utf8", "ascii"):
             return f"it is written in {coding[1]}"
-    return None if read_source(text.removeprefix("\ufeff")) else "it can't be parsed"
+    text = text.removeprefix("\ufeff")
+    if read_source(text) is None:
+        return "it can't be parsed"
+    return None if can_write(text) else "libcst can't parse it, though Python can"
 
 
 @lru_cache(maxsize=8192)

@@ -12,6 +12,7 @@ from fairtrial.agents.proposers.transforms.loop_ends import (
     is_pure,
     is_watched,
     mentions,
+    say_target,
 )
 from fairtrial.agents.proposers.transforms.matching import match, same
 from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
@@ -31,7 +32,9 @@ _BEGINNINGS = ("if __k not in __d:\n __d[__k] = 0", "__d.setdefault(__k, 0)")
 
 def find_counters(source: Source) -> Iterator[Change]:
     """``counts = {}; for x in items: counts[x] = counts.get(x, 0) + 1``."""
-    if not source.can_import("collections.Counter") or not source.is_builtin("dict"):
+    if not source.can_import("collections.Counter"):
+        return
+    if not all(map(source.is_builtin, ("dict", "iter"))):
         return
     for qualified, function in source.functions:
         scope = Scope(source, qualified, function)
@@ -117,7 +120,7 @@ def _write(
     else:
         condition = "" if test is None else f" if {source.say(test)}"
         items = ast.unparse(loop.iter)
-        given = f"[{source.say(key)} for {ast.unparse(loop.target)} in {items}{condition}]"
+        given = f"[{source.say(key)} for {say_target(loop)} in {items}{condition}]"
     if start.endswith("Counter"):
         code = f"{start}({given})"
     else:
@@ -127,6 +130,10 @@ def _write(
     first = block[block.index(loop) - 1]
     assert isinstance(first, ast.Assign | ast.AnnAssign)
     assert first.value is not None
+    between = source.lines[(first.end_lineno or first.lineno) - 1 : loop.lineno - 1]
     edits: tuple[Edit, ...] = (("replace", first.value, code), ("replace", loop, ""))
+    if any("#" in line for line in between):
+        # What is said of the loop stays.
+        edits = (("replace", loop, f"{name} = {code}"),)
     imports = () if start.endswith("Counter") else ("collections.Counter",)
     return Change(f"{name} by a Counter", loop.lineno, scope.name, edits, imports)

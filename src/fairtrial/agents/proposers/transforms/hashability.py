@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.kinds import TEXT_METHODS, is_fixed_type
 from fairtrial.agents.proposers.transforms.source import Source
-from fairtrial.agents.proposers.transforms.uses import Scope, is_fresh_list, unhashable
+from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list, unhashable
 
 _GIVING_VALUES = frozenset(
     {"abs", "bool", "bytes", "chr", "float", "frozenset", "hash", "id", "int", "len", "ord"}
@@ -18,6 +18,8 @@ _GOING_THROUGH = frozenset(
     | {"max", "min", "next", "reversed", "set", "sorted", "sum", "tuple", "zip"}
 )
 """Builtins that are given collections; who is asked for its type may be anything."""
+_TELLING = TEXT_METHODS - {"join", "format", "replace"}
+"""Methods that show a text; the others are common names."""
 _GIVING_TEXTS = TEXT_METHODS - {"split", "rsplit", "splitlines"}
 
 
@@ -33,7 +35,8 @@ def is_hashable(scope: Scope, node: ast.expr) -> bool:
         case ast.UnaryOp(operand=one):
             return is_hashable(scope, one)
         case ast.Call(func=ast.Name(id="min" | "max"), args=[_, _, *_] as parts):
-            return all(is_hashable(scope, each) for each in parts)
+            is_known = scope.source.is_builtin("min") and scope.source.is_builtin("max")
+            return is_known and all(is_hashable(scope, each) for each in parts)
         case ast.Call(func=ast.Name(id=name)):
             return name in _GIVING_VALUES and scope.source.is_builtin(name)
         case ast.Call(func=ast.Attribute(attr=method)):
@@ -56,18 +59,17 @@ def is_text(scope: Scope, name: str) -> bool:
     if isinstance(annotation, ast.Name) and annotation.id in ("str", "bytes"):
         return True
     return any(
-        isinstance(parent := scope.source.parents[each], ast.Attribute)
-        and parent.attr in TEXT_METHODS - {"join", "format", "replace", "copy"}
+        scope.use(each) is Use.METHOD and scope.method(each)[0] in _TELLING
         for each in scope.mentions(name)
     )
 
 
 def _is_hashable_name(scope: Scope, name: str) -> bool:
     parameter = scope.parameter(name)
-    if parameter is not None and is_fixed_type(parameter.annotation):
-        return True
     if parameter is not None and _is_changeable_type(parameter.annotation):
         return False
+    if parameter is not None and is_fixed_type(parameter.annotation):
+        return True
     if is_text(scope, name) or any(_is_hashed(scope.source, each) for each in scope.mentions(name)):
         return True
     for value in (scope.assignment(each) for each in scope.bindings(name)):

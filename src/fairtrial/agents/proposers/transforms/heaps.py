@@ -22,7 +22,7 @@ _SINGLES = ("__x = __l.pop(__l.index(min(__l)))",)
 
 def find_heaps(source: Source) -> Iterator[Change]:
     """``x = min(todo); todo.remove(x)`` in a loop."""
-    if not source.is_builtin("min") or not source.can_import("heapq"):
+    if not source.is_builtin("min") or not source.can_import("heapq") or has_own_order(source):
         return
     for name, function in source.functions:
         scope = Scope(source, name, function)
@@ -58,13 +58,44 @@ def _make_heap(
     if start is None or not isinstance(loop, LOOPS):
         return
     pushes = _pushes(scope, items.id, loop, inside)
-    if pushes is None:
+    if pushes is None or scope.source.is_watched(at) or _is_object(scope, target.id):
         return
     name = items.id
-    taken[0] = ("replace", taken[0][1], f"{target.id} = heapq.heappop({name})")
+    code = f"{target.id} = heapq.heappop({name})"
+    if not _is_never_empty(scope, name, at):
+        # Of nothing, there is the same error as before.
+        made = next(each.value for _, each, _ in taken if isinstance(each, ast.Assign))
+        code = f"{code} if {name} else {scope.source.say(made)}"
+    taken[0] = ("replace", taken[0][1], code)
     what = f"the smallest of {name} is taken off a heap"
     edits = [("before", loop, f"heapq.heapify({name})"), *taken, *pushes]
     yield Change(what, at.lineno, scope.name, tuple(edits), ("heapq",))
+
+
+def has_own_order(source: Source) -> bool:
+    """Whether a class says what is smaller: of those that are alike, a heap takes any."""
+    for node in source.walk(source.tree):
+        match node:
+            case ast.FunctionDef(name="__lt__") | ast.keyword(arg="order"):
+                return True
+    return "total_ordering" in source.identifiers
+
+
+def _is_object(scope: Scope, name: str) -> bool:
+    """Whether it has attributes: then it may be like another, and yet not the same."""
+    return any(
+        isinstance(scope.source.parents[each], ast.Attribute) for each in scope.mentions(name)
+    )
+
+
+def _is_never_empty(scope: Scope, name: str, at: ast.stmt) -> bool:
+    """Whether the innermost loop only goes on while there is something."""
+    loop = scope.loops(at)[-1]
+    if not isinstance(loop, ast.While):
+        return False
+    test = loop.test
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    return any(isinstance(each, ast.Name) and each.id == name for each in parts)
 
 
 def _start(scope: Scope, name: str, inside: set[ast.AST]) -> ast.Name | None:
@@ -86,7 +117,7 @@ def _pushes(scope: Scope, name: str, loop: Loop, inside: set[ast.AST]) -> list[E
             continue
         if mention not in in_loop:
             # Afterwards its order shows.
-            if mention.lineno > loop.lineno and not _is_orderless(scope, mention):
+            if mention.lineno > loop.lineno and not is_orderless(scope, mention):
                 return None
             continue
         if scope.use(mention) is Use.BIND:
@@ -97,12 +128,12 @@ def _pushes(scope: Scope, name: str, loop: Loop, inside: set[ast.AST]) -> list[E
                 return None
             item = scope.source.say(call.args[0])
             pushes.append(("replace", call, f"heapq.heappush({name}, {item})"))
-        elif not _is_orderless(scope, mention):
+        elif not is_orderless(scope, mention):
             return None
     return pushes
 
 
-def _is_orderless(scope: Scope, mention: ast.Name) -> bool:
+def is_orderless(scope: Scope, mention: ast.Name) -> bool:
     """Whether it doesn't matter in which order the elements are."""
     if scope.is_truth(mention):
         return True

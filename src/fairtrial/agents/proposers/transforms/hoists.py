@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.effects import is_untouched
 from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import (
     LOOPS,
@@ -63,7 +64,7 @@ def _hoistable(scope: Scope, call: ast.Call) -> Loop | Comprehension | None:
         return None
     best = None
     for loop in reversed(scope.loops(call)):
-        if not scope.is_untouched(items, loop) or _is_made_in(scope, items, loop):
+        if not is_untouched(scope, items, loop) or _is_made_in(scope, items, loop):
             break
         # Of nothing there is no largest; but then the loop over it has no rounds.
         if name not in ("max", "min") or _goes_through(loop, items):
@@ -230,7 +231,7 @@ def find_lookups(source: Source) -> Iterator[Change]:
                 case ast.Attribute(value=ast.Name(id=module), ctx=ast.Load()):
                     loops = scope.loops(node)
                     is_ours = source.function_of(node) is scope.function
-                    is_known = module in _MODULES and source.has_import(module)
+                    is_known = module in _MODULES and _has_all(source, module)
                     if loops and is_ours and is_known and isinstance(loops[0], LOOPS):
                         key = (f"{module}.{node.attr}", loops[0])
                         groups.setdefault(key, []).append(node)
@@ -242,3 +243,19 @@ def find_lookups(source: Source) -> Iterator[Change]:
             yield Change(
                 what, loop.lineno if isinstance(loop, ast.stmt) else 0, scope.name, tuple(edits)
             )
+
+
+def _has_all(source: Source, module: str) -> bool:
+    """Whether nothing says that a module may lack something: then it must be looked up there."""
+    for node in source.walk(source.tree):
+        match node:
+            case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[ast.Name(id=asked), *_]):
+                if asked == module:
+                    return False
+            case ast.Attribute(attr="version_info") | ast.Name(id="version_info"):
+                return False
+            case ast.ExceptHandler(type=caught):
+                names = {each.id for each in ast.walk(caught or node) if isinstance(each, ast.Name)}
+                if "AttributeError" in names:
+                    return False
+    return source.has_import(module)

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from fairtrial.agents.proposers.transforms.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.purity import (
+    defined_names,
     gives_values,
     is_pure,
     reads_elsewhere,
@@ -43,11 +44,12 @@ def find_inner_caches(source: Source) -> Iterator[Change]:
     """Nested functions, methods, and functions that hand on some parameters unchanged."""
     if not source.can_import("functools"):
         return
+    defined = defined_names(source)
     for qualified, function in source.functions:
         recursion = read_recursion(Scope(source, qualified, function))
-        if recursion is None or not recursion.varying:
+        if recursion is None or not recursion.varying or not is_pure(recursion, defined):
             continue
-        if not (is_pure(recursion) and gives_values(recursion) and takes_values(recursion)):
+        if not gives_values(recursion) or not takes_values(recursion):
             continue
         is_lifted = recursion.kept or recursion.receiver
         change = _lift(recursion) if is_lifted else _remember(recursion)
@@ -127,8 +129,8 @@ def _moved(recursion: Recursion, body: list[ast.stmt], step: str) -> str | None:
     if margin.strip() or outer.strip() or not unit or _has_long_texts(body):
         return None
     for (line, place), (last, until), new in sorted(_cuts(recursion, step), reverse=True):
-        if line != last:
-            return None
+        if line != last or not start <= line <= end:
+            return None  # in f-strings, places may be wrong before Python 3.12
         old = lines[line - start]
         lines[line - start] = old[:place] + new + old[until:]
     moved = [

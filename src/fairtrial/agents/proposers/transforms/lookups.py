@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.effects import may_change_elsewhere
 from fairtrial.agents.proposers.transforms.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.iterables import is_dictionary, is_repeatable
 from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
+from fairtrial.agents.proposers.transforms.unhashables import is_unhashable
 from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list, unhashable
 
 FEWEST_CONSTANTS = 3
@@ -42,7 +45,7 @@ def _add_set(scope: Scope, name: str) -> Change | None:
     beside = source.fresh(f"{name}_set")
     edits: list[Edit] = []
     tests = [each for each in scope.mentions(name) if scope.use(each) is Use.TEST]
-    if any(_asks_unhashable(source.parents[each]) for each in tests):
+    if any(_asks_unhashable(scope, source.parents[each]) for each in tests):
         return None
     last_test = max(each.lineno for each in tests)
     starts = _starts(scope, name, beside)
@@ -78,8 +81,8 @@ def _is_over(scope: Scope, mention: ast.Name, tests: list[ast.Name], starts: lis
     return True
 
 
-def _asks_unhashable(test: ast.AST) -> bool:
-    return isinstance(test, ast.Compare) and unhashable(test.left)
+def _asks_unhashable(scope: Scope, test: ast.AST) -> bool:
+    return isinstance(test, ast.Compare) and is_unhashable(scope, test.left)
 
 
 def _starts(scope: Scope, name: str, beside: str) -> list[Edit] | None:
@@ -102,6 +105,11 @@ def _starts(scope: Scope, name: str, beside: str) -> list[Edit] | None:
     if parameter is None:
         return starts
     if starts or not (_is_list_type(parameter.annotation) or _grows(scope, name)):
+        return None
+    # The set is made before anybody asks if there is a list, and nobody may change it unseen.
+    if scope.is_questioned(name, scope.function):
+        return None
+    if may_change_elsewhere(scope, name, scope.function):
         return None
     body = scope.function.body
     has_docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
@@ -145,7 +153,7 @@ def _mirror(scope: Scope, mention: ast.Name, beside: str) -> list[Edit] | None:
     (given,) = call.args
     if method == "append" and isinstance(given, ast.Name | ast.Constant):
         return [("after", statement, f"{beside}.add({scope.source.say(given)})")]
-    if method == "extend" and isinstance(given, ast.Name) and scope.is_local(given.id):
+    if method == "extend" and isinstance(given, ast.Name) and is_repeatable(scope, given):
         return [("after", statement, f"{beside}.update({given.id})")]
     return None
 
@@ -171,10 +179,10 @@ def find_constant_sets(source: Source) -> Iterator[Change]:
 
 
 def _are_constants(elements: list[ast.expr]) -> bool:
-    return len(elements) >= FEWEST_CONSTANTS and all(
-        isinstance(each, ast.Constant) and isinstance(each.value, str | int | bytes)
-        for each in elements
-    )
+    """Whether all are of one kind: among several kinds one looks for anything, also for a list."""
+    kinds = {type(each.value) if isinstance(each, ast.Constant) else None for each in elements}
+    is_plain = len(kinds) == 1 and kinds <= {str, int, bytes}
+    return is_plain and len(elements) >= FEWEST_CONSTANTS
 
 
 def find_module_sets(source: Source) -> Iterator[Change]:
@@ -187,6 +195,8 @@ def find_module_sets(source: Source) -> Iterator[Change]:
                 targets=[ast.Name(id=name) as target],
                 value=(ast.List() | ast.Tuple()) as items,
             ) if _are_constants(items.elts):
+                if isinstance(items, ast.List) and not name.startswith("_"):
+                    continue  # another module may change it
                 change = _add_frozenset(source, statement, target, name)
                 if change:
                     yield change
@@ -240,27 +250,27 @@ def _declared(node: ast.AST) -> list[str]:
 
 def find_key_tests(source: Source) -> Iterator[Change]:
     """``x in d.keys()``: the dictionary itself says so; ``x in list(d.values())`` needs no list."""
-    patterns = [("__d.keys()", 1)]
-    if source.is_builtin("list"):
-        patterns += [("list(__d.keys())", 1), ("list(__d.values())", 0), ("list(__d.items())", 0)]
     for qualified, function in source.functions:
+        scope = Scope(source, qualified, function)
         for node in source.walk(function):
-            if not isinstance(node, ast.Compare) or source.function_of(node) is not function:
-                continue
-            if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
-                continue
-            (right,) = node.comparators
-            for pattern, is_itself in patterns:
-                found = match(pattern, right)
-                if found:
-                    kept = found["__d"] if is_itself else _only_argument(right)
-                    if isinstance(kept, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
-                        edit = ("replace", right, source.say(kept))
-                        what = f"the test asks {source.say(kept)} itself"
-                        yield Change(what, node.lineno, qualified, (edit,))
-                    break
+            match node:
+                case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[right]):
+                    kept = _asked_itself(scope, right)
+                    is_ours = source.function_of(node) is function
+                    if kept is None or not is_ours or not is_hashable(scope, left):
+                        continue
+                    edit = ("replace", right, source.say(kept))
+                    what = f"the test asks {source.say(kept)} itself"
+                    yield Change(what, node.lineno, qualified, (edit,))
 
 
-def _only_argument(call: ast.expr) -> ast.expr:
-    assert isinstance(call, ast.Call)
-    return call.args[0]
+def _asked_itself(scope: Scope, right: ast.expr) -> ast.expr | None:
+    """What can be asked instead; other things than dictionaries have keys, but look elsewhere."""
+    found = match("__d.keys()", right) or match("list(__d.keys())", right)
+    if found and is_dictionary(scope, found["__d"]):
+        return found["__d"]
+    for pattern in ("list(__d.keys())", "list(__d.values())", "list(__d.items())"):
+        found = match(pattern, right)
+        if found and scope.source.is_builtin("list") and isinstance(right, ast.Call):
+            return right.args[0]
+    return None

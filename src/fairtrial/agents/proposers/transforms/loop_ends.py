@@ -15,8 +15,11 @@ _ODD = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda)
 def is_forgotten(scope: Scope, loop: ast.For) -> bool:
     """Whether nobody reads what the names of a loop stand for after it."""
     inside = set(ast.walk(loop))
-    names = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
-    return bool(names) and all(
+    names = _names(loop.target)
+    parts = (each for each in ast.walk(loop.target) if isinstance(each, ast.expr))
+    # An object's attribute or element can be a target, too.
+    is_plain = all(isinstance(each, ast.Name | ast.Tuple | ast.Starred) for each in parts)
+    return is_plain and all(
         mention in inside or _is_set_anew(scope, mention, loop)
         for name in names
         for mention in scope.mentions(name)
@@ -67,6 +70,13 @@ def is_pure(source: Source, *nodes: ast.expr) -> bool:
 def is_plain(loop: ast.For) -> bool:
     """Whether what a loop goes through may stand in a comprehension."""
     return not any(isinstance(each, _ODD) for each in ast.walk(loop.iter))
+
+
+def say_target(loop: ast.For) -> str:
+    """What a loop binds, as code."""
+    said = ast.unparse(loop.target)
+    is_several = isinstance(loop.target, ast.Tuple) and len(loop.target.elts) > 1
+    return said[1:-1] if is_several and said.startswith("(") else said
 
 
 def is_watched(source: Source, node: ast.AST) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.effects import may_change_elsewhere
+from fairtrial.agents.proposers.transforms.iterables import is_sequence, is_simple, may_stop_early
 from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope
+from fairtrial.agents.proposers.transforms.uses import Scope
 
 
 def find_sums(source: Source) -> Iterator[Change]:
@@ -43,11 +45,11 @@ def _sum(scope: Scope, loop: ast.For) -> Change | None:
             if not isinstance(done["__t"], ast.Name) or not source.is_builtin(code):
                 return None
             total = done["__t"].id
-            if not _is_simple(source, done[name]) or total in _names(done[name], loop.iter):
+            if not is_simple(source, done[name]) or total in _names(done[name], loop.iter):
                 return None
             if not scope.is_local(total):
                 return None
-            given = _given(source, code, done[name], item, loop.iter)
+            given = _given(scope, code, done[name], item, loop.iter)
             edits: tuple[Edit, ...] = (
                 ("replace", first, f"{total} = {code}({given})"),
                 ("replace", loop, ""),
@@ -57,27 +59,17 @@ def _sum(scope: Scope, loop: ast.For) -> Change | None:
     return None
 
 
-def _given(source: Source, code: str, each: ast.expr, item: str, items: ast.expr) -> str:
+def _given(scope: Scope, code: str, each: ast.expr, item: str, items: ast.expr) -> str:
     if code == "sum" and isinstance(each, ast.Name) and each.id == item:
-        return source.say(items)
-    inner = f"{source.say(each)} for {item} in {ast.unparse(items)}"
-    return f"[{inner}]" if code == "sum" else inner
+        return scope.source.say(items)
+    inner = f"{scope.source.say(each)} for {item} in {ast.unparse(items)}"
+    # Iterators must be used up, as by the loop.
+    is_whole = code == "sum" or not may_stop_early(scope, each, items)
+    return f"[{inner}]" if is_whole else inner
 
 
 def _names(*nodes: ast.AST) -> set[str]:
     return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
-
-
-def _is_simple(source: Source, node: ast.expr) -> bool:
-    """Whether it may be left out once the answer is known: it calls nothing but pure builtins."""
-    for each in ast.walk(node):
-        match each:
-            case ast.Call(func=ast.Name(id=name)):
-                if name not in PURE or not source.is_builtin(name):
-                    return False
-            case ast.Call() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
-                return False
-    return True
 
 
 def find_enumerations(source: Source) -> Iterator[Change]:
@@ -101,7 +93,10 @@ def find_enumerations(source: Source) -> Iterator[Change]:
 
 def _enumerate(scope: Scope, loop: ast.For, items: str, index: ast.Name) -> Change | None:
     source = scope.source
-    if not scope.is_local(items) or not scope.is_local(index.id) or _is_dict(scope, items):
+    if not scope.is_local(items) or not scope.is_local(index.id):
+        return None
+    # Of a dictionary, one goes through the keys; what grows meanwhile has more items than places.
+    if not is_sequence(scope, items) or may_change_elsewhere(scope, items, loop):
         return None
     item = source.fresh(f"{items}_item")
     in_iter = set(ast.walk(loop.iter))
@@ -146,8 +141,3 @@ def _is_needed_after(scope: Scope, loop: ast.For, index: str) -> bool:
         if mention not in inside and not is_set_anew:
             return True
     return False
-
-
-def _is_dict(scope: Scope, name: str) -> bool:
-    values = map(scope.assignment, scope.bindings(name))
-    return any(isinstance(each, ast.Dict | ast.DictComp) for each in values)

@@ -159,7 +159,7 @@ def _is_used_at_once(scope: Scope, node: Comprehension) -> bool:
 
 def _is_private(scope: Scope, loop: ast.For) -> bool:
     """Whether the names of a loop's items mean nothing outside it, so that nobody misses some."""
-    inside = set(ast.walk(loop))
+    inside = {each for part in (loop.target, *loop.body) for each in ast.walk(part)}
     for name in names_in(loop.target):
         if not scope.is_local(name):
             return False
@@ -173,7 +173,8 @@ def _is_bound_around(scope: Scope, mention: ast.Name) -> bool:
     """Whether a loop around binds a name anew."""
     for each in scope.source.around(mention):
         if isinstance(each, ast.For) and mention.id in names_in(each.target):
-            return mention not in set(ast.walk(each.iter))
+            parts = (each.target, *each.body)
+            return any(mention is one for part in parts for one in ast.walk(part))
     return False
 
 

@@ -14,7 +14,7 @@ _BUILTINS = ("sorted", "min", "max")
 
 
 def find_picks(source: Source) -> Iterator[Change]:
-    """``sorted(items)[0]``: `min` finds it in one pass; ``sorted(items)[:1]``, too."""
+    """``sorted(items)[0]``: one pass finds the smallest; ``sorted(items)[:1]``, too."""
     return _find(source, _pick)
 
 
@@ -32,7 +32,7 @@ def _find(source: Source, pick: Picker) -> Iterator[Change]:
                 continue
             sort = _sorting(source, node)
             picked = pick(source, node, *sort) if sort else None
-            if picked and not _is_guarded(source, node):
+            if picked and not source.is_watched(node):
                 code, imports = picked
                 what = f"{code.partition('(')[0]} instead of sorting"
                 edit = ("replace", node, code)
@@ -63,13 +63,19 @@ def _pick(source: Source, node: ast.Subscript, given: str, is_reversed: bool) ->
     assert isinstance(node.value, ast.Call)
     has_key = any(each.arg == "key" for each in node.value.keywords)
     match ast.unparse(node.slice):
-        case "0":
-            return f"{'max' if is_reversed else 'min'}({given})", ()
-        case "-1" if not has_key:  # of equal ones it is the last: with a key one could tell
-            return f"{'min' if is_reversed else 'max'}({given})", ()
         case ":1":
             return _keep(source, 1, given, is_reversed)
+        # Of nothing, `min` would raise another error than a subscript.
+        case "0":
+            return _first(_keep(source, 1, given, is_reversed))
+        case "-1" if not has_key and all(map(source.is_builtin, ("list", "reversed"))):
+            # Of equal ones it is the last.
+            return _first(_keep(source, 1, f"reversed(list({given}))", not is_reversed))
     return None
+
+
+def _first(picked: Picked | None) -> Picked | None:
+    return (f"{picked[0]}[0]", picked[1]) if picked else None
 
 
 def _few(source: Source, node: ast.Subscript, given: str, is_reversed: bool) -> Picked | None:
@@ -84,8 +90,3 @@ def _keep(source: Source, count: int, given: str, is_reversed: bool) -> Picked |
         return None
     name = "nlargest" if is_reversed else "nsmallest"
     return f"heapq.{name}({count}, {given})", ("heapq",)
-
-
-def _is_guarded(source: Source, node: ast.AST) -> bool:
-    """Whether an error is expected: of nothing, `min` raises another one than a subscript."""
-    return any(isinstance(each, ast.Try) for each in source.around(node))

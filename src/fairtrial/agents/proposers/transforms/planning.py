@@ -24,7 +24,7 @@ from fairtrial.agents.proposers.transforms.recipes import (
     parse,
     spell,
 )
-from fairtrial.model.proposals import Kind, Request, Tried
+from fairtrial.model.proposals import Request, RequestKind, Tried
 
 _WORD = re.compile(r"\w+")
 
@@ -172,7 +172,7 @@ class Planner:
             fresh = [plan for plan in options if all(plan.files != each for each in seen)]
             return fresh[shift % len(fresh)] if fresh else None
 
-        if request.kind is Kind.REPAIR:
+        if request.kind is RequestKind.REPAIR:
             # The best first: what the line has tried so far is left out.
             nothing = "nothing is left of it if what failed is taken out"
             return choose(self._repairs(tried, mine), 0) or nothing

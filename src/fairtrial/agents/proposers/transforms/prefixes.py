@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.effects import is_untouched
 from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import (
     COMPREHENSIONS,
@@ -46,7 +47,7 @@ def _replace(
 ) -> Change | None:
     if not isinstance(items, ast.Name) or not isinstance(index, ast.Name):
         return None
-    loops = [each for each in scope.loops(call) if scope.is_untouched(items.id, each)]
+    loops = [each for each in scope.loops(call) if is_untouched(scope, items.id, each)]
     if not any(_counts(scope, each, items.id, index.id) for each in loops):
         return None
     if not scope.can_precede(loops[0]):
@@ -54,7 +55,8 @@ def _replace(
     source = scope.source
     name = source.fresh(f"{items.id}_{builtin}s")
     if builtin == "sum":
-        made, place = f"[0, *accumulate({items.id})]", f"{index.id} + 1" if step else index.id
+        made = f"list(accumulate({items.id}, initial=0))"  # what sum() begins with
+        place = f"{index.id} + 1" if step else index.id
     else:
         made, place = f"list(accumulate({items.id}, {builtin}))", index.id
     edits = (

@@ -6,6 +6,8 @@ What it reads besides its arguments may be anything, as long as nothing is chang
 from __future__ import annotations
 
 import ast
+import builtins
+from collections.abc import Set
 
 from fairtrial.agents.proposers.transforms.hashability import is_hashable, is_text
 from fairtrial.agents.proposers.transforms.kinds import READING
@@ -14,23 +16,36 @@ from fairtrial.agents.proposers.transforms.recursions import (
     is_own_call,
     parameters,
 )
-from fairtrial.agents.proposers.transforms.source import binds
+from fairtrial.agents.proposers.transforms.source import Source, binds
 from fairtrial.agents.proposers.transforms.uses import PURE, Scope, is_fresh_list, unhashable
 
 _GROWING = frozenset({"append", "extend", "insert", "sort", "reverse"})
 _MAKING = frozenset({"list", "dict", "set", "sorted", "enumerate", "zip", "reversed", "bytearray"})
 
 
-def is_pure(recursion: Recursion) -> bool:
-    """Whether it changes nothing but lists that it makes itself."""
+def defined_names(source: Source) -> frozenset[str]:
+    """The names that a module ever gives to functions, classes, modules and the like."""
+    return frozenset(
+        name
+        for node in source.walk(source.tree)
+        if not isinstance(node, ast.Name | ast.arg)
+        for name in binds(node)
+    )
+
+
+def is_pure(recursion: Recursion, defined: Set[str]) -> bool:
+    """Whether it changes nothing but lists that it makes itself.
+
+    defined: the names that may stand for a function, a class or a module
+    """
     return all(
-        _is_harmless(recursion, node)
+        _is_harmless(recursion, node, defined)
         for statement in recursion.function.body
         for node in ast.walk(statement)
     )
 
 
-def _is_harmless(recursion: Recursion, node: ast.AST) -> bool:
+def _is_harmless(recursion: Recursion, node: ast.AST, defined: Set[str]) -> bool:
     scope = recursion.scope
     match node:
         case ast.Global() | ast.Nonlocal() | ast.Yield() | ast.YieldFrom() | ast.Await():
@@ -50,7 +65,7 @@ def _is_harmless(recursion: Recursion, node: ast.AST) -> bool:
         case ast.AugAssign(target=ast.Name(id=name)):
             return _is_own_value(recursion, name)
         case ast.Name(id=name, ctx=ast.Load()):
-            return _is_data(recursion, node)
+            return _is_data(recursion, node, defined)
     return True
 
 
@@ -60,7 +75,7 @@ def _is_harmless_call(recursion: Recursion, call: ast.Call, func: ast.expr) -> b
     source = recursion.scope.source
     match func:
         case ast.Name(id=name):
-            return name in PURE and source.is_builtin(name)
+            return (name in PURE or _is_error(name)) and source.is_builtin(name)
         case ast.Attribute(value=ast.Name(id="math")) if source.has_import("math"):
             return True
         case ast.Attribute(value=ast.Name(id=name), attr=method) if method in _GROWING:
@@ -91,7 +106,7 @@ def _is_harmless_attribute(recursion: Recursion, node: ast.Attribute) -> bool:
     return is_plain and root.id in (*recursion.kept, recursion.receiver)
 
 
-def _is_data(recursion: Recursion, name: ast.Name) -> bool:
+def _is_data(recursion: Recursion, name: ast.Name, defined: Set[str]) -> bool:
     """Whether a name stands for no function, class or module, or for a known one."""
     source = recursion.scope.source
     parent = source.parents[name]
@@ -101,10 +116,15 @@ def _is_data(recursion: Recursion, name: ast.Name) -> bool:
         return isinstance(parent, ast.Attribute)
     if name.id == "math" and source.has_import("math"):
         return True
-    if name.id in PURE and source.is_builtin(name.id):
+    if (name.id in PURE or _is_error(name.id)) and source.is_builtin(name.id):
         return True
-    binders = [node for node in source.walk(source.tree) if name.id in binds(node)]
-    return bool(binders) and all(isinstance(node, ast.Name | ast.arg) for node in binders)
+    return name.id in source.bound and name.id not in defined
+
+
+def _is_error(name: str) -> bool:
+    """Whether it is what Python calls one of its errors."""
+    known = getattr(builtins, name, None)
+    return isinstance(known, type) and issubclass(known, Exception)
 
 
 def _is_own_list(scope: Scope, name: str) -> bool:
@@ -220,6 +240,6 @@ def reads_elsewhere(recursion: Recursion) -> set[str]:
         for node in ast.walk(statement)
         if isinstance(node, ast.Name)
         and node.id not in own
-        and not (node.id in PURE and source.is_builtin(node.id))
+        and not ((node.id in PURE or _is_error(node.id)) and source.is_builtin(node.id))
         and not (node.id == "math" and source.has_import("math"))
     }

@@ -18,6 +18,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fairtrial.agents.proposers.transforms.heaps import has_own_order, is_orderless
 from fairtrial.agents.proposers.transforms.matching import Found, match, same
 from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.uses import Scope
@@ -61,7 +62,7 @@ def find_ready_heaps(source: Source) -> Iterator[Change]:
     """The loop above, with whatever else it does between these steps."""
     if not all(map(source.is_builtin, ("min", "sorted", "set", "len"))):
         return
-    if not source.can_import("heapq"):
+    if not source.can_import("heapq") or has_own_order(source):
         return
     for name, function in source.functions:
         scope = Scope(source, name, function)
@@ -106,7 +107,12 @@ def _is_safe(scope: Scope, loop: ast.While, steps: _Steps) -> bool:
     if scope.has_alias(waiting) or not _holds_own_sets(scope, waiting, loop):
         return False
     inside = {each for step in steps.all for each in ast.walk(step)}
-    for mention in [*scope.mentions(ready), *scope.mentions(waiting, loop)]:
+    if _may_skip_steps(loop, steps):
+        return False
+    for mention in scope.mentions(ready):
+        if mention not in inside and not _asks_in_time(scope, mention, loop, steps):
+            return False
+    for mention in scope.mentions(waiting, loop):
         if mention in inside or scope.source.parents[mention] is loop:
             continue
         if not _only_asks(scope, mention, loop):
@@ -120,6 +126,21 @@ def _is_safe(scope: Scope, loop: ast.While, steps: _Steps) -> bool:
         for key in ("__u", "__i")
         for each in scope.mentions(steps.name(key))
     )
+
+
+def _may_skip_steps(loop: ast.While, steps: _Steps) -> bool:
+    """Whether a round may end after the smallest is taken, and before what needed it is told."""
+    body = loop.body
+    between = body[body.index(steps.smallest) : body.index(steps.left)]
+    return any(isinstance(each, ast.Continue) for step in between for each in ast.walk(step))
+
+
+def _asks_in_time(scope: Scope, mention: ast.Name, loop: ast.While, steps: _Steps) -> bool:
+    """Whether it is asked how much is ready, before one is taken: in a heap it has no order."""
+    body = loop.body
+    between = body[body.index(steps.ready) + 1 : body.index(steps.smallest)]
+    is_in_time = any(mention in set(ast.walk(each)) for each in between)
+    return is_in_time and is_orderless(scope, mention)
 
 
 def _only_asks(scope: Scope, mention: ast.Name, loop: ast.While) -> bool:
@@ -146,6 +167,19 @@ def _holds_own_sets(scope: Scope, waiting: str, loop: ast.While) -> bool:
     )
 
 
+def _take(scope: Scope, loop: ast.While, steps: _Steps) -> str:
+    """How the smallest is taken; if there may be none, the error is the same as before."""
+    ready = steps.name("__r")
+    taken = f"heapq.heappop({ready})"
+    between = loop.body[loop.body.index(steps.ready) + 1 : loop.body.index(steps.smallest)]
+    for each in between:
+        is_asked = isinstance(each, ast.If) and ast.unparse(each.test) == f"not {ready}"
+        if is_asked and isinstance(each.body[-1], ast.Raise | ast.Return | ast.Break):
+            return taken
+    assert isinstance(steps.smallest, ast.Assign)
+    return f"{taken} if {ready} else {scope.source.say(steps.smallest.value)}"
+
+
 def _make_heap(scope: Scope, loop: ast.While, steps: _Steps) -> Change:
     waiting, ready, node = steps.name("__w"), steps.name("__r"), steps.name("__x")
     fresh = scope.source.fresh
@@ -169,7 +203,7 @@ def _make_heap(scope: Scope, loop: ast.While, steps: _Steps) -> Change:
     edits: tuple[Edit, ...] = (
         ("before", loop, before),
         ("replace", steps.ready, ""),
-        ("replace", steps.smallest, f"{node} = heapq.heappop({ready})"),
+        ("replace", steps.smallest, f"{node} = {_take(scope, loop, steps)}"),
         ("replace", steps.left, left),
     )
     what = f"what is ready is kept in a heap, and {waiting} is indexed by what is needed"

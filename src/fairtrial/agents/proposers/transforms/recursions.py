@@ -91,11 +91,7 @@ def read_recursion(scope: Scope) -> Recursion | None:
 
 def _is_overridden(scope: Scope, name: str) -> bool:
     """Whether another class has such a method, too: it may be the one that is called."""
-    return sum(isinstance(each, ast.FunctionDef) and each.name == name for each in _all(scope)) > 1
-
-
-def _all(scope: Scope) -> list[ast.AST]:
-    return scope.source.walk(scope.source.tree)
+    return sum(function.name == name for _, function in scope.source.functions) > 1
 
 
 def _branches(function: ast.FunctionDef, calls: tuple[ast.Call, ...]) -> bool:

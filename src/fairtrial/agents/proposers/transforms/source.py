@@ -127,6 +127,19 @@ class Source:
         """The innermost function, lambda or class around a node."""
         return next((each for each in self.around(node) if isinstance(each, INNER_SCOPES)), None)
 
+    def is_watched(self, node: ast.AST) -> bool:
+        """Whether somebody in its function waits for an error there, by ``try`` or ``suppress``."""
+        for each in self.around(node):
+            match each:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() | ast.ClassDef():
+                    return False
+                case ast.Try() | ast.TryStar():
+                    return True
+                case ast.With(items=items) | ast.AsyncWith(items=items):
+                    if any(map(_may_suppress, items)):
+                        return True
+        return False
+
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that a node is part of."""
         if isinstance(node, ast.stmt):
@@ -197,6 +210,12 @@ def _means(text: str, node: ast.expr) -> bool:
         return ast.dump(ast.parse(text, mode="eval").body) == ast.dump(node)
     except (SyntaxError, ValueError):
         return False
+
+
+def _may_suppress(item: ast.withitem) -> bool:
+    """Whether a ``with`` looks like one that lets no error through."""
+    text = ast.unparse(item.context_expr).lower()
+    return any(word in text for word in ("suppress", "raises", "ignore", "catch"))
 
 
 def _has_place(node: ast.AST) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
@@ -18,13 +19,31 @@ Span = tuple[int, int, int, int]
 
 
 def write_changes(source: Source, changes: Iterable[Change]) -> tuple[str, list[Change]]:
-    """The source with as many of the changes as don't get in each other's way, and which."""
-    tree = _Tree(source)
-    done = [change for change in changes if tree.take(change)]
-    if not done:
+    """The source with as many of the changes as don't get in each other's way, and which.
+
+    None of them if libcst can't: it doesn't take all that Python does, and says so in many ways.
+    """
+    check_installed()
+    try:
+        tree = _Tree(source)
+        done = [change for change in changes if tree.take(change)]
+        if not done:
+            return source.text, []
+        text = tree.write(sorted({name for change in done for name in change.imports}))
+    except Exception:
         return source.text, []
-    text = tree.write(sorted({name for change in done for name in change.imports}))
     return text, done
+
+
+@lru_cache(maxsize=1024)
+def can_write(text: str) -> bool:
+    """Whether libcst takes a source that Python takes, and gives it back as it is."""
+    import libcst as cst
+
+    try:
+        return bool(cst.parse_module(text).code == text)
+    except Exception:  # as above
+        return False
 
 
 def check_installed() -> None:

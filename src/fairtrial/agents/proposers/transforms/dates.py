@@ -1,0 +1,90 @@
+"""Dates in the usual form that are read by a format: there is a reader for just that form."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from fairtrial.agents.proposers.transforms.source import Change, Edit, Source, binds
+
+_DAY = "{0}[4] == {0}[7] == '-'"
+_HOUR = "{0}[13] == ':' and {0}[11:13] != '24'"
+_MINUTE = "{0}[13] == {0}[16] == ':' and {0}[11:13] != '24'"
+_FORMS = {"%Y-%m-%d": (10, _DAY)}
+for _between in " T":
+    _at = f"{{0}}[10] == '{_between}'"
+    _FORMS[f"%Y-%m-%d{_between}%H:%M"] = (16, f"{_DAY} and {_at} and {_HOUR}")
+    _FORMS[f"%Y-%m-%d{_between}%H:%M:%S"] = (19, f"{_DAY} and {_at} and {_MINUTE}")
+# Some versions read an hour of 24 as the next day's first, which no format does.
+
+
+def find_dates(source: Source) -> Iterator[Change]:
+    """``datetime.strptime(text, "%Y-%m-%d")``: `fromisoformat`, and as before if it refuses."""
+    classes = _find_classes(source)
+    names: list[str] = []
+    for qualified, function in source.functions if classes else ():
+        if _tries_already(source, function):
+            continue
+        for node in source.walk(function):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=owner, attr="strptime"),
+                    args=[given, ast.Constant(value=str(form))],
+                    keywords=[],
+                ):
+                    known = classes.get(ast.unparse(owner))
+                case _:
+                    continue
+            top = source.top_of(node)
+            if form not in _FORMS or known is None or known >= top.lineno:
+                continue
+            if source.function_of(node) is not function or isinstance(given, ast.Starred):
+                continue
+            name = source.fresh("_read_date", *names)
+            names.append(name)
+            edits: tuple[Edit, ...] = (
+                ("before", top, _define(name, ast.unparse(owner), form)),
+                ("replace", node, f"{name}({source.say(given)})"),
+            )
+            what = f"dates of the form {form} are read by fromisoformat"
+            yield Change(what, node.lineno, qualified, edits)
+
+
+def _tries_already(source: Source, function: ast.AST) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "fromisoformat"
+        for node in source.walk(function)
+    )
+
+
+def _find_classes(source: Source) -> dict[str, int]:
+    """How the class `datetime` is spelled, with the line of its import."""
+    counts = Counter(name for node in source.walk(source.tree) for name in binds(node))
+    found: dict[str, int] = {}
+    for statement in source.tree.body if "*" not in source.bound else ():
+        for alias in getattr(statement, "names", ()):
+            if not isinstance(alias, ast.alias) or alias.name != "datetime":
+                continue
+            name = alias.asname or alias.name
+            match statement:
+                case ast.Import() if counts[name] == 1:
+                    found[f"{name}.datetime"] = statement.lineno
+                case ast.ImportFrom(module="datetime", level=0) if counts[name] == 1:
+                    found[name] = statement.lineno
+    return found
+
+
+def _define(name: str, owner: str, form: str) -> str:
+    length, test = _FORMS[form]
+    return f"""\
+def {name}(text):
+    if len(text) == {length} and {test.format("text")}:
+        try:
+            return {owner}.fromisoformat(text)
+        except ValueError:
+            pass
+    return {owner}.strptime(text, {form!r})
+
+
+"""
