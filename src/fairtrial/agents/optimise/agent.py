@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,10 +33,11 @@ from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.code import CodeProblem
-from fairtrial.model.judgements import Judged
+from fairtrial.model.judgements import Judged, Judgement
 from fairtrial.model.proposals import Brief, RequestKind, Usage
 from fairtrial.model.record import Record, dump
 from fairtrial.model.study import RunBudget
+from fairtrial.model.verdicts import Reason
 from fairtrial.protocols import Proposer
 
 REPLIES = "replies.jsonl"
@@ -103,7 +104,7 @@ class Optimise(Record):
         """One optimisation: what came of it, as a study keeps it."""
         found = await self.optimise(find_code(task), task, with_watcher(Telling(task.emit)))
         stream = found.stream
-        tell_tree(task.emit, stream.entries, stream.judgements, stream.notes, stream.usages)
+        tell_tree(task.emit, stream.entries, stream.judgements, stream.candidates, stream.usages)
         write_records(task.workspace / REPLIES, stream.replies)
         # What is told again was paid for before: it counts for the loop, but not for the study.
         paid = Spent() if self.proposer == Replay.name else stream.spent
@@ -138,7 +139,12 @@ class Optimise(Record):
                 )
                 await stream.run()
                 winner = await crown(stream, arena, bench, watcher)
-                return Optimised(stream, winner, arena.tree, (*arena.notes, *bench.notes))
+                return Optimised(
+                    stream,
+                    winner,
+                    arena.tree,
+                    (*arena.notes, *bench.notes, *tell_unjudged(stream.judgements.values())),
+                )
 
     async def _loop(
         self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief, each: Usage
@@ -233,6 +239,19 @@ class Optimised:
             "explanation": self.winner.explanation if self.winner else "",
             "notes": list(self.notes),
         }
+
+
+def tell_unjudged(judgements: Iterable[Judgement]) -> list[str]:
+    """A line on candidates that nobody could judge, for reasons of ours."""
+    lost = [
+        each.rejection
+        for each in judgements
+        if each.rejection is not None and each.rejection.reason == Reason.EVALUATOR
+    ]
+    if not lost:
+        return []
+    count = "one candidate" if len(lost) == 1 else f"{len(lost)} candidates"
+    return [f"{count} could not be judged: {lost[0].message}"]
 
 
 def find_code(task: Task) -> CodeProblem:

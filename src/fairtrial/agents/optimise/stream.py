@@ -82,7 +82,7 @@ class Stream:
     """One optimisation under way.
 
     spent: what was paid, earlier attempts at the same run included
-    changes, notes, usages: of each candidate, by its id
+    candidates, changes, usages: of each in the tree, by its id
     judgements: by digest
     """
 
@@ -104,7 +104,7 @@ class Stream:
         self._max_seconds, self._known, self._watcher = max_seconds, known, watcher
         self.spent = Spent()
         self.changes: dict[str, Changes] = {}
-        self.notes: dict[str, str] = {}
+        self.candidates: dict[str, Candidate] = {}
         self.usages: dict[str, Usage] = {}
         self.judgements: dict[str, Judgement] = {}
         self._waiting: list[_Waiting] = []
@@ -223,7 +223,7 @@ class Stream:
         entered = [each for each in places if each is not None]
         for entry, each in zip(entries, entered, strict=True):
             self._watcher.entered(entry, each.candidate)
-            self.notes[entry.id] = each.candidate.note
+            self.candidates[entry.id] = each.candidate
             self.usages[entry.id] = reply.usage.shared_by(request.wanted)
             if isinstance(each.resolved, Changes):
                 self.changes[entry.id] = each.resolved

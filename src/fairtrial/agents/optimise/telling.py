@@ -8,6 +8,7 @@ from typing import Any
 
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.watching import Watcher
+from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request, Usage
 
@@ -43,7 +44,7 @@ def tell_tree(
     emit: Emit,
     entries: Sequence[Entry],
     judgements: Mapping[str, Judgement],
-    notes: Mapping[str, str],
+    candidates: Mapping[str, Candidate],
     usages: Mapping[str, Usage],
 ) -> None:
     """A `candidate` event for each in the tree, in its order: what `candidates.csv` is made of.
@@ -59,7 +60,7 @@ def tell_tree(
             "step": entry.step,
             "kind": entry.kind.value,
             "duplicate_of": entry.duplicate_of,
-            "note": notes.get(entry.id, ""),
+            "note": candidates[entry.id].note,
             "tokens": usage.tokens,
             "cost_usd": usage.cost_usd,
             "diff_bytes": len((entry.diff or "").encode()),
