@@ -2,7 +2,9 @@
 
 import gc
 import os
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,20 +19,43 @@ sys.dont_write_bytecode = False
 # Tests run beside each other: a library that takes all cores for small matrices only wastes them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time.
+# No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time;
+# elsewhere they are others each time, so that fewer will do.
 settings.register_profile(
     "fairtrial",
     deadline=None,
     derandomize=bool(os.environ.get("CI")),
+    max_examples=100 if os.environ.get("CI") else 50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fairtrial")
+ROOM_BYTES = 2 * 10**9  # seven times what all tests leave behind
+
+
+def pytest_configure(config):
+    """Put temporary folders into memory where there is room; whole projects stay on disk.
+
+    Ledgers are flushed to disk again and again, as they should be, and a disk takes its time. No
+    test pulls the plug: what `kill -9` leaves is the same in memory.
+    """
+    memory = Path("/dev/shm")
+    if any("real" in Path(argument).parts for argument in config.args):
+        return
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 def pytest_collection_finish():
     """Thousands of tests stay until the end: there is nothing in them for the collector."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folders(tmp_path_factory):
+    """Choose the place for them now; a pytest that a test starts has to choose its own."""
+    tmp_path_factory.getbasetemp()
+    os.environ.pop("PYTEST_DEBUG_TEMPROOT", None)
 
 
 @pytest.fixture

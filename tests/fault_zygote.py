@@ -28,7 +28,7 @@ import fairtrial.cli.control
 import fairtrial.cli.run
 import fairtrial.cli.status
 from fairtrial.cli.main import main
-from fairtrial.engine import control
+from fairtrial.engine import control, loop
 from fairtrial.engine import run as engine_run
 from fairtrial.engine.executors.crew import Crew
 from fairtrial.engine.feed import Feed
@@ -168,6 +168,7 @@ def inject(faults: dict[str, Any]) -> None:
     count_to: the file to write the number of steps in each phase to
     report_to: the file that `on_result` appends to
     group_runs: how many results make a commit
+    live_s: how often it tells what goes on
     cancel_at_start: the output directory; somebody asks to cancel it before it has a plan
     hang_at_end: the end of the workers takes for ever; first, the file of that name is made
     file_bytes: the largest file that may be written, as if the disk were full then
@@ -184,6 +185,8 @@ def inject(faults: dict[str, Any]) -> None:
         report_to(faults["report_to"])
     if "group_runs" in faults:
         store.GROUP_RUNS = faults["group_runs"]
+    if "live_s" in faults:
+        loop.LIVE_S = faults["live_s"]
     if "cancel_at_start" in faults:
         lay_plan = engine_run.lay_plan
 

@@ -105,7 +105,7 @@ def test_a_plan_too_large_for_the_memory_is_refused(run, tmp_path):
     resource = pytest.importorskip("resource")
     text = "design_spec: {kind: lhs, n_samples: 10000000, max_conditions: 10000000}\n"
     (tmp_path / "s.yaml").write_text(STUDY + text)
-    limit = 400 * 1024**2
+    limit = 256 * 1024**2
     shown = run(
         "plan",
         "s.yaml",

@@ -24,6 +24,15 @@ def wait(task):
         time.sleep(0.005)
     return {"output": {"x": 1}, "metrics": {"cost_usd": 0.25, "output_tokens": 5}}
 """
+# The command, but that it tells how far it is, and looks, more often than once a second.
+COMMAND = """
+import sys
+from fairtrial.cli import status
+from fairtrial.cli.main import main
+from fairtrial.engine import loop
+loop.LIVE_S = status.WATCH_S = 0.05
+main(sys.argv[1:])
+"""
 PATIENCE_S = 60.0
 LEDGERS = ("done/ledger.sqlite", "out/ledger.sqlite")
 
@@ -65,7 +74,7 @@ def running(study, tmp_path, status):
 
     def running(*options, **fields):
         process = subprocess.Popen(
-            [sys.executable, "-m", "fairtrial", "run", study("waiting:wait", **fields), *options],
+            [sys.executable, "-c", COMMAND, "run", study("waiting:wait", **fields), *options],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -208,7 +217,7 @@ def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, runn
 def test_watching_ends_with_the_study(run, running, tmp_path):
     process = running()
     watching = subprocess.Popen(
-        [sys.executable, "-m", "fairtrial", "status", "out", "--watch"],
+        [sys.executable, "-c", COMMAND, "status", "out", "--watch"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,

@@ -16,7 +16,7 @@ from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.proposers.prices import PRICES, PRICES_DATE
 from fairtrial.cli.main import cli
 from fairtrial.model.fields import field_docs, field_types
-from fairtrial.model.proposals import Brief, Kind, Request, Tried
+from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
 from fairtrial.model.record import build
 from fairtrial.model.verdicts import Failure, Verdict
 from fairtrial.problems.code import UNITS
@@ -199,8 +199,8 @@ def test_functions_that_propose_do(project, guide, module):
     texts = set()
     for seed in random.Random(0).sample(range(1_000), 20):
         for request in (
-            Request(Kind.INITIAL, 0, 0, seed=seed),
-            Request(Kind.REPAIR, 0, 1, seed=seed, about=(tried,)),
+            Request(RequestKind.INITIAL, 0, 0, seed=seed),
+            Request(RequestKind.REPAIR, 0, 1, seed=seed, about=(tried,)),
         ):
             answer = names["propose"](brief, request)
             if not isinstance(answer, dict):

@@ -58,41 +58,56 @@ def clear(folder):
         path.unlink() if path.is_symlink() else shutil.rmtree(path)
 
 
-def die_at(line_number, step, folder, **settings):
-    """Export in a process that is killed at the nth line from a step of `generation` on.
-
-    0 is while tables are being written. Returns how it ended: a signal, or 0 if it got through.
-    """
+def fork(work):
+    """Do something in a process of its own; returns how it ended: a signal, or 0."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # nothing of ours runs in threads
         child = os.fork()
     if child:
         return os.waitpid(child, 0)[1]
     try:
-        left, original = line_number, getattr(generation, step)
-
-        def trace(frame, what, _):
-            nonlocal left
-            if frame.f_code.co_filename != generation.__file__:
-                return None
-            if what == "line":
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return trace
-
-        def begin(*arguments):
-            sys.settrace(trace)  # not before: it would slow the writing down
-            return original(*arguments)
-
-        setattr(generation, step, begin)
         os.fsync = lambda _: None  # a kill takes nothing from the kernel; this is for speed
-        if line_number == 0:
-            csv_set.GrowingCsvFile.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-        export_tables(LedgerReader.open(folder), folder, **settings)
+        work()
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def die_in(line_number):
+    """Be killed at the nth line of `generation` from now on."""
+    left = line_number
+
+    def trace(frame, what, _):
+        nonlocal left
+        if frame.f_code.co_filename != generation.__file__:
+            return None
+        if what == "line":
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+
+
+def die_at(line_number, step, folder, **settings):
+    """Export in a process that is killed at the nth line from a step of `generation` on.
+
+    0 is while tables are being written. Returns how it ended: a signal, or 0 if it got through.
+    """
+    original = getattr(generation, step)
+
+    def begin(*arguments):
+        die_in(line_number)  # not before: it would slow the writing down
+        return original(*arguments)
+
+    def export():
+        setattr(generation, step, begin)
+        if line_number == 0:
+            csv_set.GrowingCsvFile.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        export_tables(LedgerReader.open(folder), folder, **settings)
+
+    return fork(export)
 
 
 def instants(folder, step="_publish", growth=8, **settings):
@@ -133,20 +148,58 @@ def test_a_first_export_killed_at_any_instant_leaves_nothing_or_the_whole(lab, t
     assert seen[-1] is True
 
 
-def test_a_later_export_killed_at_any_instant_leaves_the_old_set_or_the_new(lab):  # spec 24
+@pytest.fixture
+def stage(monkeypatch, tmp_path):
+    """Export to a folder; gives a copy of it at the instant before its set is published."""
+    publish = generation._publish
+
+    def stage(lab):
+        names = []
+
+        def copy(folder, path):
+            ledger = shutil.ignore_patterns("ledger*")
+            shutil.copytree(folder, tmp_path / "staged", symlinks=True, ignore=ledger)
+            names.append(path.name)
+            publish(folder, path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(generation, "_publish", copy)
+            export_tables(lab.reader, lab.folder)
+        return tmp_path / "staged", *names
+
+    return stage
+
+
+def test_a_later_export_killed_at_any_instant_leaves_the_old_set_or_the_new(  # spec 24
+    lab, stage, tmp_path
+):
     lab.do(5)
     export_tables(lab.reader, lab.folder, sqlite=True)
     lab.do(8)
-    seen = []
-    for got_through in instants(lab.folder, growth=1_000):  # every line of it
-        assert validate_artifacts(lab.folder) == []
-        seen.append(count(lab.folder))
-        if not got_through:
-            clear(lab.folder)  # or the way gets longer with every kill
+    assert die_at(0, "_publish", lab.folder) == signal.SIGKILL
+    assert validate_artifacts(lab.folder) == []
+    assert count(lab.folder) == 5
+    clear(lab.folder)
+    staged, name = stage(lab)
+    seen, ended = [], None
+    while ended != 0:  # every line of it, each time from the same beginning
+        folder = tmp_path / f"killed-{len(seen)}"
+        shutil.copytree(staged, folder, symlinks=True)
+
+        def publish(folder=folder):
+            die_in(len(seen) + 1)
+            generation._publish(folder, folder / name)
+
+        ended = fork(publish)
+        assert ended in (0, signal.SIGKILL)
+        assert validate_artifacts(folder) == []
+        seen.append(count(folder))
     assert set(seen) == {5, 8}
     assert seen == sorted(seen)
-    assert runs_in_mirror(lab.folder) == 8  # a form that is there is not left behind
-    assert len(hidden(lab.folder)) == 2
+    assert len(seen) > 50
+    for whole in (folder, lab.folder):
+        assert runs_in_mirror(whole) == 8  # a form that is there is not left behind
+        assert len(hidden(whole)) == 2
     die_at(0, "_publish", lab.folder)
     assert len(hidden(lab.folder)) == 3
     export_tables(lab.reader, lab.folder)

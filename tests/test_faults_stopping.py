@@ -17,6 +17,7 @@ EXECUTORS = {
     "processes": ("--parallel", 2),
     "threads": ("--executor", "threads", "--parallel", 2),
 }
+OFTEN = {"live_s": 0.05}
 SIGNALS = {"Ctrl-C": signal.SIGINT, "SIGTERM": signal.SIGTERM}
 
 
@@ -178,7 +179,7 @@ def test_cancel_is_heard_however_early(stage):
 
 
 def test_pause_lets_nothing_new_start_until_it_is_lifted(stage):
-    command = start_held(stage, "--parallel", 2)
+    command = start_held(stage, "--parallel", 2, faults=OFTEN)
     wait_until(lambda: (stage.status()["live"] or {}).get("running"), "status to tell what runs")
     asked = stage.call("pause", stage.output)
     assert asked.code == 0, asked.err
@@ -198,7 +199,7 @@ def test_pause_lets_nothing_new_start_until_it_is_lifted(stage):
 
 
 def test_status_tells_what_goes_on_while_it_goes_on(stage):
-    command = start_held(stage, "--parallel", 2)
+    command = start_held(stage, "--parallel", 2, faults=OFTEN)
     wait_until(lambda: (stage.status()["live"] or {}).get("running"), "status to tell what runs")
     first = stage.status()
     assert first["done"] == 2

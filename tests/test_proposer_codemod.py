@@ -146,7 +146,7 @@ def test_proposals_that_come_to_the_same_are_counted_once(tmp_path, monkeypatch)
     monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
     text = SLOW.partition("def drain")[0]
     cases = {
-        "def has(d, x):\n    return x in d.keys()\n": 7,  # key_test does what ruff does
+        "def has(d, x):\n    return x in d.keys()\n": 3,  # it may be no dictionary
         "def has(d, xs):\n    return sorted(list(xs))[0], sorted(d)[0], sum(xs)\n": 10,
         "def other(xs):\n    seen = []\n    for x in xs:\n        seen += [x]\n": 7,
     }

@@ -260,7 +260,7 @@ def test_an_import_that_others_need_stays():
     ],
 )
 def test_ruff_knows_what_is_faster(old, new):
-    text = f"def f(xs, x, y, z, s, d):\n    return {old}\n"
+    text = f"def f(xs: list, x, y, z, s, d):\n    return {old}\n"
     assert ruff.fix(text) == (text if new is None else text.replace(old, new))
 
 

@@ -1,10 +1,13 @@
 """Code that looks like a slow pattern and isn't: it stays as it is."""
 
+import contextlib
 import textwrap
 
 import pytest
 
+from fairtrial.agents.proposers.codemod import CodemodProposer
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE, refuse, transform
+from fairtrial.model.proposals import Brief, Request, RequestKind
 
 # transformation -> what must not be touched, by why
 UNSAFE = {
@@ -156,16 +159,19 @@ UNSAFE = {
         "no call comes twice": "def f(n):\n    return n * f(n - 1) if n else 1",
         "it is decorated": "@g\ndef f(n):\n    return f(n - 1) + f(n - 2) if n > 1 else n",
         "it is replaced later": """
-            def f(n): return f(n - 1) + f(n - 2) if n > 1 else n
+            def f(n):
+                return f(n - 1) + f(n - 2) if n > 1 else n
             f = 3
         """,
         "it calls a builtin of another name": """
             def abs(n): return print(n)
-            def f(n): return f(n - 1) + f(abs(n) - 2) if n > 1 else n
+            def f(n):
+                return f(n - 1) + f(abs(n) - 2) if n > 1 else n
         """,
-        "functools is something else": """
-            functools = 1
-            def f(n): return f(n - 1) + f(n - 2) if n > 1 else n
+        "type is something else": """
+            type = id
+            def f(n):
+                return f(n - 1) + f(n - 2) if n > 1 else n
         """,
     },
     "set_beside": {
@@ -755,3 +761,595 @@ def test_equal_numbers_of_different_types_are_remembered_apart():
     names = {}
     exec(transform(text, "cache").text, names)
     assert [type(names["f"](x, 5)) for x in (1, 1.0, 1)] == [int, float, int]
+
+
+# transformation -> what might come out differently, by why: the source, and a call
+SAME = {
+    "hoist": {
+        "the list grows under the name of an attribute": (
+            """
+            class Queue:
+                def __init__(self): self.items = []
+                def fill(self, n):
+                    items = self.items
+                    steps = 0
+                    while len(items) < n and steps < 50:
+                        self.push()
+                        steps += 1
+                    return steps
+                def push(self): self.items.append(1)
+            """,
+            "Queue().fill(3)",
+        ),
+        "somebody else has what is given": (
+            """
+            class Queue:
+                def __init__(self): self.items = []
+                def wait(self, queue, n):
+                    steps = 0
+                    while len(queue) < n and steps < 50:
+                        self.poll()
+                        steps += 1
+                    return steps
+                def poll(self): self.items.append(1)
+            queue = Queue()
+            """,
+            "queue.wait(queue.items, 3)",
+        ),
+        "a function of the module has it": (
+            """
+            ALL = []
+            def more(n): ALL.append(n)
+            def f(xs, n):
+                while len(xs) < n and n < 50:
+                    more(n)
+                    n += 1
+                    if n > 9: n = len(xs)
+                return n
+            """,
+            "f(ALL, 5)",
+        ),
+        "two names for what is given": (
+            """
+            def f(xs, ys):
+                for y in (1, 2, 3):
+                    ys.append(y + len(xs))
+                return ys
+            """,
+            "f(*[[1]] * 2)",
+        ),
+        "whoever asks changes it meanwhile": (
+            """
+            def f(xs):
+                for i in range(3):
+                    yield len(xs)
+            def go():
+                xs = [1]
+                return [(n, xs.append(n)) for n in f(xs)]
+            """,
+            "go()",
+        ),
+    },
+    "running_sum": {
+        "bools": (
+            "def f(xs):\n    return [sum(xs[:i]) for i in range(len(xs))]\n",
+            "f([True, True, False]), f([-0.0, 1.0]), f([])",
+        ),
+        "it grows elsewhere": (
+            """
+            def f(xs, grow):
+                out = []
+                for i in range(len(xs)):
+                    grow(i)
+                    out.append(sum(xs[: i + 1]))
+                return out
+            xs = [1, 2, 3]
+            """,
+            "f(xs, lambda i: xs.insert(0, i))",
+        ),
+    },
+    "set_beside": {
+        "it need not be given": (
+            """
+            def f(xs, allowed: list = None):
+                return [x for x in xs if not (allowed and x not in allowed)]
+            """,
+            "f([1]), f([1, 2], [2])",
+        ),
+        "it is asked whether there is one": (
+            """
+            def f(xs, allowed: list):
+                if allowed is None:
+                    return xs
+                return [x for x in xs if x in allowed]
+            """,
+            "f([1], None)",
+        ),
+        "extended by a generator": (
+            """
+            def f(batches):
+                seen = []
+                for batch in batches:
+                    fresh = (x for x in batch if x not in seen)
+                    seen.extend(fresh)
+                return seen
+            """,
+            "f([[1, 2], [2, 3], [1]])",
+        ),
+        "extended by map": (
+            """
+            def f(batches):
+                seen = []
+                n = 0
+                for batch in batches:
+                    for x in batch:
+                        if x in seen:
+                            n += 1
+                    new = map(abs, batch)
+                    seen.extend(new)
+                return n
+            """,
+            "f([[1, 2], [2, 3], [1]])",
+        ),
+        "extended by what may be an iterator": (
+            """
+            def f(batches):
+                seen, n = [], 0
+                seen = []
+                for batch in batches:
+                    n += 1 in seen
+                    seen.extend(batch)
+                return n
+            """,
+            "f([iter([1, 2]), iter([2, 3])])",
+        ),
+        "somebody else has the list": (
+            """
+            class Known:
+                def __init__(self): self.all = []
+                def f(self, xs, known: list):
+                    return [x for x in xs if x in known or self.learn(x)]
+                def learn(self, x): self.all.append(x)
+            known = Known()
+            """,
+            "known.f([1, 1, 2, 1], known.all)",
+        ),
+        "rows by name": (
+            """
+            def f(rows):
+                out = []
+                for row in rows:
+                    if row["a"] and row not in out:
+                        out.append(row)
+                return out
+            """,
+            "f([{'a': 2}, {'a': 2}])",
+        ),
+        "rows are lists, it says": (
+            """
+            def f(rows: list[list[int]]):
+                out = []
+                for row in rows:
+                    if row not in out:
+                        out.append(row)
+                return out
+            """,
+            "f([[1], [1]])",
+        ),
+    },
+    "constant_set": {
+        "anything may be asked": ("def f(x):\n    return x in ('', 'a', 0)\n", "f([]), f({})"),
+    },
+    "module_set": {
+        "another module may add to it": (
+            """
+            NAMES = ["a", "b", "c"]
+            def f(x): return x in NAMES
+            def go(): globals()["NAMES"].append("d"); return f("d")
+            """,
+            "go()",
+        ),
+    },
+    "key_test": {
+        "not all that has keys looks for them": (
+            """
+            import sqlite3
+            def f(row): return "name" in row.keys(), "name" in list(row.keys())
+            def go():
+                with contextlib.closing(sqlite3.connect(":memory:")) as db:
+                    db.row_factory = sqlite3.Row
+                    return f(db.execute("select 1 as name").fetchone())
+            """,
+            "go()",
+        ),
+        "a list is no key": (
+            "def f(d: dict):\n    key = [1]\n    return key in d.keys(), key in list(d.keys())\n",
+            "f({})",
+        ),
+    },
+    "ruff": {
+        "not all that has keys looks for them": (
+            """
+            import email.message
+            def f(headers): return "to" in headers.keys()
+            def go():
+                headers = email.message.Message()
+                headers["To"] = "you"
+                return f(headers)
+            """,
+            "go()",
+        ),
+        "what is asked does something": (
+            """
+            def f(xs: list):
+                log = []
+                def g(x):
+                    log.append(x)
+                    return x
+                return any([g(x) for x in xs]), log
+            """,
+            "f([1, 2, 3])",
+        ),
+        "what is asked is used up": (
+            "def f(xs):\n    return any([x > 1 for x in xs]), list(xs)\n",
+            "f(iter([1, 2, 3]))",
+        ),
+    },
+    "sum": {
+        "an iterator is used up": (
+            """
+            def f(it):
+                found = False
+                for x in it:
+                    if x > 1:
+                        found = True
+                return found, list(it)
+            """,
+            "f(iter([1, 2, 3])), f([1, 2, 3])",
+        ),
+        "a generator does something": (
+            """
+            log = []
+            def rows():
+                for i in range(3):
+                    log.append(i)
+                    yield i
+            def f():
+                good = True
+                for x in rows():
+                    if not x < 1:
+                        good = False
+                return good, log
+            """,
+            "f()",
+        ),
+    },
+    "enumerate": {
+        "a dictionary may be given": (
+            """
+            def f(d):
+                out = []
+                for i in range(len(d)):
+                    out.append(d[i])
+                return out
+            """,
+            "f({0: 'a', 1: 'b'})",
+        ),
+        "it grows elsewhere": (
+            """
+            class Log:
+                def __init__(self): self.lines = [1, 2]
+                def f(self, lines: list):
+                    for i in range(len(lines)):
+                        self.add(lines[i])
+                    return lines
+                def add(self, line):
+                    if len(self.lines) < 9: self.lines.append(line)
+            log = Log()
+            """,
+            "log.f(log.lines)",
+        ),
+    },
+    "lookup": {
+        "it need not be there": (
+            """
+            import math
+            def f(xs):
+                out = []
+                for x in xs:
+                    out.append(math.nope(x) if hasattr(math, "nope") else x)
+                return out
+            """,
+            "f([1])",
+        ),
+        "what is missing is caught": (
+            """
+            import math
+            def f(xs):
+                for x in xs:
+                    try:
+                        return math.nope(x)
+                    except AttributeError:
+                        return x
+            """,
+            "f([1]), f([])",
+        ),
+    },
+    "pick": {
+        "equal ones, and none": (
+            """
+            def f(xs):
+                return sorted(xs)[-1], sorted(xs)[0], sorted(xs, reverse=True)[-1]
+            """,
+            "f([1, 1.0, True]), f([1.0, 1]), f(range(3)), f({3, 4})",
+        ),
+        "the first of nothing": ("def f(xs):\n    return sorted(xs)[0]\n", "f([])"),
+        "the last of nothing": ("def f(xs):\n    return sorted(xs)[-1]\n", "f([])"),
+        "errors are let pass": (
+            """
+            from contextlib import suppress
+            def f(xs):
+                with suppress(IndexError):
+                    return sorted(xs)[0]
+            """,
+            "f([])",
+        ),
+    },
+    "heap": {
+        "a class says what is smaller": (
+            """
+            class Task:
+                def __init__(self, p, n): self.p, self.n = p, n
+                def __lt__(self, o): return self.p < o.p
+                def __repr__(self): return self.n
+            def f(xs):
+                todo = list(xs)
+                out = []
+                while todo:
+                    task = min(todo)
+                    todo.remove(task)
+                    out.append(task)
+                return out
+            """,
+            "f([Task(p, n) for p, n in [(1, 'a'), (1, 'b'), (0, 'c'), (1, 'd'), (0, 'e')]])",
+        ),
+        "tasks of another module": (
+            """
+            def f(xs):
+                todo = list(xs)
+                out = []
+                while todo:
+                    task = min(todo)
+                    todo.remove(task)
+                    out.append(task.n)
+                return out
+            Task = type("Task", (), {"__init__": lambda self, p, n: self.__dict__.update(p=p, n=n),
+                                     "__lt__": lambda self, o: self.p < o.p})
+            """,
+            "f([Task(p, n) for p, n in [(1, 'a'), (1, 'b'), (0, 'c'), (1, 'd'), (0, 'e')]])",
+        ),
+        "its error is the end": (
+            """
+            def f(xs):
+                todo = list(xs)
+                out = []
+                try:
+                    while True:
+                        x = min(todo)
+                        todo.remove(x)
+                        out.append(x)
+                except ValueError:
+                    return out
+            """,
+            "f([2, 1])",
+        ),
+        "the caller waits for its error": (
+            """
+            def f(xs):
+                todo = list(xs)
+                while True:
+                    x = min(todo)
+                    todo.remove(x)
+            """,
+            "f([2, 1])",
+        ),
+    },
+    "ready_heap": {
+        "it is asked how many were ready": (
+            """
+            def f(graph):
+                waiting = {k: set(v) for k, v in graph.items()}
+                while waiting:
+                    ready = [k for k, v in waiting.items() if not v]
+                    node = min(ready)
+                    if len(ready) > 1:
+                        raise ValueError("ambiguous")
+                    del waiting[node]
+                    for needs in waiting.values():
+                        needs.discard(node)
+            """,
+            "f({1: [], 2: []})",
+        ),
+        "their order is told": (
+            """
+            def f(graph):
+                waiting = {k: set(v) for k, v in graph.items()}
+                while waiting:
+                    ready = [k for k, v in waiting.items() if not v]
+                    if len(ready) > 3:
+                        raise ValueError(ready)
+                    node = min(ready)
+                    del waiting[node]
+                    for needs in waiting.values():
+                        needs.discard(node)
+            """,
+            "f({4: [], 3: [], 1: [], 2: []})",
+        ),
+        "a round may end in between": (
+            """
+            def f(graph, later):
+                waiting = {k: set(v) for k, v in graph.items()}
+                out = []
+                while waiting:
+                    ready = [k for k, v in waiting.items() if not v]
+                    node = min(ready)
+                    if node in later:
+                        later.remove(node)
+                        continue
+                    out.append(node)
+                    del waiting[node]
+                    for needs in waiting.values():
+                        needs.discard(node)
+                return out
+            """,
+            "f({1: [], 2: [1]}, [1])",
+        ),
+        "a cycle": (
+            """
+            def f(graph):
+                waiting = {k: set(v) for k, v in graph.items()}
+                while waiting:
+                    ready = [k for k, v in waiting.items() if not v]
+                    node = min(ready)
+                    del waiting[node]
+                    for needs in waiting.values():
+                        needs.discard(node)
+            """,
+            "f({1: [2], 2: [1]})",
+        ),
+    },
+    "cache": {
+        "lists in lists": (
+            """
+            def f(x):
+                if isinstance(x, list):
+                    return sum(f(y) for y in x)
+                return x
+            """,
+            "f([1, [2]])",
+        ),
+        "whatever is in it": (
+            """
+            def f(x):
+                return x if isinstance(x, int) else sum(f(y) for y in x)
+            """,
+            "f([1, [2]])",
+        ),
+        "it goes deep": (
+            """
+            def f(i, j):
+                if i <= 0 or j <= 0:
+                    return 1
+                return f(i - 1, 0) + f(i - 1, j)
+            """,
+            "f(700, 1)",
+        ),
+        "a constant is changed for a test": (
+            """
+            STEP = 1
+            def f(n):
+                return n if n < 2 else f(n - STEP) + f(n - STEP - 1)
+            def go():
+                first = f(5)
+                globals()["STEP"] = 2
+                return first, f(5)
+            """,
+            "go()",
+        ),
+        "equal numbers of different types": (
+            "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n",
+            "f(True), f(1), f(3.0), f(3)",
+        ),
+    },
+}
+CALLS = [(name, why) for name, cases in SAME.items() for why in cases]
+
+
+def outcome(text, call):
+    """What a call gives or raises, as a text."""
+    names = {"contextlib": contextlib}
+    exec(compile(text, "case", "exec", dont_inherit=True), names)
+    try:
+        return repr(eval(call, names))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize(("name", "why"), CALLS)
+def test_what_might_come_out_differently_does_not(name, why):
+    text, call = SAME[name][why]
+    text = textwrap.dedent(text)
+    before = outcome(text, call)
+    assert outcome(transform(text, name).text, call) == before
+    new = text
+    for each in CATALOGUE:
+        new = transform(new, each.name).text
+    assert outcome(new, call) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "hoist",
+            "def f(self, n):\n xs = list(n)\n for x in n:\n  self.tell(x)\n  print(len(xs))\n",
+            "xs_len = len(xs)",
+        ),
+        (
+            "hoist",
+            "def g(x):\n return x + 1\ndef f(xs):\n for x in xs:\n  print(g(x) / len(xs))\n",
+            "xs_len = len(xs)",
+        ),
+        (
+            "set_beside",
+            "def f(xs, more: list):\n a = []\n for x in xs:\n"
+            "  if x in a:\n   print(x)\n  a.extend(more)\n",
+            "a_set.update(more)",
+        ),
+        ("module_set", "_A = ['a', 'b', 'c']\ndef f(x):\n    return x in _A\n", "x in _A_SET"),
+        ("key_test", "def f(x):\n    d = {}\n    return x in d.keys()\n", "x in d\n"),
+        ("key_test", "def f(x, d):\n    return x in list(d.keys())\n", "x in d.keys()\n"),
+        ("ruff", "def f(xs: list):\n    return any([x > 1 for x in xs])\n", "any(x > 1 for"),
+        (
+            "sum",
+            "def f(xs: list):\n a = False\n for x in xs:\n  if x > 1:\n   a = True\n return a\n",
+            "a = any(x > 1 for x in xs)",
+        ),
+        (
+            "sum",
+            "def f(xs):\n a = False\n for x in xs:\n  if x > 1:\n   a = True\n return a\n",
+            "a = any([x > 1 for x in xs])",
+        ),
+        (
+            "ready_heap",
+            "def f(g):\n w = {k: set(v) for k, v in g.items()}\n while w:\n"
+            "  r = [k for k, v in w.items() if not v]\n  print(len(r), sorted(r))\n"
+            "  x = min(r)\n  del w[x]\n  for n in w.values():\n   n.discard(x)\n",
+            "x = heapq.heappop(r) if r else min(r)",
+        ),
+    ],
+)
+def test_what_is_surely_the_same_is_done(name, text, expected):
+    assert expected in transform(text, name).text
+
+
+LOOP = "def f(xs):\n    t = 0\n    for x in xs:\n        t += x\n    return t\n"
+BEYOND_LIBCST = {
+    "a form feed before an indent": LOOP.replace("    t = 0", "\x0c    t = 0"),
+    "no blank before a parenthesis": "y = () if 0 else(lambda:())\n" + LOOP,
+}
+
+
+@pytest.mark.parametrize("why", BEYOND_LIBCST)
+def test_what_libcst_can_not_parse_is_left_alone_and_told(why):
+    text = BEYOND_LIBCST[why]
+    compile(text, "case", "exec")
+    assert refuse(text) == "libcst can't parse it, though Python can"
+    for each in CATALOGUE:
+        if each.find is not None:
+            assert transform(text, each.name).text == text
+    files = {"odd.py": text, "slow.py": LOOP}
+    reply = CodemodProposer().answer(Brief("odd", "", files), Request(RequestKind.INITIAL, 0, 0))
+    (candidate,) = reply.candidates
+    assert set(candidate.files) == {"slow.py"}
+    assert "odd.py is left alone: libcst can't parse it, though Python can" in candidate.note

@@ -119,7 +119,7 @@ CASES = {
     ),
     "cache": (
         "cache",
-        "@functools.lru_cache(maxsize=None, typed=True)\ndef f(n):",
+        "_f_known = {}\n\n# of Pisa\ndef f(n):",
         [SMALL],
         '''
         """Doc."""
@@ -135,7 +135,7 @@ CASES = {
     ),
     "cache of a call in a loop": (
         "cache",
-        "@functools.lru_cache(maxsize=None, typed=True)",
+        "asked = (n, most, type(n), type(most))",
         [SMALL],
         """
         import os
@@ -199,7 +199,7 @@ CASES = {
         "_KNOWN_SET = frozenset(KNOWN)",
         [INTS],
         """
-        KNOWN = [1, 2, 3]
+        KNOWN = (1, 2, 3)
 
         def f(xs):
             return [x for x in xs if x in KNOWN], len(KNOWN)
@@ -210,7 +210,7 @@ CASES = {
         "x in d ",
         [INTS, WORDS],
         """
-        def f(xs, d):
+        def f(xs, d: dict[int, int]):
             return [x for x in xs if x in d.keys() and x in list(d.values())]
         """,
     ),
@@ -294,7 +294,7 @@ CASES = {
     ),
     "pick": (
         "pick",
-        "min(xs, key=abs)",
+        "heapq.nsmallest(1, xs, key=abs)[0]",
         [INTS.filter(bool)],
         """
         def f(xs):
@@ -524,7 +524,7 @@ CASES = {
         "for i, xs_item in enumerate(xs):",
         [INTS],
         """
-        def f(xs):
+        def f(xs: list[int]):
             out = []
             for i in range(len(xs)):
                 out.append(i * xs[i])

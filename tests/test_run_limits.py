@@ -346,12 +346,12 @@ def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch)
             request(tmp_path, "pause")
             watcher.start()
 
-    study = make_study(tmp_path, levels=range(100), replicates=6)
+    study = make_study(tmp_path, levels=range(40), replicates=6)
     results = run(study, slowly, executor="serial", on_result=pause)
     watcher.join()
     assert done[0] == done[1]
-    assert 0 < done[0] < 600
-    assert (len(results), results.stopped) == (600, None)
+    assert 0 < done[0] < 240
+    assert (len(results), results.stopped) == (240, None)
 
 
 def test_an_interrupt_is_raised_after_all_is_in_order_and_says_how_to_go_on(tmp_path):

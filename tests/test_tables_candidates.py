@@ -1,6 +1,7 @@
 """The table of candidates: there if a run tells of any, one row for each, typed, and checked."""
 
 import csv
+import io
 import json
 import math
 import sqlite3
@@ -123,7 +124,7 @@ def test_a_cell_is_of_its_columns_type_or_blank(value, kind):
 def test_whatever_an_event_says_makes_a_row_that_is_sound(meta):
     rows = list(candidate_rows(told(("candidate", "", {"candidate_id": "1", **meta}))))
     for row in rows:
-        (read_back,) = csv.reader(spell_rows([row]).splitlines(keepends=True))
+        (read_back,) = csv.reader(io.StringIO(spell_rows([row]), newline=""))
         assert misfit(read_back) is None
 
 

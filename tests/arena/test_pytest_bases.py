@@ -147,8 +147,8 @@ def test_a_base_without_tests_to_count_is_refused_with_the_reason(tmp_path, text
 
 def test_a_base_that_takes_too_long_is_refused(tmp_path):
     slots = Slots(tmp_path, {"tests/test_a.py": "def test_a(): import time; time.sleep(1e4)"})
-    message = refused(slots, replace(CHECK, timeout_s=2.5))
-    assert "longer than 2.5 s in tests/test_a.py::test_a" in message
+    message = refused(slots, replace(CHECK, timeout_s=1.5))
+    assert "longer than 1.5 s in tests/test_a.py::test_a" in message
     assert "raise check[0].timeout_s" in message
 
 

@@ -106,10 +106,10 @@ def test_a_candidate_that_dies_of_a_signal_has_crashed(slots, trial):
 
 
 def test_a_candidate_that_hangs_is_stopped_and_the_test_named(slots, trial):
-    hurried = replace(trial, check=replace(CHECK, timeout_s=2.5))
+    hurried = replace(trial, check=replace(CHECK, timeout_s=1.5))
     rejection = reject(slots, hurried, calc(halve="import time; time.sleep(10_000)"))
     assert rejection.reason == Reason.TIMEOUT
-    assert "longer than 2.5 s" in rejection.message
+    assert "longer than 1.5 s" in rejection.message
     assert rejection.message.endswith("in tests/test_calc.py::Halves::test_halve")
 
 
