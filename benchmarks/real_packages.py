@@ -99,6 +99,27 @@ SUBJECTS = (
         "return (' '.join(''.join(rng.choices('abcDEF-_!', k=8)) for _ in range(12)),), {}",
         needs=("text-unidecode",),
     ),
+    Subject(
+        "rouge==1.0.1",
+        "rouge.rouge_score:rouge_l_summary_level",
+        "rouge/*.py",
+        "texts = [' '.join(rng.choices(list('abcdefgh'), k=30)) for _ in range(4)]\n"
+        "    return (texts[:2], texts[2:]), {}",
+        needs=("six",),
+    ),
+    Subject(
+        "roman==5.2",
+        "roman:toRoman",
+        "roman/*.py",
+        "return (rng.randrange(1, 5000),), {}",
+    ),
+    Subject(
+        "titlecase==2.3",
+        "titlecase:titlecase",
+        "titlecase/*.py",
+        "words = ['the', 'of', 'q&a', 'iPhone', 'word', 'mcDonald', 'x-ray', 'and']\n"
+        "    return (' '.join(rng.choices(words, k=20)),), {}",
+    ),
 )
 
 
@@ -136,7 +157,7 @@ def optimise(top: Path, output: Path) -> dict[str, object]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "fairtrial", "optimize", str(top / "problem.yaml")),
-            *("--max-candidates", "10", "--lines", "6", "--output", str(output), "--json"),
+            *("--max-candidates", "12", "--output", str(output), "--json"),
         ],
         capture_output=True,
         text=True,

@@ -301,7 +301,7 @@ CASES = {
     ),
     "a knapsack": (
         "inner_cache",
-        "return max(v[n - 1] + step(cap - w[n - 1], n - 1), step(cap, n - 1))",
+        "asked, (max(v[n - 1] + step(cap - w[n - 1], n - 1), step(cap, n - 1))))",
         [FEW, SMALL],
         """
         def knap(w, v, cap, n):
@@ -325,7 +325,7 @@ CASES = {
     ),
     "some given by name": (
         "inner_cache",
-        "return step(n - 1, left=left) + step(\n",
+        "(step(n - 1, left=left) + step(\n",
         [FEW, SMALL],
         """
         def count(coins, n=0, *, left, most):
@@ -356,7 +356,7 @@ CASES = {
     ),
     "a nested function": (
         "inner_cache",
-        "    @functools.lru_cache(maxsize=None, typed=True)\n    def dp(i, j):",
+        "    dp_known = {}\n    def dp(i, j):",
         [st.text("ab", max_size=5), st.text("ab", max_size=5)],
         """
         def f(s, t):
@@ -379,10 +379,10 @@ CASES = {
     ),
     "a method": (
         "inner_cache",
-        "return step(i + 1, j) + step(i, j + 1)",
+        "return known.setdefault(asked, (step(i + 1, j) + step(i, j + 1)))",
         [st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=4)],
         """
-        class Grid:
+        class _Grid:
             LAST = 3
             def __init__(self, rows):
                 self.rows = rows
@@ -394,7 +394,7 @@ CASES = {
                 return self.paths(i + 1, j) + self.paths(i, j + 1)
 
         def f(rows):
-            grid = Grid(rows)
+            grid = _Grid(rows)
             before = grid.paths(0, 0)
             rows[0][0] = 1 - rows[0][0]
             return before, grid.paths(0, 0)
@@ -402,7 +402,7 @@ CASES = {
     ),
     "a nested function that is called once": (
         "inner_cache",
-        "typed=True)\n        def dp(i):",
+        "dp_known = {}\n        def dp(i):",
         [FEW],
         """
         STEPS = [1, 2]
@@ -971,8 +971,8 @@ UNSAFE = {
                     print(n)
                     return super().f(n)
         """,
-        "functools is something else": """
-            functools = 1
+        "type is something else": """
+            type = 1
             def f(xs, n):
                 return xs[n] if n < 2 else f(xs, n - 1) + f(xs, n - 2)
         """,
@@ -1055,14 +1055,17 @@ def test_a_body_that_is_moved_keeps_its_form(end):
     assert (end == "\r\n") == ("\r" in new)
     assert (
         "\t\t'''Ü.\n\n\t\tß'''\n"
-        "\t\t@functools.lru_cache(maxsize=None, typed=True)\n"
+        "\t\tknown = {}\n"
         "\t\tdef step(n):\n"
+        "\t\t\tasked = (n, type(n))\n"
+        "\t\t\tif asked in known:\n"
+        "\t\t\t\treturn known[asked]\n"
         "\t\t\tif n < 2:  # ö\n"
-        "\t\t\t\treturn é[n]\n"
+        "\t\t\t\treturn known.setdefault(asked, (é[n]))\n"
         "\n"
         "\t\t\t# odd\n"
-        "\t\t\treturn ('é' and step(n - 1) +\n"
-        "\t\t\tstep(n=n - 2))  # 漢\n"
+        "\t\t\treturn (known.setdefault(asked, ('é' and step(n - 1) +\n"
+        "\t\t\tstep(n=n - 2))))  # 漢\n"
         "\t\treturn step(n)\n"
         "\t# after\n"
     ) in new.replace("\r\n", "\n")

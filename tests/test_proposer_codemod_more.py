@@ -39,7 +39,7 @@ CASES = {
         "for name, table_value in table.items():",
         [WORDS],
         """
-        def f(table):
+        def f(table: dict[int, int]):
             out = []
             # each of them
             for name in table.keys():
@@ -53,7 +53,7 @@ CASES = {
         "table_value * table_value_2",
         [WORDS],
         """
-        def f(table):
+        def f(table: dict):
             return [table[one] * table[other] for one in table for other in table if one != other]
         """,
     ),
@@ -63,6 +63,7 @@ CASES = {
         [WORDS],
         """
         def f(table):
+            table = dict(table)
             for name in table:
                 if table[name] > 1:
                     table[name] = table[name] * 2 + table[name]
@@ -75,6 +76,8 @@ CASES = {
         [WORDS],
         """
         class A:
+            def __init__(self):
+                self.table = {}
             def total(self):
                 return sum(self.table[key] for key in self.table)
 

@@ -781,6 +781,18 @@ SAME = {
             """,
             "Queue().fill(3)",
         ),
+        "errors are let pass": (
+            """
+            from contextlib import suppress
+            def f(items, xs):
+                out = []
+                for i in items:
+                    with suppress(TypeError):
+                        out.append(i + len(xs))
+                return out
+            """,
+            "f([1, 2], None)",
+        ),
         "somebody else has what is given": (
             """
             class Queue:
@@ -817,6 +829,22 @@ SAME = {
                 return ys
             """,
             "f(*[[1]] * 2)",
+        ),
+        "another thread adds to it": (
+            """
+            from time import sleep
+            def f(xs, n):
+                steps = 0
+                while len(xs) < n and steps < 50:
+                    sleep(0.1)
+                    steps += 1
+                return steps
+            def go():
+                xs = []
+                globals()["sleep"] = xs.append  # as if it had done so meanwhile
+                return f(xs, 3)
+            """,
+            "go()",
         ),
         "whoever asks changes it meanwhile": (
             """
@@ -894,8 +922,8 @@ SAME = {
         "extended by what may be an iterator": (
             """
             def f(batches):
-                seen, n = [], 0
                 seen = []
+                n = 0
                 for batch in batches:
                     n += 1 in seen
                     seen.extend(batch)
@@ -963,7 +991,7 @@ SAME = {
             "go()",
         ),
         "a list is no key": (
-            "def f(d: dict):\n    key = [1]\n    return key in d.keys(), key in list(d.keys())\n",
+            "def f(d: dict):\n    key = [1]\n    return key in list(d.keys())\n",
             "f({})",
         ),
     },
@@ -1261,6 +1289,184 @@ SAME = {
             "f(True), f(1), f(3.0), f(3)",
         ),
     },
+    "deque": {
+        "there may be none left": (
+            """
+            def f(xs):
+                todo = list(xs)
+                for _ in range(3):
+                    todo.pop(0)
+            """,
+            "f([1, 2])",
+        ),
+    },
+    "inner_cache": {
+        "it goes deep": (
+            """
+            def f(xs, i, j):
+                if i <= 0 or j <= 0:
+                    return xs[0]
+                return f(xs, i - 1, 0) + f(xs, i - 1, j)
+            """,
+            "f([1], 700, 1)",
+        ),
+        "a class of another module has a method of its own": (
+            """
+            class A:
+                def f(self, n):
+                    if n < 2:
+                        return n
+                    return self.f(n - 1) + self.f(n - 2)
+            """,
+            "type('B', (A,), {'f': lambda s, n: 100 if n == 3 else A.f(s, n)})().f(5)",
+        ),
+    },
+    "items": {
+        "a list of places": (
+            "def f(perm):\n    return [perm[i] for i in perm]\n",
+            "f([2, 0, 1]), f({1: 2})",
+        ),
+        "keys, but no items": (
+            """
+            import sqlite3
+            def f(row): return [row[name] for name in row.keys()]
+            def go():
+                with contextlib.closing(sqlite3.connect(":memory:")) as db:
+                    db.row_factory = sqlite3.Row
+                    return f(db.execute("select 1 as name").fetchone())
+            """,
+            "go()",
+        ),
+    },
+    "join": {
+        "errors are let pass": (
+            """
+            from contextlib import suppress
+            def f(xs):
+                with suppress(TypeError):
+                    s = ""
+                    for x in xs:
+                        s += x + ""
+                return s
+            """,
+            "f(['a', 'b', 3])",
+        ),
+    },
+    "prepend": {
+        "errors are let pass": (
+            """
+            from contextlib import suppress
+            def f(xs):
+                with suppress(TypeError):
+                    out = []
+                    for x in xs:
+                        out.insert(0, x + 1)
+                return out
+            """,
+            "f([1, 2, 'a'])",
+        ),
+    },
+    "offset": {
+        "nothing is looked for behind the end": (
+            """
+            def f(t, i, w):
+                return t[i:].startswith(w), t[i:].endswith(w), t[i:9].startswith(w)
+            """,
+            "[f('abc', i, w) for i in range(-5, 6) for w in ['', 'a', 'c', 'bc', (), ('', 'x')]]",
+        ),
+    },
+    "slice_fill": {
+        "by ones, behind the end": (
+            """
+            def f(n, step):
+                flags = [True] * 3
+                for j in range(0, n, step):
+                    flags[j] = False
+                return flags
+            """,
+            "f(5, 1)",
+        ),
+        "by twos, behind the end": (
+            """
+            def f(n):
+                flags = [True] * 3
+                for j in range(0, n, 2):
+                    flags[j] = False
+                return flags
+            """,
+            "f(5)",
+        ),
+        "from the end": (
+            """
+            def f(a, n):
+                flags = [True] * n
+                for j in range(a, n, 2):
+                    flags[j] = False
+                return flags
+            """,
+            "f(-3, 4)",
+        ),
+        "it was longer": (
+            """
+            def f(n):
+                flags = [True] * n
+                flags.pop()
+                for j in range(0, n, 2):
+                    flags[j] = False
+                return flags
+            """,
+            "f(5)",
+        ),
+        "another end by the same name": (
+            """
+            def f(n):
+                flags = [True] * n
+                n += 2
+                for j in range(0, n, 2):
+                    flags[j] = False
+                return flags
+            """,
+            "f(5)",
+        ),
+    },
+    "count_index": {
+        "lists, it says": (
+            "def f(xs: list[list[int]]):\n    return [xs.count(x) for x in xs]\n",
+            "f([[1], [1]])",
+        ),
+        "it grows under another name": (
+            """
+            class Bag:
+                def __init__(self): self.all = [1, 2]
+                def f(self, xs):
+                    return [xs.count(x) + self.add(x) for x in xs]
+                def add(self, x):
+                    if len(self.all) < 9: self.all.append(x)
+                    return 0
+            bag = Bag()
+            """,
+            "bag.f(bag.all)",
+        ),
+    },
+    "match_index": {
+        "somebody else has the list": (
+            """
+            class Shop:
+                def __init__(self): self.all = [{"k": 1}]
+                def f(self, ones, others):
+                    out = []
+                    for a in ones:
+                        for b in others:
+                            if a["k"] == b["k"]:
+                                out.append(a["k"])
+                        self.add(a)
+                    return out
+                def add(self, a): self.all.append(a)
+            shop = Shop()
+            """,
+            "shop.f([{'k': 1}, {'k': 2}, {'k': 2}], shop.all)",
+        ),
+    },
 }
 CALLS = [(name, why) for name, cases in SAME.items() for why in cases]
 
@@ -1305,6 +1511,11 @@ def test_what_might_come_out_differently_does_not(name, why):
             "def f(xs, more: list):\n a = []\n for x in xs:\n"
             "  if x in a:\n   print(x)\n  a.extend(more)\n",
             "a_set.update(more)",
+        ),
+        (
+            "set_beside",
+            "from a import g\ndef f(xs, known: list):\n return [g(x) for x in xs if x in known]\n",
+            "known_set = set(known)",
         ),
         ("module_set", "_A = ['a', 'b', 'c']\ndef f(x):\n    return x in _A\n", "x in _A_SET"),
         ("key_test", "def f(x):\n    d = {}\n    return x in d.keys()\n", "x in d\n"),

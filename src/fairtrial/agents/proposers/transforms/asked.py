@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.attributes import is_untouched_attribute, values_of
+from fairtrial.agents.proposers.transforms.effects import is_untouched
 from fairtrial.agents.proposers.transforms.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.kinds import TEXT_METHODS
 from fairtrial.agents.proposers.transforms.matching import same
@@ -135,7 +136,7 @@ def _loop_of(
         if isinstance(asked, ast.Attribute):
             is_same = is_untouched_attribute(scope, asked, loop)
         else:
-            is_same = scope.is_untouched(asked.id, loop)
+            is_same = is_untouched(scope, asked.id, loop)
         if not is_same or _is_left_meanwhile(scope, loop):
             break
         best = loop

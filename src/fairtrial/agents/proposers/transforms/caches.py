@@ -1,13 +1,24 @@
-"""Pure recursive functions that meet the same arguments again: remembered."""
+"""Pure recursive functions that meet the same arguments again: remembered.
+
+In a dictionary beside the function: with `functools.lru_cache` each call would be two, and the
+interpreter would give up at half the depth.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
-from fairtrial.agents.proposers.transforms.source import COMPREHENSIONS, LOOPS, Change, Source
-from fairtrial.agents.proposers.transforms.uses import PURE, unhashable
+from fairtrial.agents.proposers.transforms.source import (
+    COMPREHENSIONS,
+    LOOPS,
+    Change,
+    Edit,
+    Source,
+)
+from fairtrial.agents.proposers.transforms.unhashables import is_unhashable
+from fairtrial.agents.proposers.transforms.uses import PURE, Scope, unhashable
 
 _MUTABLE = ("list", "dict", "set", "List", "Dict", "Set", "MutableMapping", "MutableSequence")
 _FRESH = ("list", "dict", "set", "sorted", "enumerate", "zip", "reversed")
@@ -15,14 +26,52 @@ _FRESH = ("list", "dict", "set", "sorted", "enumerate", "zip", "reversed")
 
 def find_caches(source: Source) -> Iterator[Change]:
     """A function that calls itself more than once, and nothing else but pure builtins."""
-    if not source.can_import("functools"):
+    if not source.is_builtin("type"):
         return
     for node in source.tree.body:
         if isinstance(node, ast.FunctionDef) and _branches(node) and _is_pure(source, node):
             what = f"what {node.name} gives is remembered"
-            # 1, 1.0 and True are equal, but what comes of them may not be.
-            edit = ("decorate", node, "functools.lru_cache(maxsize=None, typed=True)")
-            yield Change(what, node.lineno, node.name, (edit,), ("functools",))
+            known = source.fresh(f"_{node.name.lstrip('_')}_known")
+            edits = remember(source, node, known, _constants(source, node))
+            yield Change(what, node.lineno, node.name, tuple(edits))
+
+
+def say_key(names: Sequence[str], constants: Sequence[str] = ()) -> str:
+    """By what a call is remembered, as code."""
+    # 1, 1.0 and True are equal, but what comes of them may not be; and constants may be changed.
+    parts = [*names, *(f"type({name})" for name in names), *constants]
+    return f"({', '.join(parts)})"
+
+
+def remember(
+    source: Source, function: ast.FunctionDef, known: str, constants: Sequence[str] = ()
+) -> Iterator[Edit]:
+    """A function gets a dictionary of what it gave, and looks there first."""
+    asked = source.fresh("asked")
+    key = say_key([each.arg for each in _parameters(function)], constants)
+    has_docstring = ast.get_docstring(function, clean=False) is not None
+    body = function.body[1:] if has_docstring else function.body
+    yield "before", function, f"{known} = {{}}"
+    yield (
+        "before",
+        body[0],
+        f"{asked} = {key}\nif {asked} in {known}:\n    return {known}[{asked}]",
+    )
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            value = f"{known}.setdefault({asked}, {source.say(node.value)})"
+            yield "replace", node.value, value
+
+
+def _parameters(function: ast.FunctionDef) -> list[ast.arg]:
+    given = function.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs]
+
+
+def _constants(source: Source, function: ast.FunctionDef) -> list[str]:
+    """The constants of the module that a function reads."""
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    return sorted(name for name in read if _is_constant(source, name))
 
 
 def _own_calls(function: ast.FunctionDef) -> list[ast.Call]:
@@ -53,7 +102,7 @@ def _is_pure(source: Source, function: ast.FunctionDef) -> bool:
         or not (given.args or given.kwonlyargs)
     ):
         return False
-    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    parameters = _parameters(function)
     defaults = [*given.defaults, *(each for each in given.kw_defaults if each)]
     if any(_is_mutable(each.annotation) for each in parameters) or any(map(unhashable, defaults)):
         return False
@@ -73,7 +122,12 @@ def _may_get_lists(source: Source, function: ast.FunctionDef) -> bool:
     given = [each for call in calls for each in (*call.args, *(one.value for one in call.keywords))]
     if any(_is_fresh(each) for each in given):
         return True
+    scope = Scope(source, function.name, function)
+    if any(is_unhashable(scope, ast.Name(each.arg)) for each in _parameters(function)):
+        return True
     own = _own_calls(function)
+    if any(_is_taken_apart(function, each) for call in own for each in call.args):
+        return True
     places = [*function.args.posonlyargs, *function.args.args]
     return any(
         not _is_value(parameter.annotation)
@@ -81,6 +135,20 @@ def _may_get_lists(source: Source, function: ast.FunctionDef) -> bool:
         and all(_hands_on(call, place, parameter.arg) for call in own)
         for place, parameter in enumerate(places)
     )
+
+
+def _is_taken_apart(function: ast.FunctionDef, given: ast.expr) -> bool:
+    """Whether it is called with each element of what it was given: those are lists in lists."""
+    names = {each.arg for each in _parameters(function) if not _is_value(each.annotation)}
+    for node in ast.walk(function):
+        match node:
+            case (
+                ast.For(target=ast.Name(id=target), iter=ast.Name(id=items))
+                | ast.comprehension(target=ast.Name(id=target), iter=ast.Name(id=items))
+            ) if items in names:
+                if isinstance(given, ast.Name) and given.id == target:
+                    return True
+    return False
 
 
 def _hands_on(call: ast.Call, place: int, name: str) -> bool:
@@ -170,8 +238,7 @@ def _does_nothing_else(source: Source, function: ast.FunctionDef) -> bool:
 
 
 def _is_parameter(function: ast.FunctionDef, name: str) -> bool:
-    given = function.args
-    return any(each.arg == name for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+    return any(each.arg == name for each in _parameters(function))
 
 
 def _is_known(source: Source, function: ast.FunctionDef, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.effects import is_untouched
 from fairtrial.agents.proposers.transforms.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.matching import match
 from fairtrial.agents.proposers.transforms.source import (
@@ -75,7 +76,7 @@ def _loop_of(
     best, is_item = None, False
     for loop in reversed(scope.loops(test)):
         statement = scope.source.statement_of(loop)
-        if not scope.is_untouched(items, loop) or not is_set_before(scope, items, statement):
+        if not is_untouched(scope, items, loop) or not is_set_before(scope, items, statement):
             break
         is_item = is_item or _counts(scope, loop, test.left, items, place)
         if is_item and scope.can_precede(loop):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.iterables import kind_of
+from fairtrial.agents.proposers.transforms.iterables import kinds_of
 from fairtrial.agents.proposers.transforms.kinds import READING
 from fairtrial.agents.proposers.transforms.source import Function, Source, binds
 from fairtrial.agents.proposers.transforms.uses import PURE, Scope, Use
@@ -18,6 +18,8 @@ _MODULES = frozenset(
     {"math", "cmath", "operator", "itertools", "re", "string", "copy"}
     | {"collections", "statistics", "json", "textwrap", "unicodedata", "datetime"}
 )
+_WAITING = ("sleep", "wait", "poll", "recv", "join", "select", "acquire", "get", "put", "submit")
+"""Parts of names of functions during which somebody else may go on."""
 _DEEPEST = 2
 """How far calls of the module's own functions are followed."""
 
@@ -30,11 +32,27 @@ def is_untouched(scope: Scope, name: str, within: ast.AST) -> bool:
 def may_change_elsewhere(scope: Scope, name: str, within: ast.AST) -> bool:
     """Whether something in there may change what a name stands for without a mention of it.
 
-    ``while len(queue) < n: self.poll()`` is such a thing, if it was given the queue.
+    ``while len(queue) < n: self.poll()`` is such a thing, if it was given the queue. Functions that
+    are imported are taken for harmless, unless their names speak of waiting.
     """
     if scope.is_fixed(name) or _is_own(scope, name):
         return False
-    return any(_may_change_others(scope, node, 0) for node in scope.source.walk(within))
+    return any(
+        _may_change_others(scope, node, 0)
+        for node in scope.source.walk(within)
+        if not _is_mention(node, name)
+    )
+
+
+def _is_mention(node: ast.AST, name: str) -> bool:
+    """Whether it is done to the name itself, as all can see: ``name.append(x)``."""
+    match node:
+        case (
+            ast.Call(func=ast.Attribute(value=ast.Name(id=used)))
+            | ast.Subscript(value=ast.Name(id=used))
+        ):
+            return used == name
+    return False
 
 
 def _is_own(scope: Scope, name: str) -> bool:
@@ -60,18 +78,15 @@ def _is_own_value(scope: Scope, value: ast.expr) -> bool:
 
 def _is_made_here(scope: Scope, name: str) -> bool:
     """Whether a name only ever stands for collections that the function makes."""
-    bindings = scope.bindings(name)
-    return (
-        bool(bindings)
-        and scope.parameter(name) is None
-        and all(kind_of(scope.source, scope.assignment(each)) for each in bindings)
-    )
+    return scope.parameter(name) is None and "" not in (kinds_of(scope, name) or {""})
 
 
 def _is_harmless(scope: Scope, call: ast.Call, depth: int) -> bool:
     """Whether a call can't change what others hold, as far as one sees."""
     source = scope.source
     match call.func:
+        case ast.Name(id="next") if call.args and isinstance(call.args[0], ast.GeneratorExp):
+            return source.is_builtin("next")
         case ast.Name(id="map" | "filter" as name):
             chosen = call.args[0] if call.args else None
             is_plain = isinstance(chosen, ast.Name) and chosen.id in PURE
@@ -80,14 +95,20 @@ def _is_harmless(scope: Scope, call: ast.Call, depth: int) -> bool:
             is_known = name in PURE | _TELLING or name.endswith(("Error", "Exception"))
             if is_known and source.is_builtin(name):
                 return True
+            if source.is_imported(name):
+                return not _may_wait(name)
             return _is_harmless_name(source, name, depth)
-        case ast.Attribute(value=ast.Name(id=module)) if module in _MODULES:
-            return source.has_import(module)
+        case ast.Attribute(value=ast.Name(id=module), attr=name) if source.is_imported(module):
+            return module in _MODULES or not _may_wait(name)
         case ast.Attribute(attr=method) if method in READING:
             return True
         case ast.Attribute(value=value):
             return _is_own_value(scope, value) or isinstance(value, ast.Constant)
     return False
+
+
+def _may_wait(name: str) -> bool:
+    return any(word in name.lower() for word in _WAITING)
 
 
 def _is_harmless_name(source: Source, name: str, depth: int) -> bool:

@@ -93,7 +93,7 @@ def _compare_by_steps(
 
 def _is_free(scope: Scope, name: str, statement: ast.stmt, call: ast.Call) -> bool:
     """Whether a name may be bound step by step: nobody looks in between."""
-    is_watched = any(isinstance(each, ast.Try) for each in scope.source.around(statement))
+    is_watched = scope.source.is_watched(statement)
     if is_watched or not scope.is_local(name) or _has_comment(scope.source, statement, None):
         return False
     first, *others = call.args

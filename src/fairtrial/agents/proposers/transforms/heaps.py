@@ -76,8 +76,11 @@ def has_own_order(source: Source) -> bool:
     """Whether a class says what is smaller: of those that are alike, a heap takes any."""
     for node in source.walk(source.tree):
         match node:
-            case ast.FunctionDef(name="__lt__") | ast.keyword(arg="order"):
+            case ast.FunctionDef(name="__lt__"):
                 return True
+            case ast.ClassDef(decorator_list=[*_] as decorators):
+                if any("order=" in ast.unparse(each) for each in decorators):
+                    return True
     return "total_ordering" in source.identifiers
 
 

@@ -14,6 +14,7 @@ from fairtrial.agents.proposers.transforms.source import (
     Edit,
     Loop,
     Source,
+    catches,
 )
 from fairtrial.agents.proposers.transforms.uses import Scope
 
@@ -115,7 +116,7 @@ def _is_guarded(scope: Scope, call: ast.Call, loop: Loop | Comprehension) -> boo
 
     below: ast.AST = call
     for each in scope.source.around(call):
-        if isinstance(each, ast.Try) or any(map(speaks_of, _conditions(scope, each, below))):
+        if catches(each) or any(map(speaks_of, _conditions(scope, each, below))):
             return True
         if each is loop:
             break

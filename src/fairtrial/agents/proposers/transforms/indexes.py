@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.effects import is_untouched
 from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
+from fairtrial.agents.proposers.transforms.unhashables import is_unhashable
 from fairtrial.agents.proposers.transforms.uses import Scope
 
 
@@ -31,10 +33,10 @@ def _ask_index(
     scope: Scope, call: ast.Call, items: ast.Name, method: str, sought: ast.expr
 ) -> Change | None:
     source, name = scope.source, items.id
-    loops = [each for each in scope.loops(call) if scope.is_untouched(name, each)]
+    loops = [each for each in scope.loops(call) if is_untouched(scope, name, each)]
     if not loops or not scope.can_precede(loops[0]):
         return None
-    if isinstance(sought, ast.Starred) or not _is_of(scope, sought, name, call):
+    if is_unhashable(scope, sought) or not _is_of(scope, sought, name, call):
         return None
     before = source.statement_of(loops[0])
     if method == "count":

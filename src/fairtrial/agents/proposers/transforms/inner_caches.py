@@ -4,7 +4,7 @@ Nested functions are remembered as they are. Of others, what each call hands on 
 list or the object itself, stays in an outer function, so that only the rest must be hashable::
 
     def count(coins, left, first):
-        @functools.lru_cache(maxsize=None, typed=True)
+        known = {}
         def step(left, first): ...
         return step(left, first)
 """
@@ -16,6 +16,7 @@ import copy
 from collections.abc import Iterator
 from itertools import pairwise
 
+from fairtrial.agents.proposers.transforms.caches import remember, say_key
 from fairtrial.agents.proposers.transforms.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.purity import (
     defined_names,
@@ -34,15 +35,13 @@ from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.stability import is_stable
 from fairtrial.agents.proposers.transforms.uses import Scope
 
-# 1, 1.0 and True are equal, but what comes of them may not be.
-_REMEMBER = "functools.lru_cache(maxsize=None, typed=True)"
 Cut = tuple[tuple[int, int], tuple[int, int], bytes]
 """From where (line, byte) to where, and what stands there instead."""
 
 
 def find_inner_caches(source: Source) -> Iterator[Change]:
     """Nested functions, methods, and functions that hand on some parameters unchanged."""
-    if not source.can_import("functools"):
+    if not source.is_builtin("type"):
         return
     defined = defined_names(source)
     for qualified, function in source.functions:
@@ -76,8 +75,8 @@ def _remember(recursion: Recursion) -> Change | None:
     if not all(is_stable(source, function, name, is_brief) for name in reads_elsewhere(recursion)):
         return None
     what = f"what {function.name} gives is remembered"
-    edit = ("decorate", function, _REMEMBER)
-    return Change(what, function.lineno, recursion.scope.name, (edit,), ("functools",))
+    edits = remember(source, function, source.fresh(f"{function.name}_known"))
+    return Change(what, function.lineno, recursion.scope.name, tuple(edits))
 
 
 def _calls_outside(around: Scope, function: ast.FunctionDef) -> list[ast.Call]:
@@ -108,14 +107,18 @@ def _lift(recursion: Recursion) -> Change | None:
     if text is None:
         return None
     given = ", ".join(recursion.varying)
-    code = f"@{_REMEMBER}\ndef {step}({given}):\n{text}"
+    known, asked = source.fresh("known"), source.fresh("asked")
+    unit = text[: len(text) - len(text.lstrip())].rpartition("\n")[2]
+    begun = f"{unit}{asked} = {say_key(recursion.varying)}\n"
+    begun += f"{unit}if {asked} in {known}:\n{unit}{unit}return {known}[{asked}]\n"
+    code = f"{known} = {{}}\ndef {step}({given}):\n{begun}{text}"
     if not _means(code, recursion, body, step):
         return None
     first, *rest = body
     edits: list[Edit] = [("replace", first, code), ("after", first, f"return {step}({given})")]
     edits += [("replace", each, "") for each in rest]
     what = f"what {function.name} gives is remembered while one call of it runs"
-    return Change(what, function.lineno, recursion.scope.name, tuple(edits), ("functools",))
+    return Change(what, function.lineno, recursion.scope.name, tuple(edits))
 
 
 def _moved(recursion: Recursion, body: list[ast.stmt], step: str) -> str | None:
@@ -152,7 +155,15 @@ def _has_long_texts(body: list[ast.stmt]) -> bool:
 
 
 def _cuts(recursion: Recursion, step: str) -> Iterator[Cut]:
-    """What is changed in the text of the own calls: another name, fewer arguments."""
+    """What is changed in the text: own calls have another name and fewer arguments, and results
+    are kept.
+    """
+    fresh = recursion.scope.source.fresh
+    for node in ast.walk(recursion.function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            begin, end = _start(node.value), _end(node.value)
+            yield begin, begin, f"{fresh('known')}.setdefault({fresh('asked')}, (".encode()
+            yield end, end, b"))"
     for call in recursion.calls:
         yield _start(call.func), _end(call.func), step.encode()
         given: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
@@ -187,7 +198,7 @@ def _end(node: ast.expr | ast.keyword) -> tuple[int, int]:
 def _means(code: str, recursion: Recursion, body: list[ast.stmt], step: str) -> bool:
     """Whether the text of the inner function is the old body but for its own calls."""
     try:
-        (made,) = ast.parse(code).body
+        _, made = ast.parse(code).body
     except (SyntaxError, ValueError):
         return False
     assert isinstance(made, ast.FunctionDef)
@@ -209,5 +220,14 @@ def _means(code: str, recursion: Recursion, body: list[ast.stmt], step: str) -> 
             keywords = [each for each in node.keywords if each.arg not in recursion.kept]
             return ast.Call(ast.Name(step, ast.Load()), args, keywords)
 
+    class Unwrap(ast.NodeTransformer):
+        """What is returned, without being kept."""
+
+        def visit_Return(self, node: ast.Return) -> ast.AST:
+            if isinstance(node.value, ast.Call) and len(node.value.args) == 2:
+                node.value = node.value.args[1]
+            return node
+
     wanted = [Rename().visit(copy.deepcopy(each)) for each in body]
-    return [ast.dump(each) for each in made.body] == [ast.dump(each) for each in wanted]
+    found = [Unwrap().visit(each) for each in made.body[2:]]
+    return [ast.dump(each) for each in found] == [ast.dump(each) for each in wanted]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.attributes import values_of
+from fairtrial.agents.proposers.transforms.iterables import kind_of, kinds_of
 from fairtrial.agents.proposers.transforms.matching import same
 from fairtrial.agents.proposers.transforms.source import (
     COMPREHENSIONS,
@@ -15,11 +17,12 @@ from fairtrial.agents.proposers.transforms.source import (
     Edit,
     Source,
 )
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.uses import PURE, Scope
 
 _READING = {"get", "keys", "values", "items", "copy", "most_common", "total"}
-_NO_MAPPINGS = {"list", "tuple", "str", "bytes", "set", "frozenset", "range", "List", "Tuple"}
-_NO_MAPPINGS |= {"Sequence", "Iterable", "Iterator", "Set", "Collection"}
+_MAPPINGS = {"dict", "defaultdict", "ordereddict", "counter", "mapping", "mutablemapping"}
+_METHODS = {"items", "values", "get", "setdefault", "most_common"}
+"""What has these has pairs."""
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
@@ -113,26 +116,20 @@ def _is_plain(node: ast.expr) -> bool:
 
 
 def _is_mapping(scope: Scope, table: ast.expr) -> bool:
-    """Whether nothing shows that it is something else."""
-    if not isinstance(table, ast.Name):
-        return True
-    given = scope.parameter(table.id)
-    if given is not None and given.annotation is not None:
-        kind = given.annotation
-        kind = kind.value if isinstance(kind, ast.Subscript) else kind
-        if ast.unparse(kind).rpartition(".")[2] in _NO_MAPPINGS:
-            return False
-    values = [scope.assignment(each) for each in scope.bindings(table.id)]
-    return not any(_is_no_mapping(scope.source, each) for each in values)
-
-
-def _is_no_mapping(source: Source, value: ast.expr | None) -> bool:
-    match value:
-        case ast.Call(func=ast.Name(id=name)) if name in _NO_MAPPINGS:
-            return True
-        case ast.Tuple() | ast.Set() | ast.SetComp() | ast.Constant() | ast.GeneratorExp():
-            return True
-    return is_fresh_list(value, source)
+    """Whether something says that it is one: a list of places is gone through like that, too."""
+    source = scope.source
+    if isinstance(table, ast.Name):
+        kinds = kinds_of(scope, table.id)
+    else:
+        assert isinstance(table, ast.Attribute)
+        kinds = {kind_of(source, each) for each in values_of(source, table.attr)}
+    said = kinds - {""}
+    if said:
+        return said <= _MAPPINGS
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in _METHODS and same(node.value, table)
+        for node in source.walk(scope.function)
+    )
 
 
 def _lookups(

@@ -40,7 +40,11 @@ def kind_of(source: Source, value: ast.expr | None) -> str:
 
 def kinds_of(scope: Scope, name: str) -> set[str]:
     """What a name of a function stands for, as far as annotations and assignments say."""
-    kinds = {kind_of(scope.source, scope.assignment(each)) for each in scope.bindings(name)}
+    kinds = {
+        kind_of(scope.source, scope.assignment(each))
+        for each in scope.bindings(name)
+        if not isinstance(scope.source.parents[each], ast.AugAssign)  # that changes no kind
+    }
     parameter = scope.parameter(name)
     if parameter is not None:
         kinds.add(_named(parameter.annotation))

@@ -78,7 +78,7 @@ def _join(scope: Scope, name: str, loop: Loop) -> Change | None:
     source = scope.source
     empty = _empty(scope, name, loop)
     # Somebody may catch what is raised in the loop, and read the text then.
-    is_watched = any(isinstance(each, ast.Try) for each in source.around(loop))
+    is_watched = source.is_watched(loop)
     if empty is None or is_watched or loop.orelse or not scope.is_local(name):
         return None
     parts = source.fresh(f"{name}_parts")

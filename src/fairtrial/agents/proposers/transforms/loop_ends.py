@@ -81,7 +81,7 @@ def say_target(loop: ast.For) -> str:
 
 def is_watched(source: Source, node: ast.AST) -> bool:
     """Whether somebody may catch what is raised there, and see what was done until then."""
-    return any(isinstance(each, ast.Try) for each in source.around(node))
+    return source.is_watched(node)
 
 
 def mentions(name: str, *nodes: ast.AST) -> bool:

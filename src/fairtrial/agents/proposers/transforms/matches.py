@@ -11,6 +11,7 @@ from fairtrial.agents.proposers.transforms.attributes import (
     is_untouched_attribute,
     values_of,
 )
+from fairtrial.agents.proposers.transforms.effects import is_untouched
 from fairtrial.agents.proposers.transforms.equalities import (
     Sides,
     first_test,
@@ -230,7 +231,7 @@ def _stays(scope: Scope, search: _Search, loop: Loop | Comprehension) -> bool:
             and not any(isinstance(each, ast.Yield | ast.YieldFrom | ast.Await) for each in inside)
         )
     return (
-        scope.is_untouched(search.base, loop)
+        is_untouched(scope, search.base, loop)
         and not scope.is_questioned(search.base, loop)
         and is_set_before(scope, search.base, scope.source.statement_of(loop))
         and not any(each in inside for each in scope.bindings(search.base))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.effects import is_untouched
 from fairtrial.agents.proposers.transforms.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.kinds import READING
 from fairtrial.agents.proposers.transforms.matching import match
@@ -130,7 +131,7 @@ def _is_same(scope: Scope, asked: ast.expr, loop: ast.AST) -> bool:
 def _stays(scope: Scope, name: str, loop: ast.AST) -> bool:
     """Whether a name is set before a loop, and what it stands for is there and stays so."""
     return (
-        scope.is_untouched(name, loop)
+        is_untouched(scope, name, loop)
         and not scope.is_questioned(name, loop)
         and is_set_before(scope, name, scope.source.statement_of(loop))
     )

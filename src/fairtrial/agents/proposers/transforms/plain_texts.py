@@ -24,7 +24,7 @@ def find_plain_texts(source: Source) -> Iterator[Change]:
     for asked in (*find_asked(source), *_find_methods(source)):
         text = _plain(asked.given["pattern"])
         # Who catches what a wrong type raises may catch another exception then.
-        is_watched = any(isinstance(each, ast.Try) for each in source.around(asked.call))
+        is_watched = source.is_watched(asked.call)
         if not text or "flags" in asked.given or is_watched:
             continue
         written = _write(source, asked, text)

@@ -86,12 +86,22 @@ def _method_of(scope: Scope, mention: ast.Name) -> list[Edit] | None:
     arguments = [ast.unparse(each) for each in call.args]
     if call.keywords:
         return None
+    if method == "pop" and not _is_asked_before(scope, mention):
+        return None
     if method == "pop" and arguments == ["0"]:
         return [("replace", call, f"{mention.id}.popleft()")]
     if method == "insert" and len(arguments) == 2 and arguments[0] == "0":
         return [("replace", call, f"{mention.id}.appendleft({scope.source.say(call.args[1])})")]
     is_same = method in _SAME or (method == "pop" and not arguments)
     return [] if is_same else None
+
+
+def _is_asked_before(scope: Scope, mention: ast.Name) -> bool:
+    """Whether a condition around speaks of the queue: an empty deque fails in other words."""
+    return any(
+        isinstance(each, ast.While | ast.If | ast.IfExp) and scope.mentions(mention.id, each.test)
+        for each in scope.source.around(mention)
+    )
 
 
 def find_appends(source: Source) -> Iterator[Change]:

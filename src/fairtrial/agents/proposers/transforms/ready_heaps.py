@@ -173,9 +173,10 @@ def _take(scope: Scope, loop: ast.While, steps: _Steps) -> str:
     taken = f"heapq.heappop({ready})"
     between = loop.body[loop.body.index(steps.ready) + 1 : loop.body.index(steps.smallest)]
     for each in between:
-        is_asked = isinstance(each, ast.If) and ast.unparse(each.test) == f"not {ready}"
-        if is_asked and isinstance(each.body[-1], ast.Raise | ast.Return | ast.Break):
-            return taken
+        match each:
+            case ast.If(body=[*_, ast.Raise() | ast.Return() | ast.Break()], test=test):
+                if ast.unparse(test) == f"not {ready}":
+                    return taken
     assert isinstance(steps.smallest, ast.Assign)
     return f"{taken} if {ready} else {scope.source.say(steps.smallest.value)}"
 

@@ -90,7 +90,16 @@ def read_recursion(scope: Scope) -> Recursion | None:
 
 
 def _is_overridden(scope: Scope, name: str) -> bool:
-    """Whether another class has such a method, too: it may be the one that is called."""
+    """Whether another class may have such a method, too: it may be the one that is called.
+
+    One of another module, if neither the class nor the method is private or final.
+    """
+    owner = scope.source.parents[scope.function]
+    assert isinstance(owner, ast.ClassDef)
+    said = [ast.unparse(each) for each in (*owner.decorator_list, *scope.function.decorator_list)]
+    is_final = any(each.rpartition(".")[2] == "final" for each in said)
+    if not (is_final or owner.name.startswith("_") or name.startswith("_")):
+        return True
     return sum(function.name == name for _, function in scope.source.functions) > 1
 
 

@@ -66,11 +66,13 @@ def _may_stop_early(text: str) -> bool:
     source = read_source(text)
     if source is None:
         return False
-    scopes = {function: Scope(source, name, function) for name, function in source.functions}
+    scopes: dict[ast.AST | None, Scope] = {
+        function: Scope(source, name, function) for name, function in source.functions
+    }
     for node in source.walk(source.tree):
         match node:
             case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.ListComp() as made]):
-                scope = scopes.get(source.function_of(node))  # type: ignore[arg-type]
+                scope = scopes.get(source.function_of(node))
                 if scope is None or not _may_be_left(scope, made):
                     return False
     return True

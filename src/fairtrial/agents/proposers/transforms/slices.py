@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.kinds import READING
 from fairtrial.agents.proposers.transforms.loop_ends import is_forgotten, is_pure, mentions
-from fairtrial.agents.proposers.transforms.matching import Found, match
+from fairtrial.agents.proposers.transforms.matching import Found, match, same
 from fairtrial.agents.proposers.transforms.source import Change, Source
-from fairtrial.agents.proposers.transforms.uses import Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list
 
 _FOR = "for __j in range(__a, __b, __c):\n __x[__j] = __v"
 _WHILE = {
@@ -40,6 +41,7 @@ def _fill(scope: Scope, loop: ast.For | ast.While) -> Change | None:
     found, more = _parts(scope, loop)
     if found is None:
         return None
+    first = found.get("__first", found["__a"])
     items, step, value = found["__x"], found["__c"], found["__v"]
     numbers = [found[at] for at in ("__a", "__b", "__c")]
     if not isinstance(items, ast.Name) or not isinstance(value, ast.Constant):
@@ -47,10 +49,12 @@ def _fill(scope: Scope, loop: ast.For | ast.While) -> Change | None:
     if not is_pure(scope.source, *numbers) or mentions(items.id, *numbers[::2]):
         return None
     kind = _kind(scope, items.id, value)
-    if kind is None or not _is_step(step) or _is_negative(numbers[0]) or _is_negative(numbers[1]):
-        return None
     start, end, step_said = map(ast.unparse, numbers)
     end += more
+    if kind is None or not _ends_with(scope, items.id, end) or not _is_natural(scope, step):
+        return None
+    if not _is_natural(scope, first):
+        return None
     target = f"{items.id}[{start} : {end} : {step_said}]"
     code = f"{target} = {kind} * len(range({start}, {end}, {step_said}))"
     what = f"a part of {items.id} is set at once"
@@ -76,7 +80,7 @@ def _parts(scope: Scope, loop: ast.For | ast.While) -> tuple[Found | None, str]:
         first = match("__j = __a", before) if isinstance(before, ast.Assign) else None
         if is_own and first and scope.is_local(at) and not mentions(at, found["__b"], found["__c"]):
             # The name keeps its first value, which nobody asks for.
-            return {**found, "__a": found["__j"]}, more
+            return {**found, "__a": found["__j"], "__first": first["__a"]}, more
     return None, ""
 
 
@@ -94,20 +98,61 @@ def _kind(scope: Scope, name: str, value: ast.Constant) -> str | None:
     return repr(bytes([number])) if isinstance(number, int) and 0 <= number < 256 else None
 
 
-def _is_step(step: ast.expr) -> bool:
-    """A step of 1 would let a list grow where an index ends it; a name stands for more."""
-    match step:
+def _ends_with(scope: Scope, name: str, end: str) -> bool:
+    """Whether a list is always that long: behind its end, an index fails and a slice doesn't."""
+    lengths = {_length(scope.assignment(each)) for each in scope.bindings(name)}
+    if end != f"len({name})" and lengths != {end}:
+        return False
+    names = {each.id for each in ast.walk(ast.parse(end)) if isinstance(each, ast.Name)}
+    is_same = all(
+        len(scope.bindings(each)) + (scope.parameter(each) is not None) == 1
+        for each in names - {"len", name}
+    )
+    return is_same and all(_keeps_length(scope, each) for each in scope.mentions(name))
+
+
+def _length(value: ast.expr | None) -> str:
+    for form in ("[__v] * __n", "bytearray(__n)"):
+        found = match(form, value) if value is not None else None
+        if found:
+            return ast.unparse(found["__n"])
+    return ""
+
+
+def _keeps_length(scope: Scope, mention: ast.Name) -> bool:
+    if scope.use(mention) is Use.METHOD:
+        return scope.method(mention)[0] in READING
+    match scope.source.parents[mention]:
+        case ast.Subscript(slice=ast.Slice(step=None), ctx=ast.Store()):
+            return False
+        case ast.Subscript(ctx=ast.Del()) | ast.AugAssign():
+            return False
+    return True
+
+
+def _is_natural(scope: Scope, node: ast.expr) -> bool:
+    """Whether it is 0 or more, for all that one sees."""
+    match node:
         case ast.Constant(value=int(number)):
-            return number > 1
-        case ast.Name():
+            return number >= 0
+        case ast.BinOp(left=one, op=ast.Mult(), right=other) if same(one, other):
             return True
-        case ast.BinOp(left=ast.Constant(value=int(number)), op=ast.Mult(), right=ast.Name()):
-            return number > 1
+        case ast.BinOp(left=one, op=ast.Add() | ast.Mult() | ast.Pow(), right=other):
+            return _is_natural(scope, one) and _is_natural(scope, other)
+        case ast.Name(id=name):
+            bindings = scope.bindings(name)
+            is_given = scope.parameter(name) is not None or not scope.is_local(name)
+            return bool(bindings) and not is_given and all(_counts_up(scope, x) for x in bindings)
     return False
 
 
-def _is_negative(node: ast.expr) -> bool:
-    return isinstance(node, ast.UnaryOp)
+def _counts_up(scope: Scope, bound: ast.Name) -> bool:
+    """Whether a loop lets a name go over a range that begins at 0 or later."""
+    match scope.source.parents[bound]:
+        case ast.For(target=target, iter=ast.Call(func=ast.Name(id="range"), args=given)):
+            is_up = len(given) < 3 or _is_natural(scope, given[2])
+            return target is bound and is_up and (len(given) < 2 or _is_natural(scope, given[0]))
+    return False
 
 
 def find_offsets(source: Source) -> Iterator[Change]:
@@ -132,8 +177,34 @@ def find_offsets(source: Source) -> Iterator[Change]:
                 continue
             if not isinstance(text, ast.Name | ast.Attribute):
                 continue
-            said = [source.say(word), "0" if part.lower is None else source.say(part.lower)]
-            said += [source.say(part.upper)] if part.upper is not None else []
-            code = f"{ast.unparse(text)}.{method}({', '.join(said)})"
+            said = _bounds(source, word, text, part)
+            if said is None:
+                continue
+            code = f"{ast.unparse(text)}.{method}({source.say(word)}, {', '.join(said)})"
             what = f"{method} from an offset, without a copy"
             yield Change(what, node.lineno, qualified, (("replace", node, code),))
+
+
+def _bounds(source: Source, word: ast.expr, text: ast.expr, part: ast.Slice) -> list[str] | None:
+    """From where to where, as arguments; nothing is found behind the end, but in a part of nothing.
+
+    That is, if it is looked for nothing: ``"abc"[5:]`` begins with an empty text.
+    """
+    start = "0" if part.lower is None else source.say(part.lower)
+    if part.upper is not None:
+        return [start, source.say(part.upper)] if _is_something(word) else None
+    if _is_something(word):
+        return [start]
+    if not all(map(source.is_builtin, ("min", "len"))):
+        return None
+    return [f"min({start}, len({ast.unparse(text)}))"]
+
+
+def _is_something(word: ast.expr) -> bool:
+    """Whether it is a text, or several, and none of them empty."""
+    match word:
+        case ast.Constant(value=str() | bytes() as said):
+            return len(said) > 0
+        case ast.Tuple(elts=parts):
+            return bool(parts) and all(map(_is_something, parts))
+    return False

@@ -12,12 +12,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Edit = tuple[str, ast.AST, str]
-"""How (``replace``, ``before``, ``after``, ``decorate``), at which node, and the new code."""
+"""How (``replace``, ``before``, ``after``), at which node, and the new code."""
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 INNER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 PEEPING = {"locals", "vars", "eval", "exec", "globals", "dir"}
 """Who calls one of these may see any name."""
+_CATCHING = ("suppress", "raises", "ignore", "catch")
+"""Words in a ``with`` that lets no error through."""
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
@@ -92,6 +94,11 @@ class Source:
         is_ours = all(self._is_import(node, module, name) for node in binders)
         return is_ours and "*" not in self.bound
 
+    def is_imported(self, name: str) -> bool:
+        """Whether a name never means anything but what was imported under it."""
+        binders = self._binders.get(name, [])
+        return bool(binders) and all(isinstance(each, ast.alias) for each in binders)
+
     def has_import(self, name: str) -> bool:
         """Whether a module is imported at the top, and its name never means anything else."""
         return name in self.bound and self.can_import(name)
@@ -130,14 +137,10 @@ class Source:
     def is_watched(self, node: ast.AST) -> bool:
         """Whether somebody in its function waits for an error there, by ``try`` or ``suppress``."""
         for each in self.around(node):
-            match each:
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() | ast.ClassDef():
-                    return False
-                case ast.Try() | ast.TryStar():
-                    return True
-                case ast.With(items=items) | ast.AsyncWith(items=items):
-                    if any(map(_may_suppress, items)):
-                        return True
+            if isinstance(each, INNER_SCOPES):
+                return False
+            if catches(each):
+                return True
         return False
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
@@ -212,10 +215,15 @@ def _means(text: str, node: ast.expr) -> bool:
         return False
 
 
-def _may_suppress(item: ast.withitem) -> bool:
-    """Whether a ``with`` looks like one that lets no error through."""
-    text = ast.unparse(item.context_expr).lower()
-    return any(word in text for word in ("suppress", "raises", "ignore", "catch"))
+def catches(node: ast.AST) -> bool:
+    """Whether a statement may catch errors of what is in it: ``try``, or such a ``with``."""
+    match node:
+        case ast.Try() | ast.TryStar():
+            return True
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            said = [ast.unparse(each.context_expr).lower() for each in items]
+            return any(word in text for word in _CATCHING for text in said)
+    return False
 
 
 def _has_place(node: ast.AST) -> bool:

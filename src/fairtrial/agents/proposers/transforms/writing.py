@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
@@ -16,6 +15,15 @@ if TYPE_CHECKING:
 
 MISSING = "the codemod proposer needs libcst: pip install 'fairtrial[codemod]'"
 Span = tuple[int, int, int, int]
+_NAMES = {
+    "BinOp": ("BinaryOperation",),
+    "BoolOp": ("BooleanOperation",),
+    "Compare": ("Comparison",),
+    "Constant": ("Integer", "Float", "Imaginary", "SimpleString", "ConcatenatedString", "Name"),
+    "JoinedStr": ("FormattedString", "ConcatenatedString"),
+    "UnaryOp": ("UnaryOperation",),
+}
+"""What libcst calls something that has another name in `ast`."""
 
 
 def write_changes(source: Source, changes: Iterable[Change]) -> tuple[str, list[Change]]:
@@ -35,7 +43,6 @@ def write_changes(source: Source, changes: Iterable[Change]) -> tuple[str, list[
     return text, done
 
 
-@lru_cache(maxsize=1024)
 def can_write(text: str) -> bool:
     """Whether libcst takes a source that Python takes, and gives it back as it is."""
     import libcst as cst
@@ -61,7 +68,6 @@ class _Plan:
     before: list[str] = field(default_factory=list)
     replace: str | None = None
     after: list[str] = field(default_factory=list)
-    decorators: list[str] = field(default_factory=list)
 
 
 class _Tree:
@@ -108,8 +114,6 @@ class _Tree:
                     plan.before.append(code)
                 case "after":
                     plan.after.append(code)
-                case "decorate":
-                    plan.decorators.append(code)
                 case _:
                     plan.replace = code
         return True
@@ -168,7 +172,8 @@ def _is_same(node: ast.AST, found: CSTNode) -> bool:
     """Whether it is the same thing: in f-strings, places may be wrong before Python 3.12."""
     if isinstance(node, ast.Name):
         return getattr(found, "value", None) == node.id
-    return type(node).__name__ == type(found).__name__
+    name = type(node).__name__
+    return type(found).__name__ in _NAMES.get(name, (name,))
 
 
 def _is_whole(node: CSTNode) -> bool:
@@ -210,9 +215,6 @@ def _rewrite(module: Module, plans: Mapping[CSTNode, _Plan]) -> Module:
 def _put_statements(left: Any, plan: _Plan, parse: Callable[[str], list[Any]]) -> Any:
     import libcst as cst
 
-    if plan.decorators:
-        added = [cst.Decorator(cst.parse_expression(code)) for code in plan.decorators]
-        left = left.with_changes(decorators=[*added, *left.decorators])
     kept = [left] if plan.replace is None else parse(plan.replace)
     if kept and kept[-1] is not left:
         kept[-1] = _with_comment(kept[-1], left)
