@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.source import (
     INNER_SCOPES,
     LOOPS,
     Change,
@@ -13,7 +13,7 @@ from fairtrial.agents.proposers.transforms.source import (
     Loop,
     Source,
 )
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope
 
 _LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Try, *INNER_SCOPES)
 

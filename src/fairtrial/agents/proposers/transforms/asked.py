@@ -9,20 +9,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.attributes import is_untouched_attribute, values_of
-from fairtrial.agents.proposers.transforms.effects import is_untouched
-from fairtrial.agents.proposers.transforms.hashability import is_hashable
-from fairtrial.agents.proposers.transforms.kinds import TEXT_METHODS
-from fairtrial.agents.proposers.transforms.matching import same
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.attributes import (
+    is_untouched_attribute,
+    values_of,
+)
+from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.kinds import TEXT_METHODS
+from fairtrial.agents.proposers.transforms.analysis.matching import same
+from fairtrial.agents.proposers.transforms.analysis.source import (
     Change,
     Comprehension,
     Edit,
     Loop,
     Source,
 )
-from fairtrial.agents.proposers.transforms.stability import is_set_before
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.stability import is_set_before
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, is_fresh_list
 
 _NO_LISTS = frozenset(
     {"str", "bytes", "set", "frozenset", "dict", "range", "int", "float", "bool", "len", "sum"}

@@ -10,15 +10,15 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     LOOPS,
     Change,
     Edit,
     Source,
 )
-from fairtrial.agents.proposers.transforms.unhashables import is_unhashable
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, unhashable
+from fairtrial.agents.proposers.transforms.analysis.unhashables import is_unhashable
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, unhashable
 
 _MUTABLE = ("list", "dict", "set", "List", "Dict", "Set", "MutableMapping", "MutableSequence")
 _FRESH = ("list", "dict", "set", "sorted", "enumerate", "zip", "reversed")

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from fairtrial.agents.proposers.transforms import ruff
 from fairtrial.agents.proposers.transforms.accumulators import find_accumulators
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Source, read_source
 from fairtrial.agents.proposers.transforms.asked import find_asked_sets
 from fairtrial.agents.proposers.transforms.bests import find_bests
 from fairtrial.agents.proposers.transforms.caches import find_caches
@@ -46,7 +47,6 @@ from fairtrial.agents.proposers.transforms.prepends import find_prepends
 from fairtrial.agents.proposers.transforms.queues import find_appends, find_queues
 from fairtrial.agents.proposers.transforms.ready_heaps import find_ready_heaps
 from fairtrial.agents.proposers.transforms.slices import find_offsets, find_slice_fills
-from fairtrial.agents.proposers.transforms.source import Change, Source, read_source
 from fairtrial.agents.proposers.transforms.tallies import find_tallies
 from fairtrial.agents.proposers.transforms.writing import can_write, write_changes
 

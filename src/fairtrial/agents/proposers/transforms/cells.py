@@ -5,9 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.loop_ends import is_watched, mentions
-from fairtrial.agents.proposers.transforms.source import INNER_SCOPES, Change, Edit, Source, binds
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_watched, mentions
+from fairtrial.agents.proposers.transforms.analysis.source import (
+    INNER_SCOPES,
+    Change,
+    Edit,
+    Source,
+    binds,
+)
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, is_fresh_list
 
 _LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Try, *INNER_SCOPES)
 _PLAIN = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Subscript)

@@ -6,8 +6,8 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source, binds
-from fairtrial.agents.proposers.transforms.uses import Scope, Use
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source, binds
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use
 
 FEWEST = 3
 """Entries, from which on it is worth it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.loop_ends import (
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import (
     has_comment,
     is_forgotten,
     is_plain,
@@ -14,9 +14,9 @@ from fairtrial.agents.proposers.transforms.loop_ends import (
     mentions,
     say_target,
 )
-from fairtrial.agents.proposers.transforms.matching import match, same
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.matching import match, same
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 _COUNTS = (
     "__d[__k] = __d.get(__k, 0) + 1",

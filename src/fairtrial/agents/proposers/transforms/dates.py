@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source, binds
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source, binds
 
 _DAY = "{0}[4] == {0}[7] == '-'"
 _HOUR = "{0}[13] == ':' and {0}[11:13] != '24'"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.loop_ends import is_forgotten
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import Change, Source
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_forgotten
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 _RANGES = ("range(2, __n)", "range(2, __n // 2 + 1)", "range(2, int(__n / 2) + 1)")
 """Where divisors are looked for: none is larger than a half, but for the number itself."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.effects import is_untouched
-from fairtrial.agents.proposers.transforms.hashability import is_hashable
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
     Comprehension,
@@ -16,8 +16,8 @@ from fairtrial.agents.proposers.transforms.source import (
     Loop,
     Source,
 )
-from fairtrial.agents.proposers.transforms.stability import is_set_before
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.stability import is_set_before
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 _BEFORE, _AFTER = "__l[:__i]", "__l[__i + 1:]"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.matching import match, same
-from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Loop, Source
-from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.matching import match, same
+from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
 # The smallest is looked for, then taken out: in two statements, ...
 _PAIRS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.effects import is_untouched
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import (
     LOOPS,
     Change,
     Comprehension,
@@ -16,7 +16,7 @@ from fairtrial.agents.proposers.transforms.source import (
     Source,
     catches,
 )
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 _NUMBERS = ("len", "sum", "max", "min")
 _COLLECTIONS = ("sorted", "set", "list", "tuple", "frozenset")

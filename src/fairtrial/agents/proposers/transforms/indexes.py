@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.effects import is_untouched
-from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
-from fairtrial.agents.proposers.transforms.unhashables import is_unhashable
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.unhashables import is_unhashable
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 
 def find_counts(source: Source) -> Iterator[Change]:

@@ -16,24 +16,24 @@ import copy
 from collections.abc import Iterator
 from itertools import pairwise
 
-from fairtrial.agents.proposers.transforms.caches import remember, say_key
-from fairtrial.agents.proposers.transforms.hashability import is_hashable
-from fairtrial.agents.proposers.transforms.purity import (
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.purity import (
     defined_names,
     gives_values,
     is_pure,
     reads_elsewhere,
     takes_values,
 )
-from fairtrial.agents.proposers.transforms.recursions import (
+from fairtrial.agents.proposers.transforms.analysis.recursions import (
     Recursion,
     is_own_call,
     parameters,
     read_recursion,
 )
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.stability import is_stable
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.stability import is_stable
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
+from fairtrial.agents.proposers.transforms.caches import remember, say_key
 
 Cut = tuple[tuple[int, int], tuple[int, int], bytes]
 """From where (line, byte) to where, and what stands there instead."""

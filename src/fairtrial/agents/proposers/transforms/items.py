@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.attributes import values_of
-from fairtrial.agents.proposers.transforms.iterables import kind_of, kinds_of
-from fairtrial.agents.proposers.transforms.matching import same
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.attributes import values_of
+from fairtrial.agents.proposers.transforms.analysis.iterables import kind_of, kinds_of
+from fairtrial.agents.proposers.transforms.analysis.matching import same
+from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     INNER_SCOPES,
     LOOPS,
@@ -17,7 +17,7 @@ from fairtrial.agents.proposers.transforms.source import (
     Edit,
     Source,
 )
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope
 
 _READING = {"get", "keys", "values", "items", "copy", "most_common", "total"}
 _MAPPINGS = {"dict", "defaultdict", "ordereddict", "counter", "mapping", "mutablemapping"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Loop, Source
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 
 def find_joins(source: Source) -> Iterator[Change]:

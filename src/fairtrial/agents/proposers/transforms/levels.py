@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairtrial.agents.proposers.transforms.loop_ends import has_comment, mentions
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import Scope, Use
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import has_comment, mentions
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use
 
 _FREE = tuple(
     f"__r = {form.format(f'__k for __k, __v in __d.items() if {test}')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 
 _EATING = {"sum", "max", "min", "tuple", "sorted", "frozenset"}
 _ODD = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)

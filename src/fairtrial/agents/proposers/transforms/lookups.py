@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.effects import may_change_elsewhere
-from fairtrial.agents.proposers.transforms.hashability import is_hashable
-from fairtrial.agents.proposers.transforms.iterables import is_dictionary, is_repeatable
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Source
-from fairtrial.agents.proposers.transforms.unhashables import is_unhashable
-from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list, unhashable
+from fairtrial.agents.proposers.transforms.analysis.effects import may_change_elsewhere
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.iterables import is_dictionary, is_repeatable
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.unhashables import is_unhashable
+from fairtrial.agents.proposers.transforms.analysis.uses import (
+    Scope,
+    Use,
+    is_fresh_list,
+    unhashable,
+)
 
 FEWEST_CONSTANTS = 3
 _LIST_TYPES = {"list", "List", "tuple", "Tuple"}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.effects import may_change_elsewhere
-from fairtrial.agents.proposers.transforms.iterables import is_sequence, is_simple, may_stop_early
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.effects import may_change_elsewhere
+from fairtrial.agents.proposers.transforms.analysis.iterables import (
+    is_sequence,
+    is_simple,
+    may_stop_early,
+)
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 
 def find_sums(source: Source) -> Iterator[Change]:

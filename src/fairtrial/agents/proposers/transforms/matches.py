@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairtrial.agents.proposers.transforms.attributes import (
+from fairtrial.agents.proposers.transforms.analysis.attributes import (
     is_questioned_attribute,
     is_untouched_attribute,
     values_of,
 )
-from fairtrial.agents.proposers.transforms.effects import is_untouched
-from fairtrial.agents.proposers.transforms.equalities import (
+from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.equalities import (
     Sides,
     first_test,
     is_rewritten,
@@ -20,8 +20,8 @@ from fairtrial.agents.proposers.transforms.equalities import (
     renamed,
     split_sides,
 )
-from fairtrial.agents.proposers.transforms.hashability import is_hashable
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
     Comprehension,
@@ -29,8 +29,8 @@ from fairtrial.agents.proposers.transforms.source import (
     Loop,
     Source,
 )
-from fairtrial.agents.proposers.transforms.stability import is_lasting, is_set_before
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.stability import is_lasting, is_set_before
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, is_fresh_list
 
 
 @dataclass(frozen=True, slots=True)

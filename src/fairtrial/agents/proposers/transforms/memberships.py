@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.effects import is_untouched
-from fairtrial.agents.proposers.transforms.hashability import is_hashable
-from fairtrial.agents.proposers.transforms.kinds import READING
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
     Comprehension,
     Loop,
     Source,
 )
-from fairtrial.agents.proposers.transforms.stability import is_set_before
-from fairtrial.agents.proposers.transforms.uses import KEEPING, PURE, Scope, unhashable
+from fairtrial.agents.proposers.transforms.analysis.stability import is_set_before
+from fairtrial.agents.proposers.transforms.analysis.uses import KEEPING, PURE, Scope, unhashable
 
 
 def find_inner_sets(source: Source) -> Iterator[Change]:

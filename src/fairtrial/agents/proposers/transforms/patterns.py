@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 from fairtrial.agents.proposers.transforms.regexes import (
     Asked,
     find_asked,
@@ -12,8 +14,6 @@ from fairtrial.agents.proposers.transforms.regexes import (
     is_flag,
     read_values,
 )
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import Scope
 
 _CACHED = "functools.lru_cache(maxsize=512)"
 """As many as `re` itself keeps: patterns may come from outside without end."""

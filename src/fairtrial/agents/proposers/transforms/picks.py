@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from fairtrial.agents.proposers.transforms.source import Change, Source
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 
 Picked = tuple[str, tuple[str, ...]]
 """The new code, and what it imports."""

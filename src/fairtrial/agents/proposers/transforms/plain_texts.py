@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 from fairtrial.agents.proposers.transforms.regexes import Asked, bind, find_asked, read_values
-from fairtrial.agents.proposers.transforms.source import Change, Source
 
 _SPECIAL = set(".^$*+?{}[]|()")
 _PARAMETERS = {

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.effects import is_untouched
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
     Comprehension,
     Loop,
     Source,
 )
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 
 def find_prefixes(source: Source) -> Iterator[Change]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.loop_ends import is_watched
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import LOOPS, Change, Edit, Loop, Source
-from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_watched
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
 _FORMS = ("__l.insert(0, __x)", "__l = [__x] + __l")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.matching import match
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
 _SAME = {"append", "extend", "clear", "count", "remove", "reverse"}
 """Methods that a deque has, too, and that do the same."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from fairtrial.agents.proposers.transforms.analysis.source import Source, binds, read_source
 from fairtrial.agents.proposers.transforms.recipes import Files, Site
-from fairtrial.agents.proposers.transforms.source import Source, binds, read_source
 
 _CALL = re.compile(r"(?:.*: )?[\w.]+:([\w.]+)")
 _CHECK = re.compile(r"[\w.]+:([\w.]+) must give .*")

@@ -18,10 +18,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fairtrial.agents.proposers.transforms.analysis.matching import Found, match, same
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 from fairtrial.agents.proposers.transforms.heaps import has_own_order, is_orderless
-from fairtrial.agents.proposers.transforms.matching import Found, match, same
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
-from fairtrial.agents.proposers.transforms.uses import Scope
 
 _READY = (
     "__r = [__k for __k, __v in __w.items() if not __v]",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
+from fairtrial.agents.proposers.transforms.analysis.source import read_source
 from fairtrial.agents.proposers.transforms.catalogue import BY_NAME, Applied, refuse, transform
-from fairtrial.agents.proposers.transforms.source import read_source
 
 Files = Mapping[str, str]
 Site = tuple[str, str]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fairtrial.agents.proposers.transforms.source import Function, Source, binds
+from fairtrial.agents.proposers.transforms.analysis.source import Function, Source, binds
 
 _PARAMETERS = {
     "compile": ("pattern", "flags"),

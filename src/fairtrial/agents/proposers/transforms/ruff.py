@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fairtrial.agents.proposers.transforms.iterables import may_stop_early
-from fairtrial.agents.proposers.transforms.source import Source, read_source
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.iterables import may_stop_early
+from fairtrial.agents.proposers.transforms.analysis.source import Source, read_source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 RULES = (
     *("PERF", "C4", "UP032", "UP033", "RUF015", "RUF017", "SIM401", "PIE810"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.kinds import READING
-from fairtrial.agents.proposers.transforms.loop_ends import is_forgotten, is_pure, mentions
-from fairtrial.agents.proposers.transforms.matching import Found, match, same
-from fairtrial.agents.proposers.transforms.source import Change, Source
-from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_forgotten, is_pure, mentions
+from fairtrial.agents.proposers.transforms.analysis.matching import Found, match, same
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
 _FOR = "for __j in range(__a, __b, __c):\n __x[__j] = __v"
 _WHILE = {

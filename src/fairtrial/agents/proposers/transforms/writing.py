@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.agents.proposers.transforms.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.errors import LabError
 
 if TYPE_CHECKING:

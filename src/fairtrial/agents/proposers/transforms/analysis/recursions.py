@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from fairtrial.agents.proposers.transforms.source import COMPREHENSIONS, LOOPS
-from fairtrial.agents.proposers.transforms.uses import Scope
+from fairtrial.agents.proposers.transforms.analysis.source import COMPREHENSIONS, LOOPS
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.source import COMPREHENSIONS, Source
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope
+from fairtrial.agents.proposers.transforms.analysis.source import COMPREHENSIONS, Source
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope
 
 _READING = {"lower", "upper", "casefold", "title", "strip", "lstrip", "rstrip", "get", "split"}
 _READING |= {"startswith", "endswith", "isdigit", "isalpha", "isalnum", "isspace", "replace"}

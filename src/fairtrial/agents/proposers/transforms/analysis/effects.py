@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.iterables import kinds_of
-from fairtrial.agents.proposers.transforms.kinds import READING
-from fairtrial.agents.proposers.transforms.source import Function, Source, binds
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, Use
+from fairtrial.agents.proposers.transforms.analysis.iterables import kinds_of
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.source import Function, Source, binds
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, Use
 
 _TELLING = frozenset({"print", "format", "getattr", "hasattr", "id", "iter", "slice", "type"})
 """Builtins that change nothing that a name here could stand for, besides the pure ones."""

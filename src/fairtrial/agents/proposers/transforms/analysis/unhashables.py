@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.iterables import kinds_of
-from fairtrial.agents.proposers.transforms.source import COMPREHENSIONS
-from fairtrial.agents.proposers.transforms.uses import Scope, unhashable
+from fairtrial.agents.proposers.transforms.analysis.iterables import kinds_of
+from fairtrial.agents.proposers.transforms.analysis.source import COMPREHENSIONS
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope, unhashable
 
 _KINDS = frozenset({"list", "dict", "set", "deque", "defaultdict", "counter", "ordereddict"})
 _KINDS |= {"mutablemapping", "mutablesequence", "mapping", "bytearray"}

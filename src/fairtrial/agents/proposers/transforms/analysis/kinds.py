@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.source import Function
+from fairtrial.agents.proposers.transforms.analysis.source import Function
 
 TEXT_METHODS = frozenset(
     {"startswith", "endswith", "find", "rfind", "rindex", "partition", "rpartition", "split"}

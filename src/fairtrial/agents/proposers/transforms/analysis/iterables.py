@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.kinds import READING
-from fairtrial.agents.proposers.transforms.source import Source
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.source import Source
+from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, is_fresh_list
 
 _MAKING = frozenset({"list", "dict", "set", "tuple", "frozenset", "str", "bytes", "range"})
 _CLASSES = frozenset({"deque", "defaultdict", "Counter", "OrderedDict"})

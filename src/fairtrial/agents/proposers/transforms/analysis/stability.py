@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.kinds import READING
-from fairtrial.agents.proposers.transforms.source import Function, Source, binds
-from fairtrial.agents.proposers.transforms.uses import KEEPING, PURE, Scope, Use
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.source import Function, Source, binds
+from fairtrial.agents.proposers.transforms.analysis.uses import KEEPING, PURE, Scope, Use
 
 
 def is_set_before(scope: Scope, name: str, statement: ast.stmt) -> bool:

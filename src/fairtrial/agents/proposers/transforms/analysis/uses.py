@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fairtrial.agents.proposers.transforms.kinds import READING, is_fixed_type, is_optional
-from fairtrial.agents.proposers.transforms.source import (
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING, is_fixed_type, is_optional
+from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     INNER_SCOPES,
     LOOPS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial.agents.proposers.transforms.kinds import READING
-from fairtrial.agents.proposers.transforms.source import Source
-from fairtrial.agents.proposers.transforms.uses import KEEPING, PURE, Scope
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.source import Source
+from fairtrial.agents.proposers.transforms.analysis.uses import KEEPING, PURE, Scope
 
 
 def is_untouched_attribute(scope: Scope, held: ast.Attribute, loop: ast.AST) -> bool:

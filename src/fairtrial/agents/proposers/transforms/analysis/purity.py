@@ -9,15 +9,20 @@ import ast
 import builtins
 from collections.abc import Set
 
-from fairtrial.agents.proposers.transforms.hashability import is_hashable, is_text
-from fairtrial.agents.proposers.transforms.kinds import READING
-from fairtrial.agents.proposers.transforms.recursions import (
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable, is_text
+from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.recursions import (
     Recursion,
     is_own_call,
     parameters,
 )
-from fairtrial.agents.proposers.transforms.source import Source, binds
-from fairtrial.agents.proposers.transforms.uses import PURE, Scope, is_fresh_list, unhashable
+from fairtrial.agents.proposers.transforms.analysis.source import Source, binds
+from fairtrial.agents.proposers.transforms.analysis.uses import (
+    PURE,
+    Scope,
+    is_fresh_list,
+    unhashable,
+)
 
 _GROWING = frozenset({"append", "extend", "insert", "sort", "reverse"})
 _MAKING = frozenset({"list", "dict", "set", "sorted", "enumerate", "zip", "reversed", "bytearray"})

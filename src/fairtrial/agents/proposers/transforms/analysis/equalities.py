@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from fairtrial.agents.proposers.transforms.kinds import TEXT_METHODS
-from fairtrial.agents.proposers.transforms.source import Source
+from fairtrial.agents.proposers.transforms.analysis.kinds import TEXT_METHODS
+from fairtrial.agents.proposers.transforms.analysis.source import Source
 
 _VALUES = ("str", "int", "len", "abs", "float")
 _CHANGING = frozenset(

@@ -5,9 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.kinds import TEXT_METHODS, is_fixed_type
-from fairtrial.agents.proposers.transforms.source import Source
-from fairtrial.agents.proposers.transforms.uses import Scope, Use, is_fresh_list, unhashable
+from fairtrial.agents.proposers.transforms.analysis.kinds import TEXT_METHODS, is_fixed_type
+from fairtrial.agents.proposers.transforms.analysis.source import Source
+from fairtrial.agents.proposers.transforms.analysis.uses import (
+    Scope,
+    Use,
+    is_fresh_list,
+    unhashable,
+)
 
 _GIVING_VALUES = frozenset(
     {"abs", "bool", "bytes", "chr", "float", "frozenset", "hash", "id", "int", "len", "ord"}

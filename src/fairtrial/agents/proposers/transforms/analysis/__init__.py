@@ -1,0 +1,1 @@
+"""What can be said of code without running it."""
