@@ -10,13 +10,13 @@ from fairtrial import OutcomeSpec, RunBudget, Study, run_study
 def optimiser(task):
     """Tells of candidates as an optimiser does."""
     known = {"ratio": 1.5, "low": 1.4, "high": 1.6, "sessions": 6}
-    one = {"candidate_id": "0.0", "line": 0, "step": 0, "kind": "initial"}
+    one = {"candidate_id": "0.0", "line": 0, "step": 0, "kind": "initial", "name": "heap+set"}
     task.emit("candidate", text="--- a/x\n+++ b/x\n", **one, verdict="faster", **known)
     two = {"candidate_id": "0.1", "parent_id": "0.0", "line": 0, "step": 1, "kind": "refine"}
     task.emit("candidate", text="worse", **two, verdict="rejected", reason="tests: 1 fails")
     three = {"candidate_id": "1.0", "line": 1, "step": 0, "kind": "initial"}
     task.emit("candidate", **three, verdict="faster", duplicate_of="0.0", **known)
-    return {"answer": 1}
+    return {"answer": 1, "best": "0.0", "ratio": 1.45, "low": 1.3, "high": 1.6}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,8 @@ def test_without_a_name_the_tree_is_shown(show, folder):
     run, *lines = out.splitlines()
     assert run.startswith("run-")
     assert lines == [
-        "  0.0    initial  faster  1.50x [1.40, 1.60]",
+        "  0.0    initial  faster  1.50x [1.40, 1.60]  heap+set  "
+        "<- the best: 1.45x [1.30, 1.60] when measured again",
         "    0.1    refine   rejected  tests: 1 fails",
         "  1.0    initial  faster  same as 0.0",
     ]
@@ -57,10 +58,21 @@ def test_without_a_name_the_tree_is_shown(show, folder):
     assert [row["candidate_id"] for row in json.loads(out)] == ["0.0", "0.1", "1.0"]
 
 
+def test_of_several_runs_each_says_what_it_was(show, folder):
+    code, out = show(folder / "two")
+    assert code == 0
+    heads = [line for line in out.splitlines() if line.startswith("run-")]
+    assert [head.partition("  ")[2] for head in heads] == [
+        "default-agent, default-problem, replicate 1",
+        "default-agent, default-problem, replicate 2",
+    ]
+
+
 def test_a_candidate_is_shown_with_its_diff(show, folder):
     code, out = show(folder / "one", "0.0")
     assert code == 0
     assert "verdict       faster" in out
+    assert "ratio         1.5\n" in out
     assert out.endswith("--- a/x\n+++ b/x\n")
     assert json.loads(show(folder / "one", "0.1", "--json")[1])["diff"] == "worse"
 

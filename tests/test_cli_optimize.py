@@ -37,6 +37,7 @@ pytestmark = pytest.mark.slow
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 WINNER = MODULE.format(8, 8)
+CODEMOD = ("--agent", "codemod", "--option", 'families=["heaps"]')
 
 
 class Desk:
@@ -99,7 +100,7 @@ def tidy(finished):
 def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
     desk, (code, out, err) = finished
     assert code == 0
-    assert err.startswith("up to 16 candidates; timing takes 16 min at most")
+    assert err.startswith("up to 16 candidates; timing them takes 16 min at most")
     steps = [
         "0.0  proposed (initial): initial-0",
         "1.0  rejected: different results: 2 of 2 calls of mod:total differ from the base",
@@ -113,14 +114,14 @@ def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
         "measuring 0.1 again",
     ]
     assert [step for step in steps if step not in err] == []
-    assert "5 judged, 4 passed their checks." in out
+    assert "5 judged, 4 passed their checks; why it ended: 2 lines: " in out
     assert "The best is 0.1: 4.00x [" in out
     assert "patch:       out/best.patch\nexplanation: out/best.md\n" in out
     patch = (desk.site.folder / "out/best.patch").read_text()
     # In the project's own tree it would be a part of the next start's base.
     assert (desk.site.folder / "out/.gitignore").read_text() == "*\n"
     assert "+    return sum([i for i in range(n) for _ in range(8)]) // 8" in patch
-    assert (desk.site.folder / "out/best.md").read_text().startswith("# `total`: 4.00 times")
+    assert (desk.site.folder / "out/best.md").read_text().startswith("# `total`: ")
 
 
 @needs_sandbox
@@ -176,6 +177,62 @@ def test_each_base_and_each_set_of_rules_has_a_folder_of_its_own(desk):
 
 
 @needs_sandbox
+def test_a_problem_that_asks_for_something_else_is_looked_at_again(desk):
+    """Also if its file lies elsewhere, so that the tree is the same."""
+    path = desk.site.folder / "elsewhere.yaml"
+    problem = json.loads((desk.site.top / "problem.yaml").read_text())
+
+    def where(**changed):
+        path.write_text(json.dumps({**problem, "repo": "repo", **changed}))
+        code, out, _ = desk.optimise("--json", asking=CODEMOD, problem=path, output="")
+        assert code == 0, out
+        told = json.loads(out)
+        return told["output_dir"].removeprefix("artifacts/optimize-total"), told["is_new"]
+
+    assert where() == ("", True)
+    assert where() == ("", False)
+    assert where(min_effect=0.5) == ("-2", True)
+    assert where() == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "why"),
+    [
+        ("repo/src", 3, "repo/src holds something else: results of code problems need a folder"),
+        ("out-\udcff", 2, "'out-\\udcff' is no text"),
+    ],
+)
+def test_a_folder_that_will_not_do_is_refused_before_any_work(desk, output, code, why):
+    before = fingerprint(desk.site.top / "src")
+    found, out, err = desk.optimise("--unsandboxed", asking=NOTHING, output=output)
+    assert (found, out) == (code, "")
+    assert why in err
+    assert fingerprint(desk.site.top / "src") == before
+    assert desk.site.calls() == {}
+
+
+@pytest.mark.parametrize(
+    ("agent", "option"), [("replay", "path"), ("patches", "folder"), ("command", "home")]
+)
+@pytest.mark.parametrize("path", ["~nobody-at-all/x", "a\0b", "\ud800"])
+def test_what_can_be_no_path_is_refused(desk, agent, option, path):
+    more = ("--option", 'argv=["true"]') if agent == "command" else ()
+    asking = ("--agent", agent, "--option", f"{option}={json.dumps(path)}", *more)
+    code, out, err = desk.optimise(asking=asking)
+    assert (code, out) == (2, "")
+    assert f"proposer_options.{option}" in err
+    assert_nothing_done(desk)
+
+
+def test_what_is_wrong_with_a_record_is_said_with_file_and_line(desk):
+    record = desk.site.top / "kept.jsonl"
+    asking = ("--agent", "replay", "--option", "path=kept.jsonl")
+    assert f"{record}: can't be read: No such file" in desk.optimise(asking=asking)[2]
+    record.write_text('\n{"version": 1, "ke')
+    assert f"{record}:2: is not JSON" in desk.optimise(asking=asking)[2]
+
+
+@needs_sandbox
 def test_a_folder_that_was_named_says_which_base_it_is_about(tidy):
     tidy.module.write_text(FILES["src/mod.py"] + "\n# another base\n")
     code, out, err = tidy.optimise()
@@ -228,7 +285,7 @@ def test_apply_changes_the_files_once(tidy):
     assert tidy.git("diff", "--cached") == ""
     code, out, _ = tidy.optimise("--apply", "--json")
     assert (code, tidy.module.read_text()) == (0, WINNER)
-    assert json.loads(out)["done"] == ["already: src/mod.py"]
+    assert json.loads(out)["done"] == ["was in already: src/mod.py"]
 
 
 @needs_sandbox
@@ -236,7 +293,10 @@ def test_apply_keeps_what_was_edited_meanwhile(tidy):
     tidy.module.write_text(FILES["src/mod.py"].replace("return 7", "return 8"))
     code, out, _ = tidy.optimise("--apply")
     assert (code, tidy.module.read_text()) == (0, WINNER.replace("return 7", "return 8"))
-    assert "merged: src/mod.py" in out
+    assert "\nmerged with your edits, which was not measured: src/mod.py\n" in out
+    code, out, _ = tidy.optimise("--apply")
+    assert (code, tidy.module.read_text()) == (0, WINNER.replace("return 7", "return 8"))
+    assert "\nwas in already: src/mod.py\n" in out
 
 
 @needs_sandbox
@@ -246,7 +306,7 @@ def test_apply_refuses_what_meets_an_edit_and_then_makes_no_branch(tidy):
     code, _, err = tidy.optimise("--apply", "--branch", "both")
     assert (code, tidy.module.read_text()) == (2, edited)
     assert "src/mod.py" in err
-    assert "git apply --3way" in err
+    assert f"apply --reject {tidy.site.folder / 'out/best.patch'}" in err
     assert tidy.git("branch", "--list", "both") == ""  # so that the same command can be given again
 
 
@@ -323,7 +383,8 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
     down.unlink()
     code, out, _ = desk.optimise(asking=NOTHING)
     assert code == 0
-    assert "0 judged, 0 passed their checks; none is worth taking." in out
+    assert "0 judged, 0 passed their checks; why it ended: " in out
+    assert "\nNone is worth taking.\n" in out
     assert "the proposer has nothing to propose" in " ".join(out.split())
     assert not (desk.site.folder / "out/best.patch").exists()
 

@@ -70,7 +70,7 @@ def test_a_log_has_a_line_for_each_step_and_what_it_has_cost(log):
         "asking for candidates ...",
         "up to 4 answers: about $1.20 in all.",
         "line 0, initial: answered in 1.5 s; so far 1,234 tokens, $0.03",
-        "0.0  proposed (initial): first; second",
+        "0.0  proposed (initial): c (first; second)",
         "1.0  proposed (initial): same as 0.0",
         "line 2, initial: answered in 1.5 s; so far 2,468 tokens, $0.06; no idea",
         "0.0  timed: 6 sessions, 2.00x [1.90, 2.10]",
@@ -80,9 +80,21 @@ def test_a_log_has_a_line_for_each_step_and_what_it_has_cost(log):
     ]
 
 
-def test_proposers_that_cost_nothing_are_not_told_of(log):
+def test_quick_answers_that_cost_nothing_are_not_told_of(log):
     log.replied(request(), Reply(usage=Usage("codemod", seconds=0.4)))
+    log.replied(request(), Reply(usage=Usage("script", cost_usd=None, seconds=0.4)))
     assert told(log) == []
+    log.replied(request(), Reply(usage=Usage("claude", cost_usd=None, seconds=64.0)))
+    assert told(log) == ["line 0, initial: answered in 64.0 s; so far cost unknown"]
+
+
+def test_what_to_expect_is_told_only_if_something_is_done(log):
+    log.intro = "up to 4 candidates"
+    assert log.stream.getvalue() == ""
+    log.say("asking")
+    log.say("waiting")
+    assert log.stream.getvalue().splitlines()[0] == "up to 4 candidates"
+    assert log.stream.getvalue().count("up to 4") == 1
 
 
 def test_only_a_better_one_is_the_best_so_far(log):
@@ -191,12 +203,12 @@ def test_it_is_drawn_where_people_look_not_into_the_run(monkeypatch):
 
 
 def test_the_view_fits_where_it_is_shown(monkeypatch):
-    assert optimizing.watch(is_silent=True)[0].__class__ is Watcher
+    assert optimizing.watch("", is_silent=True)[0].__class__ is Watcher
     monkeypatch.setattr(optimizing, "can_draw", lambda: False)
-    shown, within = optimizing.watch(is_silent=False)
+    shown, within = optimizing.watch("", is_silent=False)
     assert (type(shown), type(within)) == (optimizing.Lines, nullcontext)
     monkeypatch.setattr(optimizing, "can_draw", lambda: True)
-    shown, within = optimizing.watch(is_silent=False)
+    shown, within = optimizing.watch("", is_silent=False)
     assert isinstance(shown, optimizing.Live)
     before = threading.active_count()
     with within:

@@ -10,7 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from fairtrial.errors import StudyError
+from fairtrial.errors import Mistake, StudyError
+
+EVERYTHING = b"*\n"
 
 
 @contextmanager
@@ -52,10 +54,31 @@ def replacing(path: Path) -> Iterator[TextIO]:
             temporary.unlink()
 
 
-def keep_out_of_git(folder: Path) -> None:
-    """Let git pass over a folder that is ours alone: one that holds nothing yet.
+def keep_out_of_git(folder: Path) -> bool:
+    """Let git pass over a folder, if it holds nothing yet; whether it does pass over it now.
 
     An `OSError` says that this can't be done.
     """
-    if not any(folder.iterdir()):
-        (folder / ".gitignore").write_text("*\n", "utf-8")
+    ignoring = folder / ".gitignore"
+    if ignoring.is_file():
+        return ignoring.read_bytes() == EVERYTHING
+    if any(folder.iterdir()):
+        return False
+    ignoring.write_bytes(EVERYTHING)
+    return True
+
+
+def expand(path: Path, folder: Path, *place: str) -> Path:
+    """A path that somebody gave as an option, from a folder on; a `StudyError` if it is none.
+
+    place: what the option is called
+    """
+    try:
+        found = folder / path.expanduser()
+        found.stat(follow_symlinks=False)
+    except OSError:
+        return found  # it isn't there, and whoever needs it says so
+    except (RuntimeError, ValueError) as error:  # ~nobody, or a name that can't be one
+        message = f"{str(path)!a} is no path: {error}"
+        raise StudyError(Mistake(place, message)) from None
+    return found

@@ -123,7 +123,7 @@ def test_a_fork_bomb_is_bounded(how):
     with limiting(Limits(processes=2)) as group:
         done = run_in(group, how, BOMB)
         assert (done.returncode, done.stderr) == (7, "")
-        assert int(done.stdout) < 2 * max(cgroup.THREADS_EACH, os.cpu_count() or 1)
+        assert int(done.stdout) < cgroup.count_tasks(2)
         assert group.exceeded() is Ending.PROCESSES
         assert group.peak_rss_mb() == 0.0
     assert all_are_removed()
@@ -362,7 +362,7 @@ def test_version_2_sets_limits_reads_events_and_cleans_up(version_2, untried, mo
             name: (join.parent / name).read_text()
             for name in ("memory.max", "memory.swap.max", "pids.max")
         }
-        most = 3 * max(cgroup.THREADS_EACH, os.cpu_count() or 1)
+        most = cgroup.count_tasks(3)
         assert values == {
             "memory.max": str(64 << 20),
             "memory.swap.max": "0",

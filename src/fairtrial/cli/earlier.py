@@ -8,9 +8,10 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fairtrial.agents.optimise.records import problem_print
 from fairtrial.arena.snapshots.snapshot import take_snapshot
 from fairtrial.cli.stopping import run_until_told
-from fairtrial.errors import LedgerError
+from fairtrial.errors import LedgerError, Mistake, StudyError
 from fairtrial.ledger.prints import differences, study_print
 from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.model.code import CodeProblem
@@ -29,7 +30,8 @@ def choose_folder(
     takes: whether its best is to be taken over: also one that was found for another base
     """
     if given is not None:
-        others = _find_differences(given, study)
+        _refuse_name(given)
+        others = _find_differences(given, study, is_done=True)
         if others:
             raise LedgerError(
                 f"{given} holds another optimisation:\n  "
@@ -39,17 +41,31 @@ def choose_folder(
         return given
     for number in count(1):
         folder = default if number == 1 else default.with_name(f"{default.name}-{number}")
-        if not _find_differences(folder, study) and (takes or not is_outdated(folder, problem)):
+        if _find_differences(folder, study, is_done=False):
+            continue
+        if takes or not is_outdated(folder, problem):
             return folder
     raise AssertionError("unreachable")
 
 
-def _find_differences(folder: Path, study: Study) -> Sequence[str]:
-    """How what was found there differs from a study; nothing if nothing was found yet."""
+def _refuse_name(folder: Path) -> None:
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        message = f"{str(folder)!a} is no text: tables couldn't name it"
+        raise StudyError(Mistake(("--output",), message, "choose another name")) from None
+
+
+def _find_differences(folder: Path, study: Study, *, is_done: bool) -> Sequence[str]:
+    """How what is there differs from a study.
+
+    is_done: whether that matters only if something was found already; what was only begun goes on
+        with other rules
+    """
     if not (folder / LEDGER_NAME).exists():
         return ()
     with open_results(folder) as results:
-        if not results:
+        if is_done and not results:
             return ()
         return differences(study_print(results.study, ()), study_print(study, ()))
 
@@ -59,7 +75,10 @@ def is_outdated(folder: Path, problem: CodeProblem) -> bool:
     if not (folder / LEDGER_NAME).exists():
         return False
     with open_results(folder) as results:
-        trees = {each.outputs.get("tree") for each in results if each.status == RunStatus.SUCCESS}
+        found = [each.outputs for each in results if each.status == RunStatus.SUCCESS]
+    if any(each.get("problem") != problem_print(problem) for each in found):
+        return True
+    trees = {each.get("tree") for each in found}
     return bool(trees) and run_until_told(partial(_find_tree, problem)) not in trees
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ import click
 from fairtrial.cli.output import print_wrapped, style
 from fairtrial.cli.timings import COLOURS
 from fairtrial.errors import Mistake, StudyError, on_one_line
+from fairtrial.model.runs import RunResult
 from fairtrial.model.timings import Estimate
 from fairtrial.model.verdicts import Verdict
 from fairtrial.stats.ratios import estimate_text
 from fairtrial.tables.results import Results, open_results
 
 Row = Mapping[str, Any]
-LONGEST_WHY = 100
+LONGEST_WHY, LONGEST_NAME = 100, 60
 
 
 def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
@@ -26,17 +28,56 @@ def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
         rows: list[Row] = [row for row in results.candidates if row["run_id"].startswith(run_id)]
     if not rows:
         message = f"{folder} has no candidates to show"
-        raise StudyError(Mistake((), message, "name a run: `fairtrial show DIR RUN_ID`"))
+        hint = (
+            "those of an optimisation are told when it is done; a run is shown by "
+            "`fairtrial show DIR RUN_ID`"
+        )
+        raise StudyError(Mistake((), message, hint))
     return rows
 
 
-def print_tree(rows: Sequence[Row]) -> None:
+def print_tree(folder: Path, rows: Sequence[Row]) -> None:
     """Run by run, line by line: what came of what, and what became of it."""
+    heads = _read_heads(folder)
     for run_id in dict.fromkeys(row["run_id"] for row in rows):
-        click.echo(style(run_id, bold=True))
+        head = heads[run_id]
+        click.echo(style(run_id, bold=True) + head.told)
         own = [row for row in rows if row["run_id"] == run_id]
         for row, depth in _descend(own, None, 1):
-            _print_row(row, depth)
+            _print_row(row, depth, head.final if row["candidate_id"] == head.best else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A run above its candidates.
+
+    told: under which condition it was
+    best: the candidate that it hands over
+    final: what was said of it in the end
+    """
+
+    told: str
+    best: str | None
+    final: str
+
+
+def _read_heads(folder: Path) -> dict[str, _Head]:
+    with open_results(folder) as results:
+        conditions = {each.condition_id: each.factor_assignments for each in results.conditions}
+        is_study = len(results.reader.plan) > 1
+        return {each.run_id: _head(each, conditions if is_study else {}) for each in results}
+
+
+def _head(result: RunResult, conditions: Mapping[str, Mapping[str, Any]]) -> _Head:
+    spec, outputs = result.run_spec, result.outputs
+    told = ""
+    if spec is not None and conditions:
+        factors = conditions.get(spec.condition_id, {})
+        named = [f"{name.rpartition('.')[2]}={value}" for name, value in factors.items()]
+        who = [spec.agent_spec_ref or "", spec.problem_id or "", f"replicate {spec.replicate}"]
+        told = "  " + ", ".join([*named, *filter(None, who)])
+    final = estimate_text(estimate_of(outputs)) if outputs.get("best") else ""
+    return _Head(told, outputs.get("best"), f"<- the best: {final} when measured again")
 
 
 def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tuple[Row, int]]:
@@ -46,7 +87,7 @@ def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tu
             yield from _descend(rows, row["candidate_id"], depth + 1)
 
 
-def _print_row(row: Row, depth: int) -> None:
+def _print_row(row: Row, depth: int, final: str) -> None:
     verdict = row["verdict"] or ""
     colour = COLOURS.get(Verdict(verdict)) if verdict else None
     told = style(verdict or "not judged", fg=colour)
@@ -54,14 +95,19 @@ def _print_row(row: Row, depth: int) -> None:
     if row["duplicate_of"]:
         why = f"same as {row['duplicate_of']}"
     line = f"{'  ' * depth}{row['candidate_id']:<6} {row['kind']:<8} {told}"
-    click.echo(f"{line}  {on_one_line(str(why), LONGEST_WHY)}".rstrip())
+    parts = [line, on_one_line(str(why), LONGEST_WHY)]
+    if row["name"] and not row["duplicate_of"]:
+        parts.append(style(on_one_line(str(row["name"]), LONGEST_NAME), dim=True))
+    parts += [style(final, bold=True)] if final else []
+    click.echo("  ".join(part for part in parts if click.unstyle(part)))
 
 
 def estimate_of(row: Row) -> Estimate | None:
     """How fast it is, if it was timed."""
-    if row["ratio"] is None or row["low"] is None or row["high"] is None:
+    ratio, low, high = (row.get(name) for name in ("ratio", "low", "high"))
+    if ratio is None or low is None or high is None:
         return None
-    return Estimate(row["ratio"], row["low"], row["high"], row["sessions"] or 0, 0.95)
+    return Estimate(ratio, low, high, row.get("sessions") or 0, 0.95)
 
 
 def find_candidate(folder: Path, wanted: str) -> tuple[Row, str]:
@@ -91,7 +137,6 @@ def print_candidate(row: Row, diff: str) -> None:
     """All that is known of one, and its diff."""
     for name, value in row.items():
         if value not in (None, ""):
-            print_wrapped(
-                f"{name.replace('_', ' '):<13} {on_one_line(str(value), 2_000)}", "", " " * 14
-            )
+            told = f"{value:.4g}" if isinstance(value, float) else "; ".join(str(value).split("\n"))
+            print_wrapped(f"{name.replace('_', ' '):<13} {on_one_line(told, 2_000)}", "", " " * 14)
     click.echo(f"\n{diff.rstrip()}")

@@ -153,8 +153,8 @@ def _run(arguments: list[str]) -> int:
     except FairtrialError as error:
         _report(error, as_json)
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+    except (KeyboardInterrupt, click.Abort) as stop:
+        click.echo("; ".join(filter(None, ["interrupted", str(stop)])), err=True)
         return 130
     except (ReaderGoneError, BrokenPipeError):
         _drop_output()

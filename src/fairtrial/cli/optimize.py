@@ -16,6 +16,7 @@ from fairtrial.agents.optimise.winner import edits_of
 from fairtrial.arena.bench.bench import can_time
 from fairtrial.arena.handover.applying import apply_to_tree, write_patch
 from fairtrial.arena.handover.branching import check_branch, put_on_branch
+from fairtrial.arena.handover.quoting import as_message
 from fairtrial.arena.snapshots.snapshot import find_top
 from fairtrial.cli.earlier import choose_folder, is_outdated
 from fairtrial.cli.optimizing import watch
@@ -137,8 +138,6 @@ def command(
     study = make_study(problem, loaded, proposer, given, rules)
     default = Path("artifacts") / f"optimize-{loaded.problem_id}"
     folder = choose_folder(output, default, study, loaded, takes=applies or branch is not None)
-    if not as_json:
-        note(_estimate(loaded, rules["max_candidates"]))
     found_now: list[RunResult] = []
     settings = RunSettings(
         output_dir=folder,
@@ -148,11 +147,11 @@ def command(
         on_result=found_now.append,
         tell=lambda text: warn([text]),
     )
-    watcher, shown = watch(is_silent=as_json)
+    watcher, shown = watch(_estimate(loaded, rules["max_candidates"]), is_silent=as_json)
     with shown, watched_by(watcher):
         results = conduct(study, settings)
     if results.stopped in ("interrupted", "cancelled"):
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt("what was answered and judged is kept: the same command goes on")
     (result,) = results
     if result.status != RunStatus.SUCCESS:
         error = _explain(result.error_info or "")
@@ -166,10 +165,11 @@ def command(
         is_new = bool(found_now)
         print_json({"ok": True, "output_dir": str(folder), "is_new": is_new, **told, "done": done})
         return 0
-    _print(result.outputs, folder, done)
     if not found_now:
         then = "for the project as it was then" if is_outdated(folder, loaded) else "and done with"
         note(f"found earlier, {then}; to look again, name a new --output")
+        _print_notes(result.outputs)
+    _print(result.outputs, folder, done)
     return 0
 
 
@@ -211,13 +211,10 @@ def _hand_over(
     done = []
     top = run_until_told(partial(find_top, problem.folder / problem.repo))
     if applies:
-        applied = run_until_told(partial(apply_to_tree, top, edits))
-        told = {"changed": applied.changed, "merged": applied.merged, "already": applied.already}
-        done += [f"{what}: {', '.join(files)}" for what, files in told.items() if files]
+        done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).tell()
     if branch is not None:
-        message = (
-            f"{problem.problem_id}: {outputs['ratio']:.2f}x as fast\n\n{outputs['explanation']}"
-        )
+        title = f"{problem.problem_id}: {outputs['ratio']:.2f}x as fast"
+        message = f"{title}\n\n{as_message(outputs['explanation'])}"
         made = run_until_told(partial(put_on_branch, top, branch, edits, message))
         done.append(f"branch {made.branch} is at {made.commit[:12]}")
         if made.merged:
@@ -277,23 +274,24 @@ def make_study(
 def _estimate(problem: CodeProblem, candidates: int) -> str:
     most_s = candidates * problem.budget_s * max(len(problem.bench), 1)
     told = "one candidate" if candidates == 1 else f"up to {candidates} candidates"
-    return (
-        f"{told}; timing takes {rough_seconds(most_s)} at most "
-        "(budget_s for each and each benchmark), mostly far less"
-    )
+    return f"{told}; timing them takes {rough_seconds(most_s)} at most, and mostly far less"
 
 
 def _print(outputs: Mapping[str, Any], folder: Path, done: Sequence[str]) -> None:
     counted = f"{outputs['candidates']} judged, {outputs['passed']} passed their checks"
+    print_wrapped(f"{counted}; why it ended: {outputs.get('why_over', '')}")
     if not outputs.get("patch"):
-        print_wrapped(f"{counted}; none is worth taking. {outputs.get('why_over', '')}")
+        click.echo(style("None is worth taking.", bold=True))
     else:
         ratio = f"{outputs['ratio']:.2f}x [{outputs['low']:.2f}, {outputs['high']:.2f}]"
-        print_wrapped(f"{counted}.")
         click.echo(style(f"The best is {outputs['best']}: {ratio}", bold=True))
         click.echo(f"patch:       {shown_path(folder / PATCH)}")
         click.echo(f"explanation: {shown_path(folder / EXPLANATION)}")
     for text in done:
         click.echo(text)
+
+
+def _print_notes(outputs: Mapping[str, Any]) -> None:
+    """What was told while it was found."""
     for text in outputs.get("notes") or ():
         print_wrapped(f"note: {on_one_line(str(text), LONGEST_NOTE)}", "", "  ")

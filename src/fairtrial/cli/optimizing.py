@@ -18,7 +18,7 @@ from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.cli.live import Canvas, can_draw
-from fairtrial.cli.output import count, style
+from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.timings import COLOURS, verdict_text
 from fairtrial.errors import on_one_line
 from fairtrial.ledger.summary import spell_cost
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 LONGEST = 160
+LONG_S = 1.0
+"""What takes longer to answer is told, also if nobody counts tokens."""
 MOST_NAMED = 4
 
 
@@ -41,17 +43,23 @@ class Lines(Watcher):
 
     began: float = field(default_factory=time.monotonic)
     stream: TextIO = field(default_factory=lambda: sys.stderr)  # a run's own is kept with the run
+    intro: str = ""  # told when something begins, so not if all of it is known already
     best: tuple[float, str] | None = None
     spent: Spent = field(default_factory=Spent)
 
     def say(self, text: str) -> None:
+        if self.intro:
+            click.echo(fold(self.intro), file=self.stream)
+            self.intro = ""
         self.print(text if text.endswith(".") else f"{text} ...")
 
     def replied(self, request: Request, reply: Reply) -> None:
         self.spent.add(reply.usage)
         usage, told = reply.usage, []
-        if usage.tokens or usage.cost_usd is None:
-            told = [f"answered in {usage.seconds:.1f} s; so far {spent_text(self.spent)}"]
+        if usage.tokens or usage.cost_usd or usage.seconds >= LONG_S:
+            told = [f"answered in {usage.seconds:.1f} s"]
+            if spent_text(self.spent):
+                told.append(f"so far {spent_text(self.spent)}")
         if reply.refusal:
             told.append(reply.refusal)
         if told:
@@ -59,7 +67,8 @@ class Lines(Watcher):
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
         about = "" if entry.parent is None else f" of {entry.parent}"
-        told = "; ".join(candidate.note.splitlines()) or candidate.name
+        note = "; ".join(candidate.note.splitlines())
+        told = f"{candidate.name} ({note})" if note else candidate.name
         if entry.duplicate_of is not None:
             told = f"same as {entry.duplicate_of}"
         self.print(f"{entry.id}  proposed ({entry.kind.value}{about}): {told}")
@@ -208,11 +217,11 @@ def spent_text(spent: Spent) -> str:
     return ", ".join(told)
 
 
-def watch(*, is_silent: bool) -> tuple[Watcher, AbstractContextManager[object]]:
+def watch(intro: str, *, is_silent: bool) -> tuple[Watcher, AbstractContextManager[object]]:
     """The way to show it that fits where it is shown, and what to do it within."""
     if is_silent:
         return Watcher(), nullcontext()
     if not can_draw():
-        return Lines(), nullcontext()
-    live = Live()
+        return Lines(intro=intro), nullcontext()
+    live = Live(intro=intro)
     return live, live.canvas

@@ -40,7 +40,7 @@ def command(folder: Path, what: str | None, as_json: bool) -> None:
         if as_json:
             print_json(json.loads(spell_json(rows)))
         else:
-            print_tree(rows)
+            print_tree(folder, rows)
     elif "." in what:
         row, diff = find_candidate(folder, what)
         if as_json:

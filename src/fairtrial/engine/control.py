@@ -73,8 +73,9 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is not None:  # None: not Python's to give back
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                # None: not Python's to give back; a closed terminal may be ignored (nohup)
+                if signal.getsignal(number) not in (None, signal.SIG_IGN):
                     self._earlier[number] = signal.signal(number, self._note)
         return self
 

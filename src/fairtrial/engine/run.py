@@ -146,15 +146,21 @@ def conduct(study: Study, settings: RunSettings) -> Results:
 def _own(folder: Path, bindings: Bindings) -> OwnerLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        code = [getattr(problem, "code", None) for problem in bindings.problems.values()]
-        if any(isinstance(each, CodeProblem) for each in code):
-            # It may lie in the project: what we write there is no part of the code that is judged.
-            keep_out_of_git(folder)
+        if _has_code(bindings) and not keep_out_of_git(folder):
+            raise LedgerError(
+                f"{folder} holds something else: results of code problems need a folder of their "
+                "own, or they would count as a part of the code; choose another --output"
+            )
     except OSError as error:
         raise LedgerError(
             f"{folder} can't be made: {error.strerror}; choose another --output"
         ) from error
     return OwnerLock(folder)
+
+
+def _has_code(bindings: Bindings) -> bool:
+    problems = (getattr(problem, "code", None) for problem in bindings.problems.values())
+    return any(isinstance(each, CodeProblem) for each in problems)
 
 
 def _open(folder: Path, settings: RunSettings) -> Ledger:

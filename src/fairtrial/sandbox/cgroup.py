@@ -24,8 +24,9 @@ from fairtrial.sandbox.hierarchy import Place, find_places
 
 PREFIX = "fairtrial"
 MB = 1024 * 1024
-THREADS_EACH = 16
-"""The kernel counts threads, not processes: the bound is for bursts, those who poll are exact."""
+THREADS_EACH, MORE_THREADS = 16, 512
+"""The kernel counts threads, not processes: so many tasks for each there may be, and so many more
+in all. The bound is for bursts, those who poll are exact; a bomb of thousands outruns them."""
 NEAR_MB = 4
 """How far from the limit memory can be refused: a huge page, and what each core has in stock."""
 JOIN = 'for file in "$@"; do echo 0 > "$file" || exit 1; done'
@@ -149,6 +150,12 @@ def _make_group(places: tuple[Place, ...], limits: Limits) -> list[Path]:
     return made
 
 
+def count_tasks(processes: int) -> int:
+    """How many tasks there may be, threads included, where so many processes may be."""
+    cores = os.cpu_count() or 1
+    return min(processes * max(THREADS_EACH, cores), processes + max(MORE_THREADS, 8 * cores))
+
+
 def _set_limits(folder: Path, place: Place, limits: Limits) -> None:
     if "memory" in place.controllers:
         most = str(limits.memory_mb * MB)
@@ -159,7 +166,7 @@ def _set_limits(folder: Path, place: Place, limits: Limits) -> None:
             else:
                 _write(folder / "memory.swap.max", "0")
     if "pids" in place.controllers:
-        most = str(limits.processes * max(THREADS_EACH, os.cpu_count() or 1))
+        most = str(count_tasks(limits.processes))
         _write(folder / "pids.max", most)
 
 

@@ -19,7 +19,7 @@ from fairtrial.agents.optimise.proposing import (
     make_proposer,
     tell_estimate,
 )
-from fairtrial.agents.optimise.records import open_journal
+from fairtrial.agents.optimise.records import open_journal, problem_print
 from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.telling import Telling, tell_tree
 from fairtrial.agents.optimise.watching import Watcher, with_watcher
@@ -29,6 +29,7 @@ from fairtrial.agents.proposers.command_workshop import make_ready
 from fairtrial.agents.proposers.replay import Replay, write_records
 from fairtrial.agents.task import Task
 from fairtrial.arena.arena import Arena
+from fairtrial.arena.checks.functions import SEEDED
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import Mistake, StudyError
@@ -117,6 +118,7 @@ class Optimise(Record):
         )
         settings = ArenaSettings(unsandboxed=self.unsandboxed, say=watcher.say)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
+            _tell(watcher, [each for each in arena.notes if SEEDED not in each])
             proposer = await make_ready(proposer, arena)
             settings.say("timing the unchanged base")
             async with arena.bench() as bench:
@@ -126,6 +128,8 @@ class Optimise(Record):
                 loop = await self._loop(task, problem, proposer, brief, each)
                 told = tell_estimate(each, self.max_candidates, self.max_cost_usd)
                 settings.say(told or "asking for candidates")
+                if self.proposer == Replay.name:
+                    settings.say("tokens and cost are those of back then: nothing is paid now.")
                 stream = Stream(
                     arena,
                     bench,
@@ -139,11 +143,10 @@ class Optimise(Record):
                 )
                 await stream.run()
                 winner = await crown(stream, arena, bench, watcher)
+                notes = (*bench.notes, *tell_unjudged(stream.judgements.values()))
+                _tell(watcher, notes)
                 return Optimised(
-                    stream,
-                    winner,
-                    arena.tree,
-                    (*arena.notes, *bench.notes, *tell_unjudged(stream.judgements.values())),
+                    stream, winner, arena.tree, problem_print(problem), (*arena.notes, *notes)
                 )
 
     async def _loop(
@@ -203,12 +206,14 @@ class Optimised:
     stream: all that was tried
     winner: the best, confirmed; None if none is worth taking
     tree: the base that all of it is about, by its digest
+    problem: the same of the problem, as its file has it
     notes: what people should know
     """
 
     stream: Stream
     winner: Winner | None
     tree: str = ""
+    problem: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -234,6 +239,7 @@ class Optimised:
             "cost_usd": self.spent.cost_usd if self.spent.is_cost_known else None,
             "why_over": self.stream.why_over,
             "tree": self.tree,
+            "problem": self.problem,
             "patch": self.winner.patch if self.winner else "",
             "edits": edits_record(self.winner.finding.edits) if self.winner else {},
             "explanation": self.winner.explanation if self.winner else "",
@@ -252,6 +258,12 @@ def tell_unjudged(judgements: Iterable[Judgement]) -> list[str]:
         return []
     count = "one candidate" if len(lost) == 1 else f"{len(lost)} candidates"
     return [f"{count} could not be judged: {lost[0].message}"]
+
+
+def _tell(watcher: Watcher, notes: Iterable[str]) -> None:
+    """Say what people should know when it is known, not only in the end."""
+    for text in notes:
+        watcher.say(f"note: {text}.")
 
 
 def find_code(task: Task) -> CodeProblem:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.optimise.records import REPLY, Journal, Known
+from fairtrial.agents.optimise.replies import read_reply
 from fairtrial.agents.proposers.replay import record_of, reply_of
 from fairtrial.errors import LabError
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
@@ -92,11 +93,18 @@ class Asking:
         async with self._seats:
             if self._released.is_set():
                 return None
-            reply = await self._proposer.propose(self._brief, request)
-        made = record_of(request, reply)
+            given = await self._proposer.propose(self._brief, request)
+        reply = read_reply(given, self._proposer.name)
+        made = self._record(request, reply)
         self.keep(REPLY, made)
         self.records.append(made)
         return reply
+
+    def _record(self, request: Request, reply: Reply) -> dict[str, Any]:
+        try:
+            return record_of(request, reply)
+        except (ValueError, TypeError):  # what was said on the way is no plain data: do without
+            return record_of(request, replace(reply, exchange=()))
 
     def release(self) -> None:
         """Nothing is to be asked any more."""

@@ -57,9 +57,16 @@ def make_proposer(
     try:
         _check_start(made, max_cost_usd, folder)
     except StudyError as error:
-        raise StudyError([each.under(("proposer_options",)) for each in error.mistakes]) from None
+        raise StudyError([_seen_from_here(each, error.source) for each in error.mistakes]) from None
     proposer: Proposer = made
     return proposer
+
+
+def _seen_from_here(mistake: Mistake, source: str) -> Mistake:
+    """A mistake in what an option names, for somebody who has only given the option."""
+    file = f"{source}:{mistake.line}: " if mistake.line is not None else f"{source}: "
+    told = f"{file if source else ''}{mistake.message}"
+    return Mistake(("proposer_options", *mistake.path), told, mistake.hint)
 
 
 def _check_start(made: Any, max_cost_usd: float | None, folder: Path | None) -> None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from fairtrial.agents.journal import JournalEntry
+from fairtrial.model.code import CodeProblem
 from fairtrial.model.identity import canonical_json
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Tried
+from fairtrial.model.record import dump
 from fairtrial.model.verdicts import Verdict
 
 REPLY, VERDICT, SETTING = "reply", "verdict", "setting"
@@ -67,6 +69,11 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
     if not holds:
         journal.append(SETTING, {"fingerprint": own})
     return Known(replies, verdicts, sum(seconds.values()))
+
+
+def problem_print(problem: CodeProblem) -> str:
+    """The same for a problem that asks for the same, wherever its file is."""
+    return fingerprint(dump(problem))
 
 
 def fingerprint(setting: Mapping[str, Any]) -> str:

@@ -29,7 +29,6 @@ from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
 from fairtrial.arena.contest import time_candidate, with_timing
 from fairtrial.arena.tasks import single_cause
-from fairtrial.errors import LabError
 from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
@@ -261,7 +260,7 @@ class Stream:
         try:
             if not is_known and is_final(judgement):
                 self._asking.keep(VERDICT, judgement_record(judgement))
-        except LabError as error:
+        except Exception as error:
             self._give_up(error)
         self._watcher.judged(entry, judgement, diff)
         self._loop.judge(entry.id, tried_of(judgement, diff))

@@ -43,6 +43,7 @@ from fairtrial.agents.proposers.command_keys import Keys
 from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.agents.proposers.secret import SHORTEST_SECRET
 from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.files import expand
 from fairtrial.model.commands import Limits
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.model.record import Record
@@ -246,7 +247,7 @@ def _find_program(argv: tuple[str, ...]) -> Path | None:
     if word.startswith(PYTHON):
         return None
     if "/" in word:
-        path = Path(word).expanduser()
+        path = expand(Path(word), Path(), "argv")
         if not path.is_absolute():
             return None
         found: str | None = str(path) if path.exists() else None
@@ -260,7 +261,7 @@ def _find_program(argv: tuple[str, ...]) -> Path | None:
 
 
 def _existing(path: Path, folder: Path, place: tuple[str | int, ...]) -> Path:
-    found = (folder / path.expanduser()).resolve()
+    found = expand(path, folder, *map(str, place)).resolve()
     if not found.exists():
         raise StudyError(Mistake(place, f"there is no {found}"))
     return found

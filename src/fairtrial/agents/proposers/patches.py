@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.arena.proposals.folders import SUFFIXES, read_candidate
 from fairtrial.errors import Mistake, StudyError
+from fairtrial.files import expand
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record
 
@@ -59,7 +60,7 @@ class PatchesProposer(Record):
         return made
 
     def _within(self, folder: Path) -> PatchesProposer:
-        return replace(self, folder=folder / self.folder.expanduser())
+        return replace(self, folder=expand(self.folder, folder, "folder"))
 
     def list_paths(self) -> list[Path]:
         """Where the candidates are, in the order of their names; `StudyError` if there are none."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.errors import Mistake, StudyError, on_one_line
-from fairtrial.files import replacing
+from fairtrial.files import expand, replacing
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.identity import plain
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
@@ -55,11 +55,11 @@ class Replay(Record):
 
         folder: where a relative path starts
         """
-        read_records(folder / self.path.expanduser())
+        read_records(expand(self.path, folder, "path"))
 
     async def prepared(self, workshop: Workshop) -> Replay:
         """The same with its record found."""
-        return replace(self, path=workshop.folder / self.path.expanduser())
+        return replace(self, path=expand(self.path, workshop.folder, "path"))
 
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: nothing is paid for."""

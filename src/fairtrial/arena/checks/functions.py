@@ -30,6 +30,8 @@ CHANNEL_BYTES = 64 * 2**20
 """How much the inputs of all cases may take, and the base's results."""
 OUTPUT_BYTES = 2**20
 """How much one call may print."""
+SEEDED = "were made with seed"
+"""In a note on inputs that only matters to those who want to have them again."""
 _SPARE_BYTES = 4 * 2**20
 _OTHER_HASHES = {"PYTHONHASHSEED": "1"}
 
@@ -139,7 +141,7 @@ def _write_job(check: Check, calls: Sequence[Call]) -> bytes:
 def _tell_notes(check: Check, outcomes: Sequence[Outcome], seed: str | None) -> list[str]:
     notes = []
     if seed is not None:
-        notes.append(f"{len(outcomes)} inputs of {check.function} were made with seed {seed}")
+        notes.append(f"{len(outcomes)} inputs of {check.function} {SEEDED} {seed}")
     raised = {str(outcome["raised"]["type"]) for outcome in outcomes if "raised" in outcome}
     if all("raised" in outcome for outcome in outcomes):
         names = ", ".join(sorted(raised))

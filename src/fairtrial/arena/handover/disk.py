@@ -7,6 +7,7 @@ names change hands, and whatever goes wrong until the last of them is taken back
 from __future__ import annotations
 
 import errno
+import filecmp
 import os
 import secrets
 import shutil
@@ -104,9 +105,11 @@ class _Work:
             except OSError as error:
                 left.append(f"{error.filename}: {error.strerror}")
         if left:
+            kept = [str(old) for old in self.kept if os.path.lexists(old)]
+            where = f" What was there is in {', '.join(kept)};" if kept else ""
             raise LabError(
-                f"{self.top} is half changed, and that can't be taken back: {'; '.join(left)}. "
-                f"What was there is in {self.mark}-* beside it; git has what was committed"
+                f"{self.top} is half changed, and that can't be taken back: {'; '.join(left)}."
+                f"{where} git has what was committed"
             )
 
 
@@ -158,13 +161,12 @@ def _put(work: _Work, place: Path, new: Path | None) -> None:
         _remove_folder(work, place)
     if os.path.lexists(place):
         old = work.spare(place)
-        work.undo.append(lambda: old.unlink(missing_ok=True))
         if new is None:
             place.rename(old)
         else:
             _keep(place, old)
         # Only now: half a copy must never take its place.
-        work.undo.append(lambda: old.replace(place))
+        work.undo.append(lambda: _put_back(place, old))
         work.kept.append(old)
     elif new is not None:
         _make_folders(work, place.parent)
@@ -178,7 +180,31 @@ def _keep(place: Path, old: Path) -> None:
     try:
         os.link(place, old, follow_symlinks=False)
     except OSError:  # a file system without second names
-        shutil.copy2(place, old, follow_symlinks=False)
+        try:
+            shutil.copy2(place, old, follow_symlinks=False)
+        except BaseException:
+            old.unlink(missing_ok=True)
+            raise
+
+
+def _put_back(place: Path, old: Path) -> None:
+    """What was there takes its place again; what can't be put back is never thrown away."""
+    try:
+        old.replace(place)
+    except OSError:
+        if not (os.path.lexists(place) and _is_same(place, old)):
+            raise
+    # Two names of one file are left alone by a rename.
+    if os.path.lexists(place) and os.path.lexists(old) and _is_same(place, old):
+        old.unlink(missing_ok=True)
+
+
+def _is_same(place: Path, old: Path) -> bool:
+    """Whether two names are of one file, or of equal ones."""
+    if place.is_symlink() or old.is_symlink():
+        both = place.is_symlink() and old.is_symlink()
+        return both and place.readlink() == old.readlink()
+    return place.samefile(old) or filecmp.cmp(place, old, shallow=False)
 
 
 def _remove_folder(work: _Work, place: Path) -> None:
