@@ -3,8 +3,9 @@
 #                    for a slow project, and compares four ways to optimise it
 #   make test        sets up, then lint, types and tests
 # and one more, which needs the package registry and a quiet machine:
-#   make test-real   judges candidates for well-known projects by their own tests, then all that
-#                    needs a real clock or many processes: cheats that must not win, kill -9, ...
+#   make test-real   judges candidates for well-known projects by their own tests, lets command-line
+#                    agents propose (where npm can fetch them), then all that needs a real clock or
+#                    many processes: cheats that must not win, kill -9, ...
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -131,3 +131,15 @@ def test_rates_and_times_are_spelt_for_people():
         "1:02:03",
         "1 day 1:00:00",
     ]
+
+
+def test_a_closed_terminal_that_somebody_ignores_stays_ignored():
+    """`nohup fairtrial run ...` goes on when the terminal is closed."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert interrupts.count == 0
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -18,7 +18,7 @@ EXECUTORS = {
     "threads": ("--executor", "threads", "--parallel", 2),
 }
 OFTEN = {"live_s": 0.05}
-SIGNALS = {"Ctrl-C": signal.SIGINT, "SIGTERM": signal.SIGTERM}
+SIGNALS = {"Ctrl-C": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 
 
 def start_held(stage, *options, **named):
