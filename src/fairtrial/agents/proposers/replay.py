@@ -32,7 +32,8 @@ LONGEST_KEY = 300
 class Replay(Record):
     """Answers from a record, without a model, a key or a network.
 
-    path: the record: one line of JSON for each answer; relative to the folder of the problem's file
+    path: the record: one line of JSON for each answer, or the output directory of the optimisation
+        that made it; relative to the folder of the problem's file
     most_at_once: how many requests may be under way at the same time
     """
 
@@ -55,11 +56,11 @@ class Replay(Record):
 
         folder: where a relative path starts
         """
-        read_records(expand(self.path, folder, "path"))
+        read_records(find_record(expand(self.path, folder, "path")))
 
     async def prepared(self, workshop: Workshop) -> Replay:
         """The same with its record found."""
-        return replace(self, path=expand(self.path, workshop.folder, "path"))
+        return replace(self, path=find_record(expand(self.path, workshop.folder, "path")))
 
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: nothing is paid for."""
@@ -74,6 +75,23 @@ class Replay(Record):
             return reply_of(record)
         key = on_one_line(request.key, LONGEST_KEY)
         return Reply(refusal=f"{self.path} holds no answer to {key} ({len(records)} others)")
+
+
+def find_record(path: Path) -> Path:
+    """The record itself, or the one that an output directory holds; `StudyError` if it has more."""
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("workspaces/*/attempt-*/replies.jsonl"), key=_attempt)
+    runs = sorted({each.parent.parent.name for each in found})
+    if len(runs) == 1:
+        return found[-1]
+    message = f"{path} holds records of {len(runs)} runs" if runs else f"{path} holds no record"
+    hint = f"name one: {found[0]}" if runs else "it is there when an optimisation is done"
+    raise StudyError(Mistake(("path",), message, hint))
+
+
+def _attempt(record: Path) -> tuple[str, int]:
+    return record.parent.parent.name, int(record.parent.name.partition("-")[2] or 0)
 
 
 def read_records(path: Path) -> Mapping[str, Mapping[str, Any]]:
