@@ -58,19 +58,6 @@ def ask(path, request):
 
 
 @given(REPLIES)
-def test_an_output_directory_stands_for_its_record(tmp_path):
-    record = tmp_path / "workspaces/run-1/attempt-10/replies.jsonl"
-    for attempt in (10, 9):
-        write_records(tmp_path / f"workspaces/run-1/attempt-{attempt}/replies.jsonl", [])
-    assert find_record(tmp_path) == find_record(record) == record
-    Replay(tmp_path).check_ready()
-    write_records(tmp_path / "workspaces/run-2/attempt-1/replies.jsonl", [])
-    with pytest.raises(StudyError, match="holds records of 2 runs; name one: "):
-        Replay(tmp_path).check_ready()
-    with pytest.raises(StudyError, match="holds no record"):
-        Replay(tmp_path / "workspaces").check_ready()
-
-
 def test_a_reply_survives_its_record(reply):
     record = record_of(first(), reply)
     assert reply_of(record) == reply
@@ -150,3 +137,16 @@ def test_it_can_do_everything_at_no_cost(tmp_path):
     assert (proposer.name, proposer.can_batch) == ("replay", True)
     with pytest.raises(StudyError, match="most_at_once"):
         Replay(tmp_path / "r", most_at_once=0)
+
+
+def test_an_output_directory_stands_for_its_record(tmp_path):
+    record = tmp_path / "workspaces/run-1/attempt-10/replies.jsonl"
+    for attempt in (10, 9):
+        write_records(tmp_path / f"workspaces/run-1/attempt-{attempt}/replies.jsonl", [])
+    assert find_record(tmp_path) == find_record(record) == record
+    Replay(tmp_path).check_ready()
+    write_records(tmp_path / "workspaces/run-2/attempt-1/replies.jsonl", [])
+    with pytest.raises(StudyError, match="holds records of 2 runs; name one: "):
+        Replay(tmp_path).check_ready()
+    with pytest.raises(StudyError, match="holds no record"):
+        Replay(tmp_path / "workspaces").check_ready()
