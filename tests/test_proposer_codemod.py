@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from fairtrial.agents.proposers import codemod
 from fairtrial.agents.proposers.codemod import CodemodProposer
 from fairtrial.agents.proposers.transforms import ruff
-from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
+from fairtrial.agents.proposers.transforms.catalogue import BY_NAME, CATALOGUE
 from fairtrial.agents.proposers.transforms.overlaying import overlay
 from fairtrial.agents.proposers.transforms.recipes import Interrupted, Step, make, parse, spell
+from fairtrial.arena.handover.quoting import ASSUMES
 from fairtrial.errors import LabError, StudyError
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried
 from fairtrial.model.verdicts import Difference, Failure, Verdict
@@ -110,10 +111,58 @@ def test_all_together_then_each_alone_then_pairs():
         assert list(each.files) == ["src/slow.py"]
         assert each.origin == "codemod"
         assert each.parent is None
-        assert len(each.note.splitlines()) == each.name.count("+") + 1
+        done = [line for line in each.note.splitlines() if not line.startswith(ASSUMES)]
+        assert len(done) == each.name.count("+") + 1
         for part in each.name.split("+"):
             assert f"{part}: src/slow.py, line " in each.note
     assert "set_beside: src/slow.py, line 7: a set beside seen says what is in it" in found[0].note
+
+
+def assumed(candidate):
+    lines = candidate.note.splitlines()
+    return [line.removeprefix(ASSUMES) for line in lines if line.startswith(ASSUMES)]
+
+
+def test_what_is_taken_for_granted_is_noted_once_each():
+    twice = SLOW + "\n\ndef other(xs, known):\n    return [x for x in xs if x in known]\n"
+    files = {"slow.py": twice, "again.py": SLOW}
+    both = next(each for each in ask_all(files=files)[0] if "asked_set" in each.name)
+    hashed, texts = (BY_NAME[name].assumes for name in ("set_beside", "join"))
+    assert hashed == BY_NAME["asked_set"].assumes
+    assert assumed(both) == [hashed, texts]
+    assert assumed(first_named("join")) == [texts]
+    assert assumed(first_named("deque")) == []
+    # Also of what is added to a candidate later, after all that was done.
+    first = first_named("deque")
+    (more,) = ask(kind=RequestKind.REFINE, about=(tried(first),)).candidates
+    assert more.name == "deque+set_beside"
+    assert assumed(more) == [hashed]
+    assert more.note.endswith(ASSUMES + hashed)
+
+
+def test_assumptions_go_on_after_the_words_before_them():
+    known = {each.assumes for each in CATALOGUE} - {""}
+    assert len(known) > 10
+    for each in known:
+        assert each[0].islower()
+        assert not each.endswith(".")
+        assert each.isprintable()
+
+
+def test_what_the_sets_take_for_granted_is_true_of_the_code_they_make():
+    """With what can't be hashed the candidates fail where the base didn't: that is what is said."""
+    unique, asked = {}, {}
+    exec(SLOW, unique)
+    assert unique["unique"]([[1], [1]]) == [[1]]
+    exec(changed(first_named("set_beside"))["src/slow.py"], unique)
+    with pytest.raises(TypeError, match="unhashable"):
+        unique["unique"]([[1], [1]])
+    text = "def f(xs, known):\n    return [x for x in xs if x in known]\n"
+    exec(changed(first_named("asked_set", files={"a.py": text}), {"a.py": text})["a.py"], asked)
+    assert asked["f"]([1, 2], [[1], 2]) == [2]
+    with pytest.raises(TypeError, match="unhashable"):
+        asked["f"]([[1]], [2])
+    assert "TypeError" in BY_NAME["set_beside"].assumes
 
 
 def test_small_ones_are_left_out_of_the_second_proposal():

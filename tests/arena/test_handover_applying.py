@@ -2,6 +2,8 @@
 
 import errno
 import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,8 +76,40 @@ def test_what_was_edited_elsewhere_in_the_file_is_merged(user):
     edits = user.edits({"src/ten.txt": WON})
     user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
     applied = run(apply_to_tree, user.top, edits)
-    assert applied.merged == ("src/ten.txt",)
+    assert applied.merged == applied.changed == ("src/ten.txt",)
+    assert applied.tell() == ["merged with your edits, which was not measured: src/ten.txt"]
     assert user.read("src/ten.txt") == WON.replace("line 9\n", "mine\n")
+    # A second time there is nothing to do, and that is said.
+    stamp = (user.top / "src/ten.txt").stat()
+    again = run(apply_to_tree, user.top, edits)
+    assert again.changed == again.merged == ()
+    assert again.tell() == ["was in already: src/ten.txt"]
+    assert (user.top / "src/ten.txt").stat() == stamp
+
+
+def test_a_merged_file_that_lost_its_mode_gets_it_again(user):
+    user.snap()
+    edits = user.edits({"src/ten.txt": FileState(WON.encode(), True)})
+    user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
+    run(apply_to_tree, user.top, edits)
+    place = user.top / "src/ten.txt"
+    assert place.stat().st_mode & 0o100
+    place.chmod(0o644)
+    assert run(apply_to_tree, user.top, edits).merged == ("src/ten.txt",)
+    assert place.stat().st_mode & 0o100
+    assert run(apply_to_tree, user.top, edits).already == ("src/ten.txt",)
+
+
+def test_each_file_is_told_of_once(user):
+    user.snap()
+    edits = user.edits({"src/ten.txt": WON, "other.txt": "won\n", "src/pkg/mod.py": "A = 2\n"})
+    user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
+    user.write("src/pkg/mod.py", "A = 2\n")
+    assert run(apply_to_tree, user.top, edits).tell() == [
+        "changed: other.txt",
+        "merged with your edits, which was not measured: src/ten.txt",
+        "was in already: src/pkg/mod.py",
+    ]
 
 
 def remove(user):
@@ -120,6 +154,47 @@ def test_what_can_not_be_merged_is_refused_and_nothing_is_changed(user, meanwhil
     assert words in str(refused.value)
     assert "src/ten.txt" in str(refused.value)
     assert listing(user) == before
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_the_way_out_that_a_refusal_names_works(user, is_committed, tmp_path):
+    """Also in a tree that was not clean, whose files git itself has never seen."""
+    mine = TEN.replace("line 9\n", "line 9, not committed\n")
+    user.write("src/ten.txt", mine)
+    user.snap()
+    won = mine.replace("line 2\n", "LINE 2\n").replace("line 8\n", "LINE 8\n")
+    edits = user.edits({"src/ten.txt": won, "other.txt": "won\n"})
+    patch = tmp_path / "results of it" / "best.patch"
+    write_patch(patch, edits.patch)
+    edited = mine.replace("line 2\n", "mine\n")
+    user.write("src/ten.txt", edited)
+    if is_committed:
+        user.git("commit", "-qam", "mine")
+    with pytest.raises(StudyError) as refused:
+        run(apply_to_tree, user.top, edits, patch)
+    assert user.read("src/ten.txt") == edited
+    message = str(refused.value)
+    assert "3way" not in message
+    command = shlex.split(message[message.index("git -C ") :])
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert told.returncode == 1, told.stderr  # something was left over
+    assert user.read("other.txt") == "won\n"
+    assert "line 9, not committed\n" in user.read("src/ten.txt")
+    assert "mine\n" in user.read("src/ten.txt")
+    assert "+LINE 2" in user.read("src/ten.txt.rej")
+
+
+def test_the_way_out_is_named_once(user):
+    user.snap()
+    edits = user.edits({"src/ten.txt": WON, "other.txt": "won\n"})
+    user.write("src/ten.txt", TEN.replace("line 2", "mine"))
+    user.write("other.txt", "mine\n")
+    with pytest.raises(StudyError) as refused:
+        run(apply_to_tree, user.top, edits, Path("best.patch"))
+    assert str(refused.value).count("git -C") == 1
+    assert f"--reject {Path.cwd()}/best.patch" in str(refused.value)
+    with pytest.raises(StudyError, match=r"undo what you did there and give the command again$"):
+        run(apply_to_tree, user.top, edits)
 
 
 def test_every_file_in_the_way_is_named_at_once(user):

@@ -263,7 +263,7 @@ def test_commands_are_looked_at_if_they_are_python(tmp_path):
     with open_site(tmp_path, bench=bench, check=check) as site:
         found = site.call(profile, site.arena, site.won())
         (part,) = found.parts
-        assert part.what.startswith("program: {python} -c")
+        assert part.what.startswith("program: python -c")
         assert "found = add(found, number)" in [line.text for line in part.base.lines]
         assert found.failures == ("other: true is not Python, or is called with options of it",)
         covered = site.call(coverage, site.arena, site.won())

@@ -8,6 +8,7 @@ from handover_kit import TEN, make_user, run
 from trees import run_git
 
 from fairtrial.arena.handover.branching import put_on_branch
+from fairtrial.arena.handover.quoting import as_message
 from fairtrial.errors import StudyError
 from fairtrial.model.candidates import FileState
 
@@ -249,3 +250,16 @@ def test_not_the_top_of_a_repository(user):
     edits = user.edits({"other.txt": "won\n"})
     with pytest.raises(StudyError, match="not the top of a git repository"):
         run(put_on_branch, user.top / "src", "won", edits, MESSAGE)
+
+
+def test_a_message_survives_being_edited(user):
+    """Git takes lines that begin with # for comments as soon as an editor was there."""
+    explanation = "# `x`: fast\n\n## What changes\n\n- a\n\n```sh\n# take it\ngit apply x\n```\n"
+    message = f"x: fast\n\n{as_message(explanation)}"
+    user.snap()
+    run(put_on_branch, user.top, "won", user.edits({"src/ten.txt": WON}), message)
+    user.git("checkout", "-q", "won")
+    run_git(user.top, "commit", "-q", "--amend", GIT_EDITOR="true")
+    assert user.git("log", "-1", "--format=%B") == message.strip()
+    assert "What changes\n------------" in message
+    assert "\n    # take it\n" in message

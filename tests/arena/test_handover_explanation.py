@@ -11,7 +11,7 @@ from fairtrial.arena.handover.coverage import Coverage, Span
 from fairtrial.arena.handover.edits import Edit, Edits, find_differing
 from fairtrial.arena.handover.explanation import Finding, explain
 from fairtrial.arena.handover.profile import HotLine, Part, Profile, Side
-from fairtrial.arena.handover.quoting import cells, code, plain, quote, word
+from fairtrial.arena.handover.quoting import as_message, cells, code, plain, quote, word
 from fairtrial.model.candidates import FileState
 from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.judgements import Judgement
@@ -73,19 +73,20 @@ def test_all_that_is_known_is_said():
         "- `data.bin` (not by lines)",
         "proposed by `chat`",
         "```text\nUses a set.\n```",
-        "**1.500 times as fast (1.400 to 1.600)**",
+        "says of it; nobody has checked these words",
+        "**1.50 times as fast (1.40 to 1.60)**",
         "95% confidence interval for that ratio",
         "from 10 sessions",
         "fresh sessions, taken after",
-        "| `sort` | 1.500 | 1.400 to 1.600 | faster | 1.450 | 2.1 ms |",
+        "| `sort` | 1.50 | 1.40 to 1.60 | faster | 1.45 | 2.1 ms |",
         "**Compared results**",
-        "- `{python} -m pytest`: every test that passed before passes",
+        "- `python -m pytest`: every test that passed before passes",
         "`a:sort` gives and raises the same",
         "for 40 made inputs",
         "- `tool`: it prints the same",
         "inputs that no candidate had seen",
         "run 8 of 10 changed lines that have code (80%)",
-        "**No check runs** `src/a.py:3-4`.",
+        "**No check runs** `src/a.py:3-4` (lines of the changed file):\n\n```text\n3: w\n```",
         "memory 40 MB before, 44 MB with it; start-up 1.02 times as long as before",
         "### `sort: a:sort`",
         "Before (20 calls, 4.0 times as slow as when nobody looks on):",
@@ -94,6 +95,8 @@ def test_all_that_is_known_is_said():
         "Not profiled: b: no",
         "- Changed lines that no check runs are unproven.",
         "- the machine was busy",
+        "In the folder of `problem.yaml`, with `best.patch` there.",
+        "they must be there already",
         "fairtrial evaluate problem.yaml best.patch",
     ):
         assert words in text, words
@@ -149,6 +152,114 @@ def test_what_is_not_known_is_said_too():
 )
 def test_coverage_in_words(coverage, words):
     assert words in explain(replace(FINDING, coverage=coverage))
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ((40.748, 36.741, 45.192), "40.7 times as fast (36.7 to 45.2)"),
+        ((241.3, 198.2, 290.7), "241 times as fast (198 to 291)"),
+        ((1.0213, 1.0204, 1.0222), "1.0213 times as fast (1.0204 to 1.0222)"),
+    ],
+)
+def test_figures_have_as_many_digits_as_the_interval_supports(figures, words):
+    estimate = Estimate(*figures, 10, 0.95)
+    timing = replace(TIMING, estimate=estimate)
+    measured = replace(FINDING.measurement, estimate=estimate, timings=(timing,))
+    text = explain(replace(FINDING, measurement=measured))
+    ratio, low, _, high = re.findall(r"[\d.]+|to", words)
+    assert f"**{words}**" in text
+    assert text.startswith(f"# `toposort`: {ratio} times as fast\n")
+    assert f"| `sort` | {ratio} | {low} to {high} | faster |" in text
+
+
+def test_uncovered_lines_are_quoted_up_to_five():
+    lines = [f"    step({number})  # `{number}`" for number in range(1, 10)]
+    lines[2] = ""
+    edits = Edits({"a.py": Edit(None, FileState("\n".join(lines).encode(), False))}, b"")
+    missed = (Span("a.py", 1, 4), Span("a.py", 7, 9), Span("gone.py", 1, 1))
+    text = explain(replace(FINDING, edits=edits, coverage=Coverage(9, 1, missed)))
+    told = text[text.index("**No check runs**") : text.index("## What else it costs")]
+    assert "(lines of the changed file; the first 5 of 6):" in told
+    quoted = [line for line in told.splitlines() if "step(" in line]
+    assert quoted == [f"{number}: {lines[number - 1]}" for number in (1, 2, 4, 7, 8)]
+    # Nothing to quote is no reason to say nothing.
+    text = explain(replace(FINDING, edits=Edits({}, b"")))
+    assert "**No check runs** `src/a.py:3-4` (lines of the changed file)." in text
+
+
+def test_a_profile_that_is_mostly_looking_on_is_left_out():
+    slow = replace(SIDE, seconds=5.5)  # 22 times as slow
+    kept = Part("kept: a:sort", SIDE)
+    text = explain(replace(FINDING, profile=Profile((Part("left: a:sort", slow, slow),))))
+    for side in ("Before", "With it"):
+        assert f"{side}: left out. Looking on made it 22 times as slow, and shares" in text
+    assert "| share |" not in text
+    assert "shares are rough" not in text
+    for parts in (
+        (Part("left: a:sort", slow, slow), kept),
+        (Part("one side: a:sort", slow, SIDE),),
+        (Part("one side: a:sort", SIDE, slow),),
+    ):
+        text = explain(replace(FINDING, profile=Profile(parts)))
+        assert text.count("| share |") == 1
+        assert "left out" in text
+        assert "shares are rough" in text
+    edge = explain(replace(FINDING, profile=Profile((Part("x", replace(SIDE, seconds=1.25)),))))
+    assert "5.0 times as slow" in edge
+    assert "left out" not in edge
+
+
+def test_lines_that_take_nothing_are_left_out_of_a_profile():
+    hot = [
+        HotLine("a.py", line, f"x{line}", 1, 0.1, share)
+        for line, share in enumerate([0.99, 0.006, 0.004, 0.0])
+    ]
+    text = explain(replace(FINDING, profile=Profile((Part("x", replace(SIDE, lines=tuple(hot))),))))
+    assert "| 1% | 1 | `a.py:1` | `x1` |" in text
+    assert "| 0%" not in text
+
+
+RULES_NOTE = """set_beside: a.py, line 8: a set beside found says what is in it
+asked_set: a.py, line 9: a set of returned
+assumes: what is in it can be hashed
+assumes: nobody <counts> on it
+b.py is left alone: it can't be parsed"""
+
+
+def test_what_our_own_rules_take_for_granted_is_a_doubt():
+    text = explain(replace(FINDING, origin="codemod", note=RULES_NOTE))
+    change, _, rest = text.partition("## What it gains")
+    assert "nobody has checked" not in change
+    assert "What its rules did, one after the other" in change
+    assert "line 9: a set of returned\nb.py is left alone: it can't be parsed\n```" in change
+    assert "assumes" not in text
+    doubts = rest[rest.index("## What could still be wrong") : rest.index("## What else to know")]
+    assert "- The change takes for granted that what is in it can be hashed.\n" in doubts
+    assert "- The change takes for granted that nobody \\<counts\\> on it.\n" in doubts
+    # Others' words are not ours, whatever they look like.
+    other = explain(replace(FINDING, note=RULES_NOTE))
+    assert "takes for granted" not in other
+    assert "\nassumes: what is in it can be hashed\n" in other
+
+
+def test_as_a_message_no_line_is_a_comment():
+    finding = replace(FINDING, note="# of mine\n```\n## and\n```", notes=("# a note",))
+    text = explain(finding)
+    message = as_message(text)
+    assert not [line for line in message.splitlines() if line.startswith("#")]
+    assert message.startswith("What changes\n------------\n\n- `src/a.py` (+2 -1)\n")
+    assert "\n`sort: a:sort`\n..............\n" in message
+    assert "\n    # of mine\n    ```\n    ## and\n    ```\n" in message
+    assert "\n    # take it\n    git apply best.patch\n" in message
+    assert "```text" not in message
+    for line in text.splitlines()[1:]:  # nothing else is lost
+        assert line.lstrip("# ") in message or line.startswith("```"), line
+
+
+@given(st.text("#`-x \n", max_size=80))
+def test_a_message_never_has_comments(text):
+    assert not re.search("^#", as_message(text), re.MULTILINE)
 
 
 HOSTILE = "```\n# owned <script> @everyone ![x](http://evil) | x |\n~~~\n``` `` `"

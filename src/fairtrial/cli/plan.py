@@ -15,7 +15,7 @@ from fairtrial.cli.targets import refuse_overwriting
 from fairtrial.design.balance import balance_report
 from fairtrial.design.schedule import plan_runs, replicates_of
 from fairtrial.loading import read_study
-from fairtrial.prospect import hypothesis_power
+from fairtrial.prospect import hypothesis_power, planned_tests
 from fairtrial.tables.canonical import PLAN_COLUMNS, condition_columns, condition_rows, plan_rows
 from fairtrial.tables.files import check_format, write_table
 
@@ -51,8 +51,8 @@ def command(
 ) -> None:
     """Show what a study will run, and what that can show.
 
-    Conditions, number of runs, balance, aliasing, and the power of the plan for hypotheses that
-    state a minimum effect of interest, with the assumptions it rests on.
+    Conditions, number of runs, balance, aliasing, each hypothesis as it will be tested, and the
+    power of the plan for those that state a minimum effect of interest, with its assumptions.
     """
     for target in (out, runs_out):
         if target is not None:
@@ -65,7 +65,7 @@ def command(
     if as_json:
         print_json(_as_json(plan, older, written, loaded.warning_lines()))
         return
-    warn(loaded.warning_lines())
+    warn([*loaded.warning_lines(), *_warnings(plan)])
     print_plan(plan)
     if older is not None:
         print_changes(plan, older)
@@ -80,6 +80,12 @@ def _write(plan: Plan, out: Path | None, runs_out: Path | None) -> list[str]:
     if runs_out is not None:
         write_table(runs_out, PLAN_COLUMNS, plan_rows(plan_runs(plan.study, plan.conditions)))
     return [str(path) for path in (out, runs_out) if path is not None]
+
+
+def _warnings(plan: Plan) -> list[str]:
+    """What may be meant otherwise than it will be tested."""
+    tests = planned_tests(plan.study, plan.conditions)
+    return list(dict.fromkeys(test.warning for test in tests if test.warning))
 
 
 def _as_json(
@@ -97,9 +103,10 @@ def _as_json(
         "replicates": replicates_of(study),
         "facts": dict(plan.facts),
         "balance": balance_report(study, plan.conditions).to_dict(),
+        "tests": [test.to_dict() for test in planned_tests(study, plan.conditions)],
         "power": [power.to_dict() for power in hypothesis_power(study, plan.conditions)],
         "changes": None if older is None else plan.changes_from(older),
         "written": list(written),
-        "warnings": list(warnings),
+        "warnings": [*warnings, *_warnings(plan)],
         "condition_table": list(condition_rows(study, plan.conditions)),
     }

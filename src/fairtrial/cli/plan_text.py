@@ -23,7 +23,12 @@ from fairtrial.errors import on_one_line
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import Factor
 from fairtrial.model.identity import canonical_json
-from fairtrial.prospect import HypothesisPower, hypothesis_power
+from fairtrial.prospect import (
+    HypothesisPower,
+    PlannedTest,
+    hypothesis_power,
+    planned_tests,
+)
 from fairtrial.stats.power import TARGET_POWER
 
 SHOWN_CONDITIONS = 16
@@ -54,6 +59,10 @@ def print_plan(plan: Plan) -> None:
         tied = {factor.name: factor.tied_to for factor in study.factors if factor.tied_to}
         for line in balance_lines(balance_report(study, plan.conditions), tied):
             print_wrapped(line, "", INDENT)
+    if study.hypotheses:
+        click.echo()
+        for test in planned_tests(study, plan.conditions):
+            print_wrapped(f"tests    {_spell_planned(test)}", "", INDENT)
     for power in hypothesis_power(study, plan.conditions):
         click.echo()
         _print_power(power, replicates_of(study))
@@ -180,6 +189,21 @@ def _uneven(balance: DesignBalance, tied: Mapping[str, str]) -> Iterator[str]:
             yield f"{both} can't be told apart: they always change together"
         elif pair.association >= WEAK_ASSOCIATION:
             yield f"{both} go together ({pair.association:.2f}; 0 is not at all, 1 is always)"
+
+
+def _spell_planned(test: PlannedTest) -> str:
+    what = f"{' × '.join(test.variables) or 'no variable'} on {test.outcome}"
+    head = f"{test.hypothesis_id} ({what})"
+    if test.reason:
+        return f"{head}: not tested: {test.reason}"
+    parts = [f"{head}: {test.claim}, by {test.test}"]
+    parts += [f"beside it {', '.join(test.beside)}"] if test.beside else []
+    if test.analysis_plan_id is None:
+        parts.append("exploratory, as no plan names it")
+    else:
+        kind = "exploratory, " if test.is_exploratory else ""
+        parts.append(f"{kind}plan {test.analysis_plan_id}")
+    return "; ".join(parts)
 
 
 def _print_power(power: HypothesisPower, replicates: int) -> None:

@@ -8,6 +8,7 @@ a branch is in `branching`.)
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,8 +17,6 @@ from fairtrial.arena.handover.edits import Edit, Edits, merge
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.model.candidates import FileState
 
-_HINT = "keep yours and apply the patch by hand (git apply --3way), or put yours aside first"
-
 
 @dataclass(frozen=True, slots=True)
 class Applied:
@@ -25,12 +24,21 @@ class Applied:
 
     changed: the paths that were written or removed
     merged: those of them that had been edited since the snapshot; nobody has checked the result
-    already: paths that were as wanted before
+    already: paths that were as wanted before, with or without other edits
     """
 
     changed: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     already: tuple[str, ...] = ()
+
+    def tell(self) -> list[str]:
+        """The same for people, each file once."""
+        told = {
+            "changed": [path for path in self.changed if path not in self.merged],
+            "merged with your edits, which was not measured": self.merged,
+            "was in already": self.already,
+        }
+        return [f"{what}: {', '.join(paths)}" for what, paths in told.items() if paths]
 
 
 def write_patch(path: Path, patch: bytes) -> None:
@@ -52,11 +60,12 @@ def write_patch(path: Path, patch: bytes) -> None:
         raise StudyError(f"can't be written: {error.strerror}", source=str(path)) from error
 
 
-async def apply_to_tree(top: Path, edits: Edits) -> Applied:
+async def apply_to_tree(top: Path, edits: Edits, patch: Path | None = None) -> Applied:
     """Change the user's files, all or none; a `StudyError` says what is in the way.
 
     Files that were edited since the snapshot are merged three-way; where that can't be done,
-    nothing is changed at all.
+    nothing is changed at all. The error then says what to do with `patch`, where the same edits
+    are written down.
     """
     placements: list[Placement] = []
     mistakes: list[Mistake] = []
@@ -68,12 +77,16 @@ async def apply_to_tree(top: Path, edits: Edits) -> Applied:
             continue
         wanted = await _settle(there, edit)
         if isinstance(wanted, str):
-            mistakes.append(Mistake((path,), wanted, _HINT))
+            mistakes.append(Mistake((path,), wanted))
+            continue
+        if _is_done(there, Edit(edit.before, wanted)):
+            already.append(path)
             continue
         if not _is_same(there.state, edit.before):
             merged.append(path)
         placements.append(Placement(path, wanted, _mode(there, edit), there))
     if mistakes:
+        mistakes[-1] = replace(mistakes[-1], hint=_advise(top, patch))
         raise StudyError(mistakes, source=str(top))
     try:
         place_all(top, placements)
@@ -81,6 +94,18 @@ async def apply_to_tree(top: Path, edits: Edits) -> Applied:
         place = f"{error.filename}: " if error.filename else ""
         raise LabError(f"nothing was changed in {top}: {place}{error.strerror or error}") from error
     return Applied(tuple(each.path for each in placements), tuple(merged), tuple(already))
+
+
+def _advise(top: Path, patch: Path | None) -> str:
+    """A way out, once for all files: not a three-way merge by git.
+
+    The patch begins at the snapshot, and the user's repository needn't have what was there.
+    """
+    aside = "nothing was changed: undo what you did there and give the command again"
+    if patch is None:
+        return aside
+    command = shlex.join(["git", "-C", str(top), "apply", "--reject", str(patch.resolve())])
+    return f"{aside}, or have what fits put in and the rest written to .rej files: {command}"
 
 
 async def _settle(there: Present, edit: Edit) -> FileState | str | None:

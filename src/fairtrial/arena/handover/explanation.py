@@ -6,19 +6,32 @@ neither links nor mentions nor tags mean anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 
 from fairtrial.arena.handover.coverage import Coverage
 from fairtrial.arena.handover.edits import Edit, Edits
-from fairtrial.arena.handover.profile import HotLine, Part, Profile, Side
-from fairtrial.arena.handover.quoting import cells, code, plain, quote, spell_time, word
+from fairtrial.arena.handover.evidence import tell_coverage, tell_profile
+from fairtrial.arena.handover.profile import Profile
+from fairtrial.arena.handover.quoting import (
+    ASSUMES,
+    cells,
+    code,
+    plain,
+    quote,
+    spell_command,
+    spell_time,
+    word,
+)
 from fairtrial.model.code import Check, CodeProblem
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.timings import Estimate, Measurement, Timing
 from fairtrial.model.verdicts import Basis
+from fairtrial.stats.ratios import estimate_text, ratio_text
 
-MOST_SPANS, MOST_FILES, MOST_LINES = 20, 50, 5
+MOST_FILES = 50
+OWN_RULES = "codemod"
+"""The proposer whose words are ours: it says what its rules take for granted."""
 LONGEST_NOTE = 4_000
 _RESTS_ON = {
     Basis.NOTHING: "nothing: no check was made",
@@ -74,7 +87,7 @@ def explain(finding: Finding) -> str:
         _tell_speed(finding),
         _tell_checks(finding),
         _tell_costs(finding),
-        _tell_profile(finding.profile),
+        tell_profile(finding.profile),
         _tell_doubts(finding),
         _tell_notes(finding),
         _tell_commands(finding),
@@ -85,7 +98,7 @@ def explain(finding: Finding) -> str:
 def _title(finding: Finding) -> str:
     estimate = finding.measurement.estimate
     what = code(finding.problem.problem_id)
-    return f"{what}: {estimate.ratio:.2f} times as fast" if estimate else f"{what}: a candidate"
+    return f"{what}: {_figures(estimate)[0]} times as fast" if estimate else f"{what}: a candidate"
 
 
 def _tell_change(finding: Finding) -> list[str]:
@@ -97,10 +110,22 @@ def _tell_change(finding: Finding) -> list[str]:
         lines.append(f"- and {len(counts) - MOST_FILES} files more")
     by = f" by {code(finding.origin)}" if finding.origin else ""
     lines += ["", f"The candidate {code(finding.name)} was proposed{by}."]
-    if finding.note.strip():
-        lines += ["What its proposer says of it; nobody has checked these words:", ""]
-        lines += quote(finding.note.strip()[:LONGEST_NOTE])
+    note, _ = _read_note(finding)
+    if note:
+        said = "What its proposer says of it; nobody has checked these words:"
+        if finding.origin == OWN_RULES:
+            said = "What its rules did, one after the other; lines are those that each of them met:"
+        lines += [said, "", *quote(note[:LONGEST_NOTE])]
     return lines
+
+
+def _read_note(finding: Finding) -> tuple[str, list[str]]:
+    """What a proposer says, and apart from that what our own rules take for granted."""
+    if finding.origin != OWN_RULES:
+        return finding.note.strip(), []
+    lines = finding.note.strip().splitlines()
+    kept = [line for line in lines if not line.startswith(ASSUMES)]
+    return "\n".join(kept), [line.removeprefix(ASSUMES) for line in lines if line not in kept]
 
 
 def _tell_size(edit: Edit, added: int, removed: int) -> str:
@@ -135,15 +160,20 @@ def _tell_speed(finding: Finding) -> list[str]:
 
 
 def _row(timing: Timing) -> str:
-    estimate = timing.estimate
     return cells(
         code(timing.benchmark),
-        f"{estimate.ratio:.3f}" if estimate else "not known",
-        f"{estimate.low:.3f} to {estimate.high:.3f}" if estimate else "",
+        *_row_figures(timing.estimate),
         timing.verdict.value,
-        f"{timing.cpu_ratio:.3f}" if timing.cpu_ratio else "not known",
+        ratio_text(timing.cpu_ratio).rstrip("x") if timing.cpu_ratio else "not known",
         spell_time(timing.base_s),
     )
+
+
+def _row_figures(estimate: Estimate | None) -> tuple[str, str]:
+    if estimate is None:
+        return "not known", ""
+    ratio, low, high = _figures(estimate)
+    return ratio, f"{low} to {high}"
 
 
 def _tell_checks(finding: Finding) -> list[str]:
@@ -157,7 +187,7 @@ def _tell_checks(finding: Finding) -> list[str]:
             "All of them were made again at the end, for this candidate alone, and functions with "
             "inputs that no candidate had seen.",
         ]
-    return [*lines, "", *_tell_coverage(finding.coverage)]
+    return [*lines, "", *tell_coverage(finding.coverage, finding.edits)]
 
 
 def _tell_check(check: Check) -> str:
@@ -165,36 +195,12 @@ def _tell_check(check: Check) -> str:
         what = "every test that passed before passes" if check.is_pytest else "it succeeds"
         if check.compare == "output":
             what = "it prints the same"
-        return f"{code(' '.join(check.command))}: {what}"
+        return f"{code(spell_command(check.command))}: {what}"
     source = f"{check.cases} made inputs" if check.inputs else "recorded calls"
     return (
         f"{code(check.function)} gives and raises the same, and does the same to its arguments, "
         f"for {source}; floats within {check.rel_tol:g} of each other"
     )
-
-
-def _tell_coverage(found: Coverage | None) -> list[str]:
-    if found is None:
-        return ["Which of the changed lines the checks run was not looked at."]
-    lines = []
-    if found.share is None:
-        lines.append(
-            "No changed line could be followed, so which of them the checks run isn't known."
-        )
-        if not found.notes and not found.unfollowed:
-            lines = ["The change adds no line with code of its own: there is none to be run."]
-    else:
-        count = f"{found.executed} of {found.changed}"
-        lines.append(f"The checks run {count} changed lines that have code ({found.share:.0%}).")
-    if found.missed:
-        shown = ", ".join(code(str(span)) for span in found.missed[:MOST_SPANS])
-        more = len(found.missed) - MOST_SPANS
-        shown += f" and {more} places more" if more > 0 else ""
-        lines.append(f"**No check runs** {shown}.")
-    if found.unfollowed:
-        names = ", ".join(map(code, found.unfollowed[:MOST_SPANS]))
-        lines.append(f"Not Python, and not followed: {names}.")
-    return [*lines, *(f"- {plain(note)}" for note in found.notes)]
 
 
 def _tell_costs(finding: Finding) -> list[str]:
@@ -214,46 +220,6 @@ def _tell_costs(finding: Finding) -> list[str]:
     return ["## What else it costs", "", *lines] if lines else []
 
 
-def _tell_profile(profile: Profile | None) -> list[str]:
-    if profile is None:
-        return []
-    lines = [
-        "## Where the time goes",
-        "",
-        "By line, while somebody looked on, which slows code down, short lines most; that is taken "
-        "off where it is known, and shares are rough. A line's time is that of all it runs but for "
-        "lines of the editable files.",
-    ]
-    for part in profile.parts:
-        lines += ["", f"### {code(part.what)}", "", *_tell_part(part)]
-    lines += [f"\nNot profiled: {plain(failure)}" for failure in profile.failures]
-    return lines
-
-
-def _tell_part(part: Part) -> Iterator[str]:
-    for title, side in (("Before", part.base), ("With it", part.winner)):
-        if side is None:
-            continue
-        yield from (f"{title}{_tell_slowdown(side)}:", "")
-        if side.lines:
-            yield from ("| share | hits | where | line |", "|---|---|---|---|")
-            yield from map(_hot, side.lines[:MOST_LINES])
-        yield from (f"- {plain(note)}" for note in side.notes)
-        yield ""
-
-
-def _tell_slowdown(side: Side) -> str:
-    told = [f"{side.calls} calls"] if side.calls else []
-    if side.slowdown is not None:
-        told.append(f"{side.slowdown:.1f} times as slow as when nobody looks on")
-    return f" ({', '.join(told)})" if told else ""
-
-
-def _hot(line: HotLine) -> str:
-    where = code(f"{line.path}:{line.line}")
-    return cells(f"{line.share:.0%}", f"{line.hits:,}", where, code(line.text))
-
-
 def _tell_doubts(finding: Finding) -> list[str]:
     judgement, measured, found = finding.judgement, finding.measurement, finding.coverage
     doubts = []
@@ -262,6 +228,8 @@ def _tell_doubts(finding: Finding) -> list[str]:
             "No result was compared outside of the candidate's reach. Read the change, or add a "
             "check of a function or of a command's output."
         )
+    assumed = dict.fromkeys(_read_note(finding)[1])
+    doubts += (f"The change takes for granted that {plain(each)}." for each in assumed)
     doubts.append("What no check tries may behave differently: other inputs, threads, platforms.")
     if found is None or found.missed or found.notes or found.share is None:
         doubts.append("Changed lines that no check runs are unproven.")
@@ -290,9 +258,19 @@ def _tell_commands(finding: Finding) -> list[str]:
         "# take it",
         f"git apply {patch}",
     )
-    where = f"In the folder of {code(finding.problem.file)}, with {code(finding.patch_file)} there:"
+    file, change = code(finding.problem.file), code(finding.patch_file)
+    where = (
+        f"In the folder of {file}, with {change} there. Neither they nor what {file} names (what "
+        "makes inputs, for instance) are part of the change: they must be there already."
+    )
     return ["## How to reproduce", "", where, "", *quote("\n".join(commands), "sh")]
 
 
 def _ratio(estimate: Estimate) -> str:
-    return f"{estimate.ratio:.3f} times as fast ({estimate.low:.3f} to {estimate.high:.3f})"
+    ratio, low, high = _figures(estimate)
+    return f"{ratio} times as fast ({low} to {high})"
+
+
+def _figures(estimate: Estimate) -> list[str]:
+    """The ratio and its bounds, with as many digits as the interval supports."""
+    return re.findall(r"[^\sx\[\],]+", estimate_text(estimate))

@@ -16,6 +16,7 @@ from fairtrial.arena.bench.slowest import NAME, choose_slowest
 from fairtrial.arena.checks.functions import OUTPUT_BYTES, make_inputs
 from fairtrial.arena.checks.tests import SuiteTrial, name_some, pytest_command
 from fairtrial.arena.ground import Ground
+from fairtrial.arena.handover.quoting import spell_command
 from fairtrial.arena.handover.tracing import Order, Traced, can_trace, trace
 from fairtrial.arena.stage import Stage
 from fairtrial.errors import LabError, StudyError
@@ -153,7 +154,7 @@ async def _find_subject(ground: Ground, benchmark: Benchmark, order: Order) -> _
     if not benchmark.call:
         if not can_trace(benchmark.command):
             raise LabError(f"{benchmark.command[0]} is not Python, or is called with options of it")
-        what = f"{benchmark.name}: {' '.join(benchmark.command)}"
+        what = f"{benchmark.name}: {spell_command(benchmark.command)}"
         make = _making(benchmark)
         return _Subject(what, order, make)
     label = f"bench[{benchmark.name}]"

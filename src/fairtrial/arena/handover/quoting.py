@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 LONGEST_CODE = 120
+ASSUMES = "assumes: "
+"""How a line of a note begins that says what a change takes for granted."""
 _NOTHING = "\N{ZERO WIDTH SPACE}"
 
 
@@ -56,3 +59,36 @@ def _longest_run(text: str) -> int:
 def word(name: str) -> str:
     """A name as a shell takes it."""
     return name if re.fullmatch(r"[\w./+-]+", name) else "'" + name.replace("'", "'\\''") + "'"
+
+
+def spell_command(command: Sequence[str]) -> str:
+    """A command of a problem as people write it: our placeholder means nothing to them."""
+    return " ".join(command).replace("{python}", "python")
+
+
+def as_message(explanation: str) -> str:
+    """Markdown as the body of a commit's message, without its title.
+
+    Git takes lines that begin with # for comments as soon as somebody edits the message: headings
+    are underlined, and code is indented.
+    """
+    return "\n".join(_plain_lines(explanation)).strip("\n") + "\n"
+
+
+def _plain_lines(explanation: str) -> Iterator[str]:
+    fence = ""
+    for line in explanation.splitlines():
+        opened = re.match("`{3,}", line)
+        heading = re.fullmatch("(#+) (.*)", line)
+        if fence:
+            if line == fence:
+                fence = ""
+            else:
+                yield f"    {line}".rstrip()
+        elif opened:
+            fence = opened[0]
+        elif heading:
+            level, text = heading.groups()
+            yield from () if level == "#" else (text, ("-" if level == "##" else ".") * len(text))
+        else:
+            yield f" {line}" if line.startswith("#") else line

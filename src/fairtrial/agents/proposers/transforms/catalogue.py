@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fairtrial.agents.proposers.transforms import ruff
+from fairtrial.agents.proposers.transforms import assumptions, ruff
 from fairtrial.agents.proposers.transforms.accumulators import find_accumulators
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Source, read_source
 from fairtrial.agents.proposers.transforms.asked import find_asked_sets
@@ -64,58 +64,66 @@ class Transformation:
     family: what it belongs to, for those who choose
     find: the places where it applies; None for ruff, which looks for itself
     is_small: whether it gains little at best, and may cost something
+    assumes: what it takes for granted where syntax can't tell; empty if there is no such thing
     """
 
     name: str
     family: str
     find: Callable[[Source], Iterator[Change]] | None
     is_small: bool = False
+    assumes: str = ""
 
 
 CATALOGUE = (
-    Transformation("ready_heap", "heaps", find_ready_heaps),
-    Transformation("levels", "levels", find_levels),
-    Transformation("cache", "caches", find_caches),
-    Transformation("inner_cache", "caches", find_inner_caches),
-    Transformation("match_index", "indexes", find_matches),
-    Transformation("inner_set", "lookups", find_inner_sets),
-    Transformation("set_beside", "lookups", find_sets),
-    Transformation("mirror_set", "lookups", find_mirrors),
-    Transformation("asked_set", "lookups", find_asked_sets),
-    Transformation("heap", "heaps", find_heaps),
-    Transformation("running_sum", "prefixes", find_prefixes),
-    Transformation("square_root", "divisors", find_divisors),
-    Transformation("count_index", "indexes", find_counts),
-    Transformation("place_index", "indexes", find_earlier),
-    Transformation("items", "items", find_items),
+    Transformation("ready_heap", "heaps", find_ready_heaps, assumes=assumptions.ORDER),
+    Transformation("levels", "levels", find_levels, assumes=assumptions.UNCHANGED),
+    Transformation("cache", "caches", find_caches, assumes=assumptions.REMEMBERED),
+    Transformation("inner_cache", "caches", find_inner_caches, assumes=assumptions.REMEMBERED),
+    Transformation("match_index", "indexes", find_matches, assumes=assumptions.KEYS),
+    Transformation("inner_set", "lookups", find_inner_sets, assumes=assumptions.HASHABLE),
+    Transformation("set_beside", "lookups", find_sets, assumes=assumptions.HASHABLE),
+    Transformation("mirror_set", "lookups", find_mirrors, assumes=assumptions.HASHABLE),
+    Transformation("asked_set", "lookups", find_asked_sets, assumes=assumptions.HASHABLE),
+    Transformation("heap", "heaps", find_heaps, assumes=assumptions.ORDER),
+    Transformation("running_sum", "prefixes", find_prefixes, assumes=assumptions.SUMS),
+    Transformation("square_root", "divisors", find_divisors, assumes=assumptions.WHOLE),
+    Transformation("count_index", "indexes", find_counts, assumes=assumptions.HASHABLE),
+    Transformation("place_index", "indexes", find_earlier, assumes=assumptions.HASHABLE),
+    Transformation("items", "items", find_items, assumes=assumptions.DICTIONARY),
     Transformation("iso_date", "dates", find_dates),
-    Transformation("hoist", "hoists", find_hoists),
+    Transformation("hoist", "hoists", find_hoists, assumes=assumptions.UNCHANGED),
     Transformation("deque", "queues", find_queues),
-    Transformation("append", "queues", find_appends),
-    Transformation("prepend", "queues", find_prepends),
-    Transformation("accumulator", "joins", find_accumulators),
-    Transformation("slice_fill", "slices", find_slice_fills),
-    Transformation("offset", "slices", find_offsets),
-    Transformation("counter", "loops", find_counters),
-    Transformation("best", "loops", find_bests),
-    Transformation("pick", "picks", find_picks),
-    Transformation("join", "joins", find_joins),
-    Transformation("module_set", "lookups", find_module_sets),
-    Transformation("plain_text", "patterns", find_plain_texts),
+    Transformation("append", "queues", find_appends, assumes=assumptions.LATER),
+    Transformation("prepend", "queues", find_prepends, assumes=assumptions.LATER),
+    Transformation("accumulator", "joins", find_accumulators, assumes=assumptions.LATER),
+    Transformation("slice_fill", "slices", find_slice_fills, assumes=assumptions.PLACES),
+    Transformation("offset", "slices", find_offsets, assumes=assumptions.A_TEXT),
+    Transformation("counter", "loops", find_counters, assumes=assumptions.UNCHANGED),
+    Transformation("best", "loops", find_bests, assumes=assumptions.COMPARED),
+    Transformation("pick", "picks", find_picks, assumes=assumptions.COMPARED),
+    Transformation("join", "joins", find_joins, assumes=assumptions.TEXTS),
+    Transformation("module_set", "lookups", find_module_sets, assumes=assumptions.SOUGHT),
+    Transformation("plain_text", "patterns", find_plain_texts, assumes=assumptions.A_TEXT),
     Transformation("pattern", "patterns", find_patterns),
     Transformation("pattern_cache", "patterns", find_pattern_caches),
     Transformation("module_constant", "constants", find_constants),
-    Transformation("cell", "joins", find_cells),
+    Transformation("cell", "joins", find_cells, assumes=assumptions.LATER),
     Transformation("min_max", "extremes", find_extremes),
-    Transformation("tally", "loops", find_tallies, is_small=True),
-    Transformation("listing", "listings", find_listings, is_small=True),
-    Transformation("ruff", "ruff", None, is_small=True),
-    Transformation("sum", "loops", find_sums, is_small=True),
-    Transformation("constant_set", "lookups", find_constant_sets, is_small=True),
-    Transformation("key_test", "lookups", find_key_tests, is_small=True),
-    Transformation("enumerate", "loops", find_enumerations, is_small=True),
-    Transformation("lookup", "hoists", find_lookups, is_small=True),
-    Transformation("few", "picks", find_few, is_small=True),
+    Transformation("tally", "loops", find_tallies, is_small=True, assumes=assumptions.MEMORY),
+    Transformation("listing", "listings", find_listings, is_small=True, assumes=assumptions.MEMORY),
+    Transformation("ruff", "ruff", None, is_small=True, assumes=assumptions.LISTS),
+    Transformation("sum", "loops", find_sums, is_small=True, assumes=assumptions.SUMS),
+    Transformation(
+        "constant_set", "lookups", find_constant_sets, is_small=True, assumes=assumptions.SOUGHT
+    ),
+    Transformation(
+        "key_test", "lookups", find_key_tests, is_small=True, assumes=assumptions.SOUGHT
+    ),
+    Transformation(
+        "enumerate", "loops", find_enumerations, is_small=True, assumes=assumptions.UNCHANGED
+    ),
+    Transformation("lookup", "hoists", find_lookups, is_small=True, assumes=assumptions.SAME_NAMES),
+    Transformation("few", "picks", find_few, is_small=True, assumes=assumptions.COMPARED),
 )
 BY_NAME = {each.name: each for each in CATALOGUE}
 

@@ -24,6 +24,7 @@ from fairtrial.agents.proposers.transforms.recipes import (
     parse,
     spell,
 )
+from fairtrial.arena.handover.quoting import ASSUMES
 from fairtrial.model.proposals import Request, RequestKind, Tried
 
 _WORD = re.compile(r"\w+")
@@ -53,7 +54,7 @@ class Plan:
 
     name: its recipe's
     files: every file that can be transformed, changed or not
-    notes: what was done where
+    notes: what was done where, and what that takes for granted
     steps: those of its recipe's steps that changed anything
     """
 
@@ -194,7 +195,7 @@ class Planner:
             if made.files != mine:
                 told = spell((*recipe, Step(name))) if recipe else f"{tried.name}+{name}"
                 before = self._make(self.files, recipe).notes if recipe else ()
-                plans.append(Plan(told, made.files, (*before, *made.notes)))
+                plans.append(Plan(told, made.files, _add_assumed((*before, *made.notes))))
         return plans
 
     def _omissions(self, tried: Tried, mine: Files) -> list[Plan]:
@@ -241,10 +242,17 @@ class Planner:
     def _plan(self, recipe: Recipe) -> Plan:
         made = self._make(self.files, recipe)
         steps = tuple(step for step, sites in zip(recipe, made.sites, strict=True) if sites)
-        return Plan(spell(recipe), made.files, made.notes, steps)
+        return Plan(spell(recipe), made.files, _add_assumed(made.notes), steps)
 
     def _make(self, files: Files, recipe: Recipe) -> Made:
         return make(files, recipe, self.must_stop, self._reached)
+
+
+def _add_assumed(notes: Sequence[str]) -> tuple[str, ...]:
+    """What was done where; then what those who did it take for granted, once each."""
+    names = [note.partition(":")[0] for note in notes]
+    assumed = dict.fromkeys(BY_NAME[name].assumes for name in names)
+    return (*notes, *(f"{ASSUMES}{each}" for each in assumed if each))
 
 
 def read_words(texts: Sequence[str] | Iterator[str]) -> set[str]:

@@ -10,14 +10,16 @@ import shutil
 import subprocess
 import sysconfig
 import threading
+from collections import Counter
 from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from fairtrial.agents.proposers.transforms.analysis.iterables import may_stop_early
-from fairtrial.agents.proposers.transforms.analysis.source import Source, read_source
+from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Source, read_source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
+from fairtrial.agents.proposers.transforms.importing import move_imports
 
 RULES = (
     *("PERF", "C4", "UP032", "UP033", "RUF015", "RUF017", "SIM401", "PIE810"),
@@ -96,20 +98,48 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> Fixed:
         for _, start, end, new_start, new_end in matcher.get_opcodes()
     ]
     places = [_scope_of(source, start, before, after) for start, before, after in hunks]
+    spoilt = _find_spoilt(source, fixed)
     chosen = [
-        before != after and (only is None or scope in only)
+        before != after and (only is None or scope in only) and scope not in spoilt
         for (_, before, after), scope in zip(hunks, places, strict=True)
     ]
     added = [hunk[2] for hunk, is_chosen in zip(hunks, chosen, strict=True) if is_chosen]
     words = {word for lines in added for line in lines for word in _WORD.findall(line)}
     made: list[str] = []
+    imports: list[str] = []
     for (_, before, after), is_chosen in zip(hunks, chosen, strict=True):
         # Others may still need what is imported so far.
         needed = [line for line in after if line not in before and _is_needed(line, words)]
         made += after if is_chosen else [*before, *needed]
+        if not any(map(_is_import, before)):
+            imports += needed
     lines = tuple(hunk[0] + 1 for hunk, is_chosen in zip(hunks, chosen, strict=True) if is_chosen)
     scopes = dict.fromkeys(scope for scope, is_it in zip(places, chosen, strict=True) if is_it)
-    return Fixed("\n".join(made), lines, tuple(scopes))
+    told = move_imports("\n".join(made), imports)
+    # A hunk may reach into another function than the one that it counts for.
+    return Fixed(text) if _find_spoilt(source, told) else Fixed(told, lines, tuple(scopes))
+
+
+def _find_spoilt(source: Source, fixed: str) -> Set[str]:
+    """Functions in which a fix has lost what a loop does in the end: its ``else``."""
+    now = read_source(fixed)
+    if now is None:
+        return set()
+    before, after = _count_ends(source), _count_ends(now)
+    return {scope for scope in before if before[scope] > after[scope]}
+
+
+def _count_ends(source: Source) -> Counter[str]:
+    names: dict[ast.AST, str] = {function: name for name, function in source.functions}
+    return Counter(
+        next((names[each] for each in source.around(node) if each in names), "")
+        for node in source.walk(source.tree)
+        if isinstance(node, LOOPS) and node.orelse
+    )
+
+
+def _is_import(line: str) -> bool:
+    return line.startswith(("import ", "from "))
 
 
 def _is_needed(line: str, words: Set[str]) -> bool:

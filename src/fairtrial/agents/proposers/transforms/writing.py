@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.importing import add_imports
 from fairtrial.errors import LabError
 
 if TYPE_CHECKING:
@@ -120,20 +121,7 @@ class _Tree:
 
     def write(self, imports: Sequence[str]) -> str:
         """The source with all that was planned."""
-        from libcst.codemod import CodemodContext
-        from libcst.codemod.visitors import AddImportsVisitor
-
-        module = _rewrite(self.module, self.plans)
-        context = CodemodContext()
-        for dotted in imports:
-            place, _, name = dotted.rpartition(".")
-            if place:
-                AddImportsVisitor.add_needed_import(context, place, name)
-            else:
-                AddImportsVisitor.add_needed_import(context, name)
-        if imports:
-            module = AddImportsVisitor(context).transform_module(module)
-        return module.code
+        return add_imports(_rewrite(self.module, self.plans), imports).code
 
     def _find(self, node: ast.AST) -> CSTNode | None:
         span = self._span(node)

@@ -1,0 +1,31 @@
+"""What transformations take for granted where syntax can't tell: checks may find out, people know.
+
+Each goes on after "the change takes for granted that".
+"""
+
+from __future__ import annotations
+
+HASHABLE = (
+    "what is looked for, and what it is looked for in, can be hashed; what can't be is a TypeError "
+    "now, where it was compared before"
+)
+SOUGHT = "what is looked for can be hashed; what can't be is a TypeError now"
+KEYS = "the keys that are compared can be hashed; what can't be is a TypeError now"
+ORDER = "what is compared has one order, and of what is equal in it, it doesn't matter which comes"
+COMPARED = "comparing has no effect of its own, and any two can be compared"
+REMEMBERED = (
+    "the same arguments give the same each time, and nobody changes a result after it was given"
+)
+UNCHANGED = "what a loop goes through, or asks, is changed by nobody else while it runs"
+LATER = "nobody else looks at what is made before the loop is over"
+SUMS = "the last digits don't matter where floats are added up"
+WHOLE = "the number is a whole one"
+TEXTS = "what is put together are texts"
+A_TEXT = "what is searched is a text; what isn't fails in other words"
+DICTIONARY = (
+    "the table is a plain dictionary, whose values come the same way however they are asked"
+)
+PLACES = "all places that are filled lie within the list"
+MEMORY = "all of it fits into memory at once"
+SAME_NAMES = "nobody replaces functions of modules while the loop runs"
+LISTS = "nobody else looks at a list before it is complete, and what is gone through stays as it is"
