@@ -115,7 +115,7 @@ def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
     ]
     assert [step for step in steps if step not in err] == []
     assert "5 judged, 4 passed their checks; why it ended: 2 lines: " in out
-    assert "The best is 0.1: 4.00x [" in out
+    assert "The best is 0.1: 3.999x [" in out
     assert "patch:       out/best.patch\nexplanation: out/best.md\n" in out
     patch = (desk.site.folder / "out/best.patch").read_text()
     # In the project's own tree it would be a part of the next start's base.
@@ -141,7 +141,7 @@ def test_what_is_finished_asks_nobody_and_says_the_same(finished):
     assert after == before
     code, out, err = desk.optimise()
     assert code == 0
-    assert "The best is 0.1: 4.00x [" in out
+    assert "The best is 0.1: 3.999x [" in out
     assert "found earlier, and done with; to look again, name a new --output" in err
 
 
@@ -237,7 +237,7 @@ def test_a_folder_that_was_named_says_which_base_it_is_about(tidy):
     tidy.module.write_text(FILES["src/mod.py"] + "\n# another base\n")
     code, out, err = tidy.optimise()
     assert code == 0
-    assert "The best is 0.1: 4.00x [" in out
+    assert "The best is 0.1: 3.999x [" in out
     assert "found earlier, for the project as it was then; to look again, name a new" in err
 
 

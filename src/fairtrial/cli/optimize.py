@@ -19,6 +19,7 @@ from fairtrial.arena.handover.branching import check_branch, put_on_branch
 from fairtrial.arena.handover.quoting import as_message
 from fairtrial.arena.snapshots.snapshot import find_top
 from fairtrial.cli.earlier import choose_folder, is_outdated
+from fairtrial.cli.lineage import estimate_of
 from fairtrial.cli.optimizing import watch
 from fairtrial.cli.output import (
     json_option,
@@ -49,6 +50,7 @@ from fairtrial.model.code import CodeProblem
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
 from fairtrial.sandbox.choosing import find_sandbox
+from fairtrial.stats.ratios import estimate_text, ratio_text
 
 AGENT = "optimiser"
 PATCH, EXPLANATION = "best.patch", "best.md"
@@ -213,7 +215,7 @@ def _hand_over(
     if applies:
         done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).tell()
     if branch is not None:
-        title = f"{problem.problem_id}: {outputs['ratio']:.2f}x as fast"
+        title = f"{problem.problem_id}: {ratio_text(outputs['ratio'])} as fast"
         message = f"{title}\n\n{as_message(outputs['explanation'])}"
         made = run_until_told(partial(put_on_branch, top, branch, edits, message))
         done.append(f"branch {made.branch} is at {made.commit[:12]}")
@@ -283,7 +285,7 @@ def _print(outputs: Mapping[str, Any], folder: Path, done: Sequence[str]) -> Non
     if not outputs.get("patch"):
         click.echo(style("None is worth taking.", bold=True))
     else:
-        ratio = f"{outputs['ratio']:.2f}x [{outputs['low']:.2f}, {outputs['high']:.2f}]"
+        ratio = estimate_text(estimate_of(outputs))
         click.echo(style(f"The best is {outputs['best']}: {ratio}", bold=True))
         click.echo(f"patch:       {shown_path(folder / PATCH)}")
         click.echo(f"explanation: {shown_path(folder / EXPLANATION)}")
