@@ -3,6 +3,7 @@
 from fairtrial import (
     Block,
     Constraint,
+    Contrast,
     DesignKind,
     DesignSpec,
     Factor,
@@ -42,6 +43,7 @@ STUDY = Study(
             "A worked example in the prompt raises accuracy.",
             independent_vars=("style",),
             dependent_vars=("accuracy",),
+            contrast=Contrast(left="worked_example", right="plain"),
             direction=HypothesisDirection.GREATER,
             minimum_effect_of_interest=0.05,
         ),

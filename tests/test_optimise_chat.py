@@ -164,7 +164,7 @@ def finished(tmp_path_factory):
 def test_a_model_repairs_and_refines(finished):
     desk, (code, out, err), server = finished
     assert code == 0, err
-    assert "The best is 0.1: 4.00x [" in out
+    assert "The best is 0.1: 3.999x [" in out
     tree = [(row[0], row[4], row[8]) for row in tree_of(desk.site.folder / "out")]
     assert tree == [
         ("0.0", "initial", "faster"),

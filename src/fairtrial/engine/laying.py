@@ -7,12 +7,14 @@ import itertools
 import json
 from array import array
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from fairtrial.design.plan import RunPlan
 from fairtrial.engine.pilot import matcher
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
+from fairtrial.ledger.amendments import amended
 from fairtrial.ledger.carrying import carry_order
 from fairtrial.ledger.faults import explained
 from fairtrial.ledger.prints import differences, study_print
@@ -27,7 +29,7 @@ def lay_plan(ledger: Ledger, plan: RunPlan, settings: RunSettings) -> array[int]
     """Lay the plan down in the ledger; returns the order of execution, place by turn.
 
     Refuses a ledger with results unless it is to be resumed, and one of a different study unless
-    the changes are accepted.
+    the changes are accepted. That replicates were changed after results were there is noted.
     """
     study = plan.study
     reader = LedgerReader(ledger.connection, ledger.path)
@@ -44,6 +46,8 @@ def lay_plan(ledger: Ledger, plan: RunPlan, settings: RunSettings) -> array[int]
     if has_begun and all(ledger.fact(name) == facts[name] for name in facts):
         return reader.order
     order = carry_order(reader, plan) if has_begun else plan.order()
+    if has_begun:
+        facts |= amended(reader, study, datetime.now(UTC).isoformat(timespec="seconds"))
     ledger.write_plan(facts, plan.conditions, order)
     return order
 

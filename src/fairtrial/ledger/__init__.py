@@ -4,5 +4,6 @@
 and `summary` are what it gives). Both go through `opening`, which makes, checks and mends the file
 that `schema` describes, on a volume that `volumes` knows; `faults` says what is wrong with it.
 `lock` says whose it is, `prints` whether a study is the one it was begun with, `carrying` what
-becomes of its runs if not, `packing` how results are laid down in it.
+becomes of its runs if not, `amendments` how the plan changed after results were there, `packing`
+how results are laid down in it.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fairtrial.design.schedule import PROBLEM_FACTORS, problems_of, replicates_of
@@ -12,13 +12,33 @@ from fairtrial.model.claims import Hypothesis
 from fairtrial.model.conditions import Condition
 from fairtrial.model.record import dump
 from fairtrial.model.study import Study
-from fairtrial.prospect.comparisons import EQUIVALENCE, Comparison, comparisons_of
+from fairtrial.prospect.comparisons import (
+    ANOVA,
+    EQUIVALENCE,
+    INTERACTION,
+    SLOPE,
+    T_TEST,
+    Comparison,
+    PowerAt,
+    comparisons_of,
+)
 from fairtrial.prospect.groups import Cell, Variable, count_cells
+from fairtrial.prospect.proportions import EVEN_SD, FISHER, assumed_rates, fisher_power
+from fairtrial.prospect.statements import GENERIC, deciding_word
 from fairtrial.stats.power import LEAST_RUNS, smallest_n
 
 ALPHA = 0.05
 FEW_PROBLEMS = 10
 """With fewer problems than this people are told that a result may not carry over to others."""
+STANDS_FOR = {
+    T_TEST: (GENERIC, "welch_t", "anova", "welch_anova", "factorial_anova", "regression"),
+    ANOVA: (GENERIC, "welch_t", "anova", "welch_anova", "factorial_anova", "regression"),
+    SLOPE: (GENERIC, "regression", "correlation"),
+    INTERACTION: (GENERIC, "factorial_anova", "regression"),
+    EQUIVALENCE: (GENERIC, "equivalence", "welch_t", "regression"),
+    FISHER: ("fisher_exact",),
+}
+"""The tests of plans, by what is computed, that have (nearly) this power."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +127,9 @@ def _judge(
 ) -> HypothesisPower:
     effect, effect_text = _effect(study, hypothesis, outcome)
     alpha, alpha_text = _alpha(study, hypothesis, tests)
+    word = _planned_word(study, hypothesis, outcome, comparison)
+    if word == "fisher_exact" and comparison.test == T_TEST and comparison.power_at is not None:
+        comparison, effect_text = _of_rates(study, hypothesis, outcome, comparison)
     power, needed, reason, assumption = None, None, comparison.reason, ""
     power_at = comparison.power_at
     if power_at is not None:
@@ -115,6 +138,8 @@ def _judge(
         reason = _too_small(comparison.groups) if power is None else ""
         side = f", {comparison.side}" if comparison.side else ""
         assumption = f"{_difference(comparison, effect_text)}; {alpha_text}{side}; {caution}."
+        if word not in STANDS_FOR.get(comparison.test, ()):
+            assumption += f" The plan's test is {word}, whose power is another."
     return HypothesisPower(
         hypothesis_id=hypothesis.hypothesis_id,
         outcome=outcome,
@@ -140,6 +165,49 @@ def _effect(study: Study, hypothesis: Hypothesis, outcome: str) -> tuple[float, 
             d = min(max(effect / spec.sd, sys.float_info.min), sys.float_info.max)
             return d, f"{effect:g} in {outcome} (d = {d:.3g}, as its sd is {spec.sd:g})"
     return effect, f"d = {effect:g} (standardised, as no sd is stated)"
+
+
+def _planned_word(
+    study: Study, hypothesis: Hypothesis, outcome: str, comparison: Comparison
+) -> str:
+    """The test that decides the hypothesis, by the first plan that tests it on this outcome."""
+    plans = (
+        plan
+        for plan in study.analysis_plans
+        if hypothesis.hypothesis_id in plan.hypothesis_ids
+        and (not plan.outcomes or outcome in plan.outcomes)
+    )
+    return deciding_word(study, next(plans, None), outcome, comparison)
+
+
+def _of_rates(
+    study: Study, hypothesis: Hypothesis, outcome: str, comparison: Comparison
+) -> tuple[Comparison, str]:
+    """The same comparison as one of two rates of yes, and the effect in words."""
+    effect = hypothesis.minimum_effect_of_interest
+    assert effect is not None
+    sd = next((each.sd for each in study.outcomes if each.name == outcome and each.sd), None)
+    difference = effect * EVEN_SD if sd is None else effect
+    rates = assumed_rates(difference, sd or EVEN_SD)
+    if rates is None:
+        reason = f"a difference of {difference:g} between rates of yes is more than there can be"
+        return replace(comparison, test=FISHER, power_at=None, reason=reason), ""
+    why = f"d = {effect:g} about one half" if sd is None else f"as its sd is {sd:g}"
+    return (
+        replace(comparison, test=FISHER, power_at=_fisher_at(study, comparison, rates)),
+        f"{difference:g} in {outcome} ({rates[0]:.0%} against {rates[1]:.0%} yes, {why})",
+    )
+
+
+def _fisher_at(study: Study, comparison: Comparison, rates: tuple[float, float]) -> PowerAt:
+    first, second = (runs // replicates_of(study) for runs in comparison.groups.values())
+    one_sided = comparison.side == "one-sided"
+
+    def power_at(_: float, alpha: float, replicates: int) -> float | None:
+        runs = (first * replicates, second * replicates)
+        return fisher_power(rates, *runs, alpha=alpha, one_sided=one_sided)
+
+    return power_at
 
 
 def _alpha(study: Study, hypothesis: Hypothesis, tests: Mapping[str, int]) -> tuple[float, str]:

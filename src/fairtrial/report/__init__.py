@@ -4,6 +4,7 @@ General layout::
 
     outcomes.py     one number per run for each outcome
     values.py       results as columns, read in one pass
+    copies.py       replicates that proposed the same
     questions.py    what each hypothesis asks, as the plan read it
     samples.py      the numbers behind a question
     pairing.py      what runs have in common

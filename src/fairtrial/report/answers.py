@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.model.study import Study
+from fairtrial.prospect.statements import GENERIC, YES_OR_NO
 from fairtrial.report.answer import Answer, Detail, Margin, margin_of, spell_difference
 from fairtrial.report.details import (
     Compare,
@@ -16,7 +17,6 @@ from fairtrial.report.details import (
     simple_effects,
 )
 from fairtrial.report.models import fit_factorial, fit_mixed, fit_regression, numbers_of, span_of
-from fairtrial.report.outcomes import YES_OR_NO
 from fairtrial.report.pairing import Sets, cautions, put_together, replicate_is_subject
 from fairtrial.report.questions import Question
 from fairtrial.report.samples import Sample
@@ -51,7 +51,6 @@ from fairtrial.stats.proportions import (
 if TYPE_CHECKING:
     from fairtrial.stats.finding import Values
 
-GENERIC = "difference_in_means"
 TWO: dict[str, TwoGroups] = {
     "welch_t": welch,
     "mann_whitney": mann_whitney,

@@ -99,9 +99,7 @@ def _group_table(test: HypothesisTest) -> str:
 
 
 def _test_text(test: HypothesisTest, notes: Sequence[str]) -> str:
-    plan = f"plan {code(test.analysis_plan_id)}" if test.analysis_plan_id else "no plan"
-    role = "decides" if test.decides else "beside the first test, decides nothing"
-    head = f"**{plain_text(test.test)}** ({plan}; {role}): **{test.verdict}**: "
+    head = f"**{plain_text(test.test)}** ({_role(test)}): **{test.verdict}**: "
     lines = [f"{head}{plain_text(test.why)}."]
     if test.verdict is not Verdict.NOT_TESTED:
         lines.append(bullets(_test_lines(test)))
@@ -111,6 +109,16 @@ def _test_text(test: HypothesisTest, notes: Sequence[str]) -> str:
     if notes:
         lines.append(f"To know:\n\n{bullets(plain_text(note) for note in notes)}")
     return "\n\n".join(lines)
+
+
+def _role(test: HypothesisTest) -> str:
+    if test.analysis_plan_id is None:
+        return "no plan, decides nothing"
+    plan = f"plan {code(test.analysis_plan_id)}"
+    if not test.decides:
+        return f"{plan}; beside the first test, decides nothing"
+    is_open = test.verdict is Verdict.EXPLORATORY
+    return f"{plan}; exploratory, decides nothing" if is_open else f"{plan}; decides"
 
 
 def _test_lines(test: HypothesisTest) -> Iterator[str]:

@@ -10,8 +10,9 @@ from fairtrial.model.claims import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
+from fairtrial.prospect.statements import GENERIC
 from fairtrial.report.answer import Answer
-from fairtrial.report.answers import GENERIC, answer_question
+from fairtrial.report.answers import answer_question
 from fairtrial.report.details import ELSEWHERE
 from fairtrial.report.hypothesis import HypothesisTest
 from fairtrial.report.questions import Question, ask
@@ -189,8 +190,9 @@ def _judged_by(question: Question, answer: Answer) -> list[str]:
 
 
 def _sample_notes(sample: Sample) -> tuple[str, ...]:
-    reader = sample.question.table.readers[sample.question.outcome.name]
-    notes = [*sample.notes, failure_note(sample.groups)]
+    table = sample.question.table
+    reader = table.readers[sample.question.outcome.name]
+    notes = [*sample.notes, failure_note(sample.groups), table.proposed.remark()]
     if reader.from_evaluations:
         notes.append(
             f"{reader.from_evaluations:,} values were found among evaluations: no metric of the "

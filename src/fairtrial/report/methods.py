@@ -172,6 +172,7 @@ def deviation_lines(
     data: RunTable, tests: Sequence[HypothesisTest], left_out: int = 0
 ) -> Iterator[str]:
     """In what the study as it was run differs from the study as it was planned."""
+    yield from amendment_lines(data)
     tally = data.tally
     aside = tally.statuses[str(RunStatus.SKIPPED)] + tally.statuses[str(RunStatus.BROKEN)]
     pending = (tally.planned or 0) - len(data) - aside
@@ -193,6 +194,17 @@ def deviation_lines(
         if test.verdict is Verdict.NOT_TESTED and test.analysis_plan_id is not None:
             which = f"{code(test.test)} of {code(test.hypothesis_id)} on {code(test.outcome)}"
             yield f"{which} not tested: {plain_text(test.why)}"
+
+
+def amendment_lines(data: RunTable) -> Iterator[str]:
+    """How the plan was changed after results were there."""
+    for each in data.amendments:
+        way = "raised" if each.after > each.before else "lowered"
+        done = "1 run was" if each.runs_done == 1 else f"{each.runs_done:,} runs were"
+        yield (
+            f"replicates were {way} from {each.before:,} to {each.after:,} after {done} done "
+            f"({plain_text(each.at)}): p values don't allow for that"
+        )
 
 
 def setting_lines(data: RunTable) -> Iterator[str]:

@@ -15,12 +15,12 @@ from fairtrial.model.conditions import Condition
 from fairtrial.model.foreign import plain_number
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
+from fairtrial.prospect.statements import YES_OR_NO
 from fairtrial.tables.outcome import PRIMARY, primary_outcome
 
 NUMERIC_TYPES = frozenset(
     {"", "float", "int", "integer", "number", "numeric", "double", "bool", "boolean", "binary"}
 )
-YES_OR_NO = frozenset({"bool", "boolean", "binary"})
 _COMBINE: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
     "median": statistics.median,

@@ -7,7 +7,7 @@ Groups, contrasts and sides come from `fairtrial.prospect`, so that the report t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fairtrial.model.claims import (
     AnalysisPlan,
@@ -17,10 +17,10 @@ from fairtrial.model.claims import (
     HypothesisKind,
     OutcomeSpec,
 )
-from fairtrial.model.factors import is_scalar, scalar_text
 from fairtrial.model.study import Study
-from fairtrial.prospect.comparisons import Comparison, comparisons_of, contrast_ends
-from fairtrial.prospect.groups import Variable
+from fairtrial.prospect.comparisons import Comparison, comparisons_of
+from fairtrial.prospect.spelling import is_equivalence
+from fairtrial.prospect.statements import narrow, outcomes_asked, subtracted_last
 from fairtrial.report.values import RunTable
 from fairtrial.stats.finding import Alternative
 
@@ -54,10 +54,7 @@ class Question:
     @property
     def is_equivalence(self) -> bool:
         """Whether the claim is that there is no difference that matters."""
-        return (
-            self.hypothesis.kind is HypothesisKind.EQUIVALENCE
-            or self.hypothesis.direction is HypothesisDirection.EQUIVALENT
-        )
+        return is_equivalence(self.hypothesis)
 
     @property
     def alternative(self) -> Alternative:
@@ -73,24 +70,10 @@ class Question:
 
         That is the right one of a contrast; else the one marked as baseline; else the first.
         """
-        levels = self.comparison.levels[position]
         names = self.comparison.variables[: position + 1]
-        *before, variable = (self.table.variable(name)[0] for name in names)
-        # A contrast is of one variable: a moderator may have levels of the same names.
-        is_taken = any(contrast_ends(self.hypothesis, each) for each in before)
-        if contrast_ends(self.hypothesis, variable) and not is_taken:
-            return levels
-        baseline = _baseline(self.study, variable, levels)
-        return (*(level for level in levels if level != baseline), baseline)
-
-
-def _baseline(study: Study, variable: Variable, levels: tuple[str, ...]) -> str:
-    for factor in study.factors:
-        if factor.name == variable.name:
-            for level in factor.levels:
-                if level.metadata.get("is_baseline") and level.name in levels:
-                    return level.name
-    return levels[0]
+        variables = [self.table.variable(name)[0] for name in names]
+        levels = self.comparison.levels[position]
+        return subtracted_last(self.study, self.hypothesis, variables, levels)
 
 
 def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> Iterator[Question]:
@@ -98,12 +81,11 @@ def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> I
     study = table.study
     known = {outcome.name: outcome for outcome in study.outcomes}
     looked_at = plan.outcomes if plan else ()
-    names = hypothesis.dependent_vars or looked_at or study.primary_outcomes or ("primary_outcome",)
     comparisons = [
         _narrow(table, plan, hypothesis, each)
         for each in comparisons_of(study, table.conditions, hypothesis)
     ]
-    for name in names:
+    for name in outcomes_asked(study, hypothesis, plan):
         reason = ""
         if looked_at and name not in looked_at and plan is not None:
             reason = f"plan '{plan.analysis_plan_id}' doesn't look at '{name}'"
@@ -116,19 +98,9 @@ def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> I
 def _narrow(
     table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis, comparison: Comparison
 ) -> Comparison:
-    """Without the levels that the plan's filters leave out, if two or more are left."""
-    levels = list(comparison.levels)
-    for position, chosen in enumerate(levels):
-        name = comparison.variables[position]
-        variable, _ = table.variable(name)
-        if plan is None or name not in plan.filters or contrast_ends(hypothesis, variable):
-            continue
-        wanted = plan.filters[name]
-        listed = wanted if isinstance(wanted, (list, tuple)) else [wanted]
-        kept = {variable.find_level(scalar_text(each)) for each in listed if is_scalar(each)}
-        left = tuple(level for level in chosen if level in kept)
-        levels[position] = left if len(left) > 1 else chosen
-    return replace(comparison, levels=tuple(levels))
+    names = comparison.variables if comparison.levels else ()
+    variables = {name: table.variable(name)[0] for name in names}
+    return narrow(variables, plan, hypothesis, comparison)
 
 
 def _why_not(hypothesis: Hypothesis, comparison: Comparison) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fairtrial.design.build import build_design
+from fairtrial.design.schedule import AGENT_FACTORS
 from fairtrial.errors import StudyError
 from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.conditions import Condition
@@ -13,11 +14,13 @@ from fairtrial.model.study import Study
 from fairtrial.report.findings import render_verdicts
 from fairtrial.report.hypotheses import judge_table
 from fairtrial.report.hypothesis import HypothesisTest
+from fairtrial.report.methods import amendment_lines
 from fairtrial.report.text import bullets, code, count, figure, plain_text, table
 from fairtrial.report.values import RunTable, collect
 from fairtrial.tables.outcome import PRIMARY
 
-MOST_CONDITIONS = 40
+MOST_ROWS = 40
+"""The table of conditions is about as long as this at most."""
 MOST_OUTCOMES = 4
 
 
@@ -74,6 +77,7 @@ def _run_lines(data: RunTable) -> Iterator[str]:
         yield f"runs that took more than one attempt: {tally.retried:,}"
     if tally.homeless:
         yield f"results of no condition of the study, left out below: {tally.homeless:,}"
+    yield from amendment_lines(data)
     yield from _cost_lines(data)
 
 
@@ -91,30 +95,53 @@ def _cost_lines(data: RunTable) -> Iterator[str]:
 
 
 def condition_text(data: RunTable) -> str:
-    """The primary outcomes' means under each condition (all outcomes, if none is primary)."""
+    """Outcomes' means under each condition, and for each agent where there are several."""
     import numpy as np
 
-    study = data.study
-    names = (study.primary_outcomes or study.secondary_outcomes or (PRIMARY,))[:MOST_OUTCOMES]
+    names = _outcomes_shown(data)
+    varied, agents = list(_varied(data)), _agents_shown(data)
     place, failed = data.column("condition"), data.failed
-    varied = list(_varied(data))
-    columns = [*map(code, varied), "n", "failed", *(f"{code(name)} mean (sd)" for name in names)]
+    columns = [*map(code, varied), *(["agent"] if agents else []), "n", "failed"]
+    columns += [f"{code(name)} mean (sd)" for name in names]
     met = np.unique(place)
-    rows = []
-    for index in met[:MOST_CONDITIONS]:
-        inside = place == index
+    rows, shown = [], max(1, MOST_ROWS // max(1, len(agents)))
+    for index in met[:shown]:
         condition = data.conditions[index]
         levels = [plain_text(data.variable(name)[0].assigned(condition) or "–") for name in varied]
-        counts = [f"{int((inside & ~failed).sum()):,}", f"{int((inside & failed).sum()):,}"]
-        means = [_mean(data.values(name)[inside]) for name in names]
-        rows.append([*levels, *counts, *means])
-    width = len(varied)
-    text = table(columns, rows, right=range(width, width + 2 + len(names)))
-    left = len(met) - MOST_CONDITIONS
+        for agent, number in agents.items() or [("", -1)]:
+            inside = (place == index) & ((data.column("agent") == number) | (number < 0))
+            if inside.any():
+                counts = [int((inside & ~failed).sum()), int((inside & failed).sum())]
+                means = [_mean(data.values(name)[inside]) for name in names]
+                who = [plain_text(agent)] if agents else []
+                rows.append([*levels, *who, *(f"{number:,}" for number in counts), *means])
+    width = len(columns) - len(names) - 2
+    text = table(columns, rows, right=range(width, len(columns)))
+    left = len(met) - shown
     idle = sum(condition.admissible for condition in data.conditions) - len(met)
     notes = [f"{count(left, 'more condition')} not shown"] if left > 0 else []
     notes += [f"{count(idle, 'condition')} without a run that ended"] if idle > 0 else []
-    return f"{text}\n\n{'; '.join(notes)}." if notes else text
+    remarks = [f"{'; '.join(notes)}."] if notes else []
+    return "\n\n".join([text, *remarks, *filter(None, [data.proposed.remark()])])
+
+
+def _outcomes_shown(data: RunTable) -> list[str]:
+    """The primary outcomes, all that a hypothesis names, and others while there is room."""
+    study = data.study
+    primary = study.primary_outcomes[:MOST_OUTCOMES]
+    named = [name for claim in study.hypotheses for name in claim.dependent_vars]
+    asked = dict.fromkeys([*primary, *named])
+    others = [name for name in study.secondary_outcomes if name not in asked]
+    names = [*asked, *others[: max(0, MOST_OUTCOMES - len(asked))]]
+    return names or [PRIMARY]
+
+
+def _agents_shown(data: RunTable) -> dict[str, int]:
+    """The agents by name, where a table tells several of them apart."""
+    is_varied = any(factor.name in AGENT_FACTORS for factor in data.study.factors)
+    if is_varied or len(data.agents) < 2:
+        return {}
+    return {agent or "–": number for agent, number in data.agents.items()}
 
 
 def _varied(data: RunTable) -> Iterator[str]:

@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.design.schedule import count_runs
+from fairtrial.ledger.amendments import Amendment, read_amendments
 from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import Study
 from fairtrial.prospect.groups import Variable
+from fairtrial.report.copies import Proposed
 from fairtrial.report.outcomes import OutcomeReader
 from fairtrial.tables.outcome import PRIMARY
+from fairtrial.tables.results import Results
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,6 +111,10 @@ class RunTable:
         self._failed = array("b")
         self._latency = array("d")
         self._variables: dict[str, tuple[Variable, Codes]] = {}
+        self.amendments: tuple[Amendment, ...] = ()
+        """Changes of the plan that came after results."""
+        self.proposed = Proposed()
+        """What optimisers proposed, if there were any."""
 
     def add(self, result: RunResult) -> None:
         """Read one result."""
@@ -127,6 +134,7 @@ class RunTable:
         self._columns[REPLICATE].append(spec.replicate)
         self._failed.append(has_failed)
         self._latency.append(result.latency)
+        self.proposed.add((place, agent, problem), result)
         condition = self.conditions[place]
         for name, reader in self.readers.items():
             value = float("nan") if has_failed else reader.read(result, condition)
@@ -189,8 +197,13 @@ class RunTable:
 def collect(
     study: Study, conditions: Sequence[Condition], run_results: Iterable[RunResult]
 ) -> RunTable:
-    """Read all results, once, in any order."""
+    """Read all results, once, in any order.
+
+    Those of a ledger tell how the plan was changed after results were there, too.
+    """
     table = RunTable(study, conditions)
+    if isinstance(run_results, Results):
+        table.amendments = read_amendments(run_results.reader)
     for result in run_results:
         table.add(result)
     return table
