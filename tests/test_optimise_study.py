@@ -1,6 +1,7 @@
 """Optimisers in studies: options checked before anything runs, budgets, tables, lines."""
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial import Check, CodeProblem, Study, StudyError, run_study
+from fairtrial import Check, CodeProblem, LedgerError, Study, StudyError, run_study
 from fairtrial.agents.optimise.agent import Optimise
 from fairtrial.agents.optimise.proposing import (
     check_ceilings,
@@ -244,3 +245,17 @@ def test_how_patient_it_is_changes_no_answer_and_all_else_does():
         setting(problem=replace(problem, check=(Check(command=("false",)),))),
     ):
         assert other != first
+
+
+@pytest.mark.slow
+def test_a_study_whose_problem_was_edited_is_another_study(site):
+    options = {"proposer": "function", "proposer_options": {"use": "proposing:nothing"}}
+    budget = RunBudget(replicates=2)
+    made = study(site.folder, options, run_budget=budget)
+    run_study(made, executor="serial", limit=1)
+    path = site.folder / "repo/problem.yaml"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "min_effect": 0.5}))
+    with pytest.raises(LedgerError, match=r"code problems\.total\.min_effect: 0\.02 -> 0\.5"):
+        run_study(made, executor="serial", resume=True)
+    results = run_study(made, executor="serial", resume=True, accept_changes=True)
+    assert len(results) == 2

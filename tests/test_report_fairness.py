@@ -222,3 +222,14 @@ def test_replicates_that_differ_are_not_called_copies(tmp_path, digests):
     text, test = reported(tmp_path, digests)
     assert "copies" not in text
     assert not any("copies" in note for note in test.notes)
+
+
+# -- code that was changed between runs --
+
+
+def test_runs_about_different_states_of_a_project_are_a_deviation(tmp_path):
+    trees = iter(["one", "one", "other"])
+    run(make_study(tmp_path, levels=(1,), replicates=3), lambda task: {"x": 1, "tree": next(trees)})
+    told = deviations(tmp_path)
+    assert "was changed between runs: they are about 2 different states of it" in told
+    assert "was changed between runs" in report_json(tmp_path)["deviations"][0]

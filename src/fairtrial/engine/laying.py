@@ -6,8 +6,9 @@ import heapq
 import itertools
 import json
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from fairtrial.design.plan import RunPlan
@@ -23,20 +24,28 @@ from fairtrial.ledger.store import Ledger
 from fairtrial.model.runs import RunStatus
 
 MOST_DIFFERENCES = 20
+CODE = "code problems"
 
 
-def lay_plan(ledger: Ledger, plan: RunPlan, settings: RunSettings) -> array[int]:
+def lay_plan(
+    ledger: Ledger,
+    plan: RunPlan,
+    settings: RunSettings,
+    code: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> array[int]:
     """Lay the plan down in the ledger; returns the order of execution, place by turn.
 
     Refuses a ledger with results unless it is to be resumed, and one of a different study unless
     the changes are accepted. That replicates were changed after results were there is noted.
+
+    code: what the files of code problems say, by the problems' names; the study only names them
     """
     study = plan.study
     reader = LedgerReader(ledger.connection, ledger.path)
     facts = {
         "study": json.dumps(study.to_dict()),
         "folder": None if study.folder is None else str(study.folder),
-        "print": json.dumps(study_print(study, plan.conditions)),
+        "print": json.dumps({**study_print(study, plan.conditions), **_code_print(code)}),
     }
     has_plan = ledger.fact("print") is not None
     if has_plan and _has_any(ledger, "results"):
@@ -52,6 +61,10 @@ def lay_plan(ledger: Ledger, plan: RunPlan, settings: RunSettings) -> array[int]
     return order
 
 
+def _code_print(code: Mapping[str, Any]) -> dict[str, Any]:
+    return {CODE: dict(code)} if code else {}
+
+
 def _has_any(ledger: Ledger, *tables: str) -> bool:
     found = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)
     return bool(_ask(ledger, f"SELECT {found}"))
@@ -64,7 +77,10 @@ def _ask(ledger: Ledger, query: str) -> Any:
 
 def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -> None:
     folder = ledger.path.parent if ledger.path is not None else None
-    changes = differences(json.loads(ledger.fact("print")), json.loads(print_))
+    old, new = json.loads(ledger.fact("print")), json.loads(print_)
+    if CODE not in old:  # nobody wrote it down then
+        new.pop(CODE, None)
+    changes = differences(old, new)
     if changes and not (settings.resume and settings.accept_changes):
         more = len(changes) - MOST_DIFFERENCES
         shown = [*changes[:MOST_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else [])]

@@ -37,6 +37,7 @@ from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.ledger.store import Ledger, open_ledger
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.conditions import Condition
+from fairtrial.model.record import dump
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
 from fairtrial.protocols import Executor
@@ -122,7 +123,8 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         closing.callback(ledger.close)
         if ledger.notice is not None:
             settings.tell(ledger.notice)
-        order = lay_plan(ledger, prepared.plan, settings)
+        code = {name: dump(each) for name, each in _find_code(prepared.bindings).items()}
+        order = lay_plan(ledger, prepared.plan, settings, code)
         reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
         journals = Journals(ledger)
         feed = Feed(
@@ -146,7 +148,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
 def _own(folder: Path, bindings: Bindings) -> OwnerLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if _has_code(bindings) and not keep_out_of_git(folder):
+        if _find_code(bindings) and not keep_out_of_git(folder):
             raise LedgerError(
                 f"{folder} holds something else: results of code problems need a folder of their "
                 "own, or they would count as a part of the code; choose another --output"
@@ -158,9 +160,9 @@ def _own(folder: Path, bindings: Bindings) -> OwnerLock:
     return OwnerLock(folder)
 
 
-def _has_code(bindings: Bindings) -> bool:
-    problems = (getattr(problem, "code", None) for problem in bindings.problems.values())
-    return any(isinstance(each, CodeProblem) for each in problems)
+def _find_code(bindings: Bindings) -> dict[str, CodeProblem]:
+    found = {name: getattr(each, "code", None) for name, each in bindings.problems.items()}
+    return {name: each for name, each in found.items() if isinstance(each, CodeProblem)}
 
 
 def _open(folder: Path, settings: RunSettings) -> Ledger:

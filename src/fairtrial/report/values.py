@@ -113,6 +113,8 @@ class RunTable:
         self._variables: dict[str, tuple[Variable, Codes]] = {}
         self.amendments: tuple[Amendment, ...] = ()
         """Changes of the plan that came after results."""
+        self.bases: dict[str | None, set[str]] = {}
+        """The states of a project that optimisers worked on, by problem."""
         self.proposed = Proposed()
         """What optimisers proposed, if there were any."""
 
@@ -123,6 +125,9 @@ class RunTable:
         if result.status not in (RunStatus.SUCCESS, RunStatus.FAILED):
             return
         place = None if spec is None else self._places.get(spec.condition_id)
+        tree = result.outputs.get("tree")
+        if isinstance(tree, str) and spec is not None:
+            self.bases.setdefault(spec.problem_id, set()).add(tree)
         if spec is None or place is None:
             self.tally.homeless += 1
             return
