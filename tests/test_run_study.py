@@ -32,6 +32,7 @@ from fairtrial import (
     resume_study,
     run_study,
 )
+from fairtrial.engine import loop
 from fairtrial.engine.executors.processes import Processes
 from fairtrial.engine.executors.serial import Serial
 from fairtrial.ledger.reading import LedgerReader
@@ -614,3 +615,18 @@ def test_limits_stand_beside_agents_that_the_study_binds(tmp_path, monkeypatch):
     study = make_study(tmp_path, agents={"a": AgentBinding("running:add", max_parallel=1)})
     results = run_study(study, problem_registry={"p": PACKET})
     assert [result.outputs["x"] for result in results] == [11, 11, 12, 12, 13, 13]
+
+
+def test_slow_runs_in_this_thread_are_counted_before_the_next_begins(tmp_path, monkeypatch):
+    """A bar that says 3 while `status` says 4 looks like a hang."""
+    monkeypatch.setattr(loop, "SLOW_S", 0.0)
+    done = []
+
+    def agent(task):
+        known.append(len(done))
+        return {"x": 1}
+
+    known = []
+    study = make_study(tmp_path, levels=(1,), replicates=4)
+    run(study, agent, executor="serial", on_result=done.append)
+    assert known == [0, 1, 2, 3]

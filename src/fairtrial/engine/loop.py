@@ -34,6 +34,8 @@ Stop = Literal["failure", "budget", "cancelled", "interrupted"]
 """Why a study ended before all its runs were done."""
 LOOK_S = 0.01
 LIVE_S = 1.0
+SLOW_S = 0.5
+"""Runs in this thread that take so long are committed and counted one by one."""
 MOST_SHOWN = 20
 """How many of the runs under way `fairtrial status` can tell of."""
 OURS = (FailureKind.BROKEN, FailureKind.KILLED)
@@ -107,6 +109,8 @@ class Loop:
             for report in reports:
                 if isinstance(report, Finished):
                     self._finish(report)
+                    if is_inline and report.outcome.latency_s >= SLOW_S:
+                        self._catch_up()
                 elif isinstance(report, Noted):
                     spec = self.feed.in_flight[report.turn][0].spec
                     self.journals.add(spec, report.attempt, report.data)
@@ -121,6 +125,12 @@ class Loop:
             close = getattr(reports, "close", None)
             if close is not None:
                 close()
+
+    def _catch_up(self) -> None:
+        """Commit and count: the next run has this thread, and may take as long as this one did."""
+        self.ledger.commit()
+        self._settle()
+        self.progress.update()
 
     def _finish(self, report: Finished) -> None:
         assignment, _ = self.feed.finish(report.turn)
