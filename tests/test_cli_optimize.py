@@ -267,10 +267,17 @@ def test_a_branch_holds_the_winner_and_no_file_changes(finished):
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("taken", "has a branch taken already"), ("a..b", "'a..b' can't be the name of a branch")],
+    [
+        ("taken", "has a branch taken already"),
+        ("taken/too", "has a branch taken, so that there can't be one named taken/too"),
+        ("a", "has a branch a/b, so that there can't be one named a"),
+        ("a..b", "'a..b' can't be the name of a branch"),
+        ("x" * 300, "can't be the name of a branch"),
+    ],
 )
 def test_a_branch_that_can_not_be_is_refused_before_any_work(desk, name, why):
     desk.git("branch", "taken")
+    desk.git("branch", "a/b")
     code, out, err = desk.optimise("--branch", name, "--unsandboxed")
     assert (code, out) == (2, "")
     assert why in err

@@ -18,10 +18,12 @@ from fairtrial.arena.handover.edits import Edit, Edits, merge
 from fairtrial.arena.proposals.base_files import EXECUTABLE, LINK, PLAIN
 from fairtrial.arena.snapshots.git import GitError, git
 from fairtrial.arena.snapshots.repository import Repository, open_repository
-from fairtrial.errors import Mistake, StudyError
+from fairtrial.errors import Mistake, StudyError, on_one_line
 from fairtrial.model.candidates import FileState
 
 _SUBMODULE = "160000"
+LONGEST_PART, LONGEST = 200, 500
+"""Of a branch's name, whose parts become names of files, with `.lock`; of what git says."""
 # Who commits may be said by variables; which repository it is may not.
 _IDENTITY = tuple(
     f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
@@ -186,7 +188,8 @@ class _Repo:
         source = str(self.repository.top)
         try:
             await self.git("check-ref-format", f"refs/heads/{name}")
-            is_name = not name.startswith("-") and name != "HEAD"
+            is_short = all(len(os.fsencode(part)) <= LONGEST_PART for part in name.split("/"))
+            is_name = not name.startswith("-") and name != "HEAD" and is_short
         except (GitError, ValueError):
             is_name = False
         if not is_name:
@@ -199,9 +202,19 @@ class _Repo:
         try:
             await self.git("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
         except GitError:
+            await self._refuse_overlap(name)
             return told.decode().strip()
         message = f"has a branch {name} already: name another, or remove it (git branch -D {name})"
         raise StudyError(message, source=source)
+
+    async def _refuse_overlap(self, name: str) -> None:
+        """A branch is a file for git: none can be in the place of another's folder."""
+        listed = await self.git("for-each-ref", "--format=%(refname)", "refs/heads/")
+        for known in os.fsdecode(listed).splitlines():
+            other = known.removeprefix("refs/heads/")
+            if name.startswith(f"{other}/") or other.startswith(f"{name}/"):
+                message = f"has a branch {other}, so that there can't be one named {name}"
+                raise StudyError(message, source=str(self.repository.top))
 
     async def list_tree(self, commit: str) -> dict[str, _Entry]:
         """The files of a commit, and its submodules."""
@@ -255,7 +268,7 @@ class _Repo:
             told = await self.git(*committing, stdin=text, env=who)
         except GitError as error:
             raise StudyError(
-                f"git can't commit: {error.stderr.splitlines()[-1]}; tell it who you are "
+                f"git can't commit: {_say(error)}; tell it who you are "
                 "(git config user.name, user.email)",
                 source=str(self.repository.top),
             ) from error
@@ -266,5 +279,10 @@ class _Repo:
         try:
             await self.git("update-ref", f"refs/heads/{name}", commit, "0" * len(commit))
         except GitError as error:
-            message = f"the branch {name} can't be made: {error.stderr.splitlines()[-1]}"
+            message = f"the branch {name} can't be made: {_say(error)}"
             raise StudyError(message, source=str(self.repository.top)) from error
+
+
+def _say(error: GitError) -> str:
+    """What git says of it, on a line."""
+    return on_one_line("; ".join(filter(None, map(str.strip, error.stderr.splitlines()))), LONGEST)
