@@ -102,11 +102,10 @@ class Arena:
     basis = Basis.TESTS
     tree = "t"
 
-    async def resolve_all(self, candidates):
-        return [Changes(each.files, each.files["m.py"].content.decode()) for each in candidates]
-
-    async def render(self, changes):
-        return f"+{changes.digest}\n"
+    async def read_all(self, candidates):
+        texts = [each.files["m.py"].content.decode() for each in candidates]
+        changes = [Changes(each.files, text) for each, text in zip(candidates, texts, strict=True)]
+        return [(each, f"+{each.digest}\n") for each in changes]
 
     async def judge(self, candidate, changes, begun):
         begun()

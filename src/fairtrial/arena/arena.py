@@ -25,10 +25,12 @@ from fairtrial.model.judgements import Judgement
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 
 if TYPE_CHECKING:
-    from anyio import Event
+    from anyio import Event, Semaphore
 
 BASE = "base"
 """What a candidate that changes nothing is a duplicate of."""
+READERS = 4
+"""How many candidates are read at once, which is mostly waiting for git."""
 _STRENGTH = list(Basis)
 
 
@@ -70,8 +72,11 @@ class Arena:
     def __init__(
         self, ground: Ground, trials: Sequence[Trial], rules: PathRules, notes: Sequence[str]
     ) -> None:
+        import anyio
+
         self._ground, self._trials, self._rules = ground, tuple(trials), rules
         self._seen: dict[str, _Entry] = {}
+        self._readers: Semaphore = anyio.Semaphore(READERS)
         self.base = ground.pool.snapshot.commit
         self.tree = ground.pool.snapshot.tree
         self.notes = tuple(notes)
@@ -97,16 +102,36 @@ class Arena:
         return await run_all([partial(self._resolve, each) for each in candidates])
 
     async def _resolve(self, candidate: Candidate) -> Changes | Rejection:
-        async with self._ground.cores, self._ground.lock.shared():
+        async with self._reading():
             return await self.resolve(candidate)
+
+    async def read_all(
+        self, candidates: Sequence[Candidate]
+    ) -> list[tuple[Changes | Rejection, str]]:
+        """The same, each with its patch; nothing for one that can't be used."""
+        return await run_all([partial(self._read, each) for each in candidates])
+
+    async def _read(self, candidate: Candidate) -> tuple[Changes | Rejection, str]:
+        async with self._reading():
+            resolved = await self.resolve(candidate)
+            return resolved, await self.render(resolved)
 
     async def render(self, resolved: Changes | Rejection) -> str:
         """A candidate's changes as a patch; nothing for one that can't be used."""
         if isinstance(resolved, Rejection):
             return ""
-        async with self._ground.cores, self._ground.lock.shared():  # never beside what is timed
+        async with self._ground.lock.shared():
             patch = await render_patch(resolved, self._ground.pool.snapshot)
         return patch.decode("utf-8", "replace")
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[None]:
+        """Never beside what is timed, and a few at once.
+
+        Not on the cores of checks: who waits for the clock with one of them keeps checks waiting.
+        """
+        async with self._ground.lock.shared(), self._readers:
+            yield
 
     async def sources(self) -> dict[str, str]:
         """The files of the base that candidates may change, as far as they are texts."""

@@ -202,11 +202,10 @@ class Stream:
     async def _find_all(self, candidates: Sequence[Candidate | None]) -> list[_Found | None]:
         """What they come to, with their diffs; of one that can't be used, what its maker meant."""
         given = [candidate for candidate in candidates if candidate is not None]
-        resolved = await self._arena.resolve_all(given)
-        diffs = [await self._arena.render(each) for each in resolved]
+        read = await self._arena.read_all(given)
         made = iter(
             _Found(candidate, each, diff or (candidate.diff or b"").decode("utf-8", "replace"))
-            for candidate, each, diff in zip(given, resolved, diffs, strict=True)
+            for candidate, (each, diff) in zip(given, read, strict=True)
         )
         return [None if candidate is None else next(made) for candidate in candidates]
 
