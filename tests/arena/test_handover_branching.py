@@ -153,7 +153,9 @@ def test_a_branch_that_is_there_stays(user):
     edits = user.edits({"other.txt": "won\n"})
     assert "has a branch won already" in refuse(user, edits)
     # Objects are written by then; no name leads to them.
-    with pytest.raises(StudyError, match="has a branch deep/er, so that there can't be one named deep"):
+    with pytest.raises(
+        StudyError, match="has a branch deep/er, so that there can't be one named deep"
+    ):
         run(put_on_branch, user.top, "deep", edits, MESSAGE)
     assert "refs/heads/deep" not in [line.split()[0] for line in refs(user)]
 

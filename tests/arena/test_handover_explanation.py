@@ -189,11 +189,11 @@ def test_uncovered_lines_are_quoted_up_to_five():
 
 
 def test_a_profile_that_is_mostly_looking_on_is_left_out():
-    slow = replace(SIDE, seconds=5.5)  # 22 times as slow
+    slow = replace(SIDE, seconds=15.0)  # 60 times as slow
     kept = Part("kept: a:sort", SIDE)
     text = explain(replace(FINDING, profile=Profile((Part("left: a:sort", slow, slow),))))
     for side in ("Before", "With it"):
-        assert f"{side}: left out. Looking on made it 22 times as slow, and shares" in text
+        assert f"{side}: left out. Looking on made it 60 times as slow, and shares" in text
     assert "| share |" not in text
     assert "shares are rough" not in text
     for parts in (
@@ -205,8 +205,8 @@ def test_a_profile_that_is_mostly_looking_on_is_left_out():
         assert text.count("| share |") == 1
         assert "left out" in text
         assert "shares are rough" in text
-    edge = explain(replace(FINDING, profile=Profile((Part("x", replace(SIDE, seconds=1.25)),))))
-    assert "5.0 times as slow" in edge
+    edge = explain(replace(FINDING, profile=Profile((Part("x", replace(SIDE, seconds=12.5)),))))
+    assert "50.0 times as slow" in edge
     assert "left out" not in edge
 
 

@@ -10,7 +10,7 @@ from fairtrial.arena.handover.profile import HotLine, Part, Profile, Side
 from fairtrial.arena.handover.quoting import cells, code, plain, quote
 
 MOST_SPANS, MOST_QUOTED, MOST_LINES = 20, 5, 5
-LARGEST_SLOWDOWN = 5.0
+LARGEST_SLOWDOWN = 50.0
 """Beyond that, most of a line's time is that of looking on, and shares say little."""
 SMALLEST_SHARE = 0.005
 """What is less is told as 0 %."""
