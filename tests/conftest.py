@@ -19,13 +19,12 @@ sys.dont_write_bytecode = False
 # Tests run beside each other: a library that takes all cores for small matrices only wastes them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time;
-# elsewhere they are others each time, so that fewer will do.
+# No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time.
 settings.register_profile(
     "fairtrial",
     deadline=None,
     derandomize=bool(os.environ.get("CI")),
-    max_examples=100 if os.environ.get("CI") else 50,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fairtrial")

@@ -170,6 +170,7 @@ def stage(monkeypatch, tmp_path):
     return stage
 
 
+@pytest.mark.slow
 def test_a_later_export_killed_at_any_instant_leaves_the_old_set_or_the_new(  # spec 24
     lab, stage, tmp_path
 ):

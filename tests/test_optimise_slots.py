@@ -9,6 +9,7 @@ pytestmark = pytest.mark.skipif(not WORKING, reason="no full sandbox works here"
 LINES = (*ASKING[:-1], "8", "--option", "most_at_once=8", "--max-candidates", "24")
 
 
+@pytest.mark.slow
 def test_slots_and_arrivals_change_no_decision(tmp_path):
     found = {}
     with OptimiseNursery() as nursery:

@@ -318,6 +318,7 @@ def real_stage(tmp_path_factory):
     return stage
 
 
+@pytest.mark.slow
 def test_real_processes_are_timed_and_held_to_the_base(real_stage):
     base = real_stage(TOOL)
     cores = (min(os.sched_getaffinity(0)),)

@@ -388,6 +388,7 @@ def real_stage(tmp_path):
     return stage
 
 
+@pytest.mark.slow
 def test_real_tests_are_found_timed_and_held_to(real_stage):
     @asynccontextmanager
     async def stages(**_):
