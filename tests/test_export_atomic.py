@@ -227,17 +227,21 @@ def test_links_that_were_copied_as_files_become_links_again_without_a_gap(lab, t
 def test_a_reader_never_sees_half_a_set(lab):
     lab.do(5)
     export_tables(lab.reader, lab.folder)
-    problems, stop = [], threading.Event()
+    problems, stop, looked = [], threading.Event(), threading.Event()
 
     def look():
         while not stop.is_set():
             problems.extend(validate_artifacts(lab.folder))
+            looked.set()
 
     watcher = threading.Thread(target=look)
     watcher.start()
     try:
         for number in range(6, 16):
             lab.do(number)
+            # A set stays until the one after the next: nobody is to be that slow.
+            looked.clear()
+            assert looked.wait(60)
             export_tables(lab.reader, lab.folder)
     finally:
         stop.set()
