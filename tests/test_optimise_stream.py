@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 from dataclasses import dataclass, field, replace
 
+import anyio
 import pytest
 
 from fairtrial.agents.journal import Journal
@@ -21,6 +22,7 @@ from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.proposals import Reply, RequestKind, Usage
 from fairtrial.model.verdicts import Verdict
+from fairtrial.sandbox.quiet import HostLock
 
 pytestmark = pytest.mark.slow
 
@@ -157,3 +159,32 @@ def test_what_was_answered_for_another_base_is_nobodys():
     journal.append("reply", {"key": "initial/line 1/0/1", "version": 1})
     again = open_journal(journal, {"tree": "one"})  # back where it was: that is still paid for
     assert list(again.replies) == ["initial/line 0/0/0"]
+
+
+def test_candidates_are_not_read_while_something_is_timed(problem, tmp_path):  # arena 15
+    settings = ArenaSettings(unsandboxed=True, warm=False, lock_folder=tmp_path)
+    right = Candidate("half", files={"src/mod.py": FileState(HALF.encode())})
+    wrong = Candidate("wrong", diff=b"no diff at all")
+
+    async def run():
+        read = {}
+
+        async def read_one(candidate):
+            (read[candidate.name],) = await arena.read_all([candidate])
+
+        async with (
+            open_arena(problem, slots=1, settings=settings) as arena,
+            anyio.create_task_group() as tasks,
+            HostLock(tmp_path).exclusive(),
+        ):
+            tasks.start_soon(read_one, right)
+            tasks.start_soon(read_one, wrong)
+            for _ in range(50):
+                await anyio.sleep(0.01)
+                assert read == {}
+        changes, diff = read["half"]
+        assert changes.digest
+        assert diff.startswith("diff --git a/src/mod.py")
+        assert read["wrong"][1] == ""
+
+    anyio.run(run)
