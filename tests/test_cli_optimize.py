@@ -19,6 +19,7 @@ from fairtrial.agents.optimise.watching import Watchers
 from fairtrial.arena.arena import Arena
 from fairtrial.cli.main import main
 from fairtrial.errors import StudyError
+from fairtrial.ledger.store import open_ledger
 from fairtrial.model.proposals import Brief
 from fairtrial.sandbox import choosing, quiet
 from optimise_kit import (
@@ -174,6 +175,18 @@ def test_each_base_and_each_set_of_rules_has_a_folder_of_its_own(desk):
     assert where("--apply") == ("", False)  # what was found is taken, whatever has changed since
     desk.module.write_text(right)
     assert where() == ("", False)
+
+
+@needs_sandbox
+@pytest.mark.parametrize("output", ["", "out"])
+def test_one_that_was_killed_before_it_began_goes_on(desk, output):
+    folder = desk.site.folder / (output or "artifacts/optimize-total")
+    folder.mkdir(parents=True)
+    (folder / ".gitignore").write_text("*\n")
+    open_ledger(folder).close()
+    code, out, err = desk.optimise("--json", asking=NOTHING, output=output)
+    assert (code, err) == (0, "")
+    assert desk.site.folder / json.loads(out)["output_dir"] == folder
 
 
 @needs_sandbox

@@ -56,13 +56,24 @@ def _refuse_name(folder: Path) -> None:
         raise StudyError(Mistake(("--output",), message, "choose another name")) from None
 
 
+def _has_study(folder: Path) -> bool:
+    """Whether something was begun there; what can't be read at all is told by whoever writes."""
+    if not (folder / LEDGER_NAME).exists():
+        return False
+    try:
+        with open_results(folder):
+            return True
+    except LedgerError:
+        return False
+
+
 def _find_differences(folder: Path, study: Study, *, is_done: bool) -> Sequence[str]:
     """How what is there differs from a study.
 
     is_done: whether that matters only if something was found already; what was only begun goes on
         with other rules
     """
-    if not (folder / LEDGER_NAME).exists():
+    if not _has_study(folder):
         return ()
     with open_results(folder) as results:
         if is_done and not results:
@@ -72,7 +83,7 @@ def _find_differences(folder: Path, study: Study, *, is_done: bool) -> Sequence[
 
 def is_outdated(folder: Path, problem: CodeProblem) -> bool:
     """Whether it holds what was found for another base than there is now."""
-    if not (folder / LEDGER_NAME).exists():
+    if not _has_study(folder):
         return False
     with open_results(folder) as results:
         found = [each.outputs for each in results if each.status == RunStatus.SUCCESS]
