@@ -13,6 +13,7 @@ from typing import Any
 
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.code import CodeProblem
+from fairtrial.sandbox.trusted import run_trusted
 
 OLDEST = (3, 8)
 """What our own files, which run beside candidates, can be run with."""
@@ -112,13 +113,8 @@ async def _ask(program: Path, cwd: Path) -> Mapping[str, Any]:
     variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     try:
         with anyio.fail_after(PROBE_TIMEOUT_S):
-            done = await anyio.run_process(
-                [str(program), "-I", str(_PROBE)],
-                input=b"",
-                check=False,
-                cwd=str(cwd),
-                env=variables,
-            )
+            command = [str(program), "-I", str(_PROBE)]
+            done = await run_trusted(command, cwd=cwd, env=variables)
     except TimeoutError:
         message = f"{program} didn't say within {PROBE_TIMEOUT_S:.0f} s what it needs"
         raise _refusal(message) from None

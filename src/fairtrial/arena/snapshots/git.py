@@ -4,12 +4,11 @@ configuration."""
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from fairtrial.errors import LabError
-from fairtrial.sandbox.descriptors import Descriptors
+from fairtrial.sandbox.trusted import run_trusted
 
 # What must hold in the user's repositories too, which are read with the user's configuration.
 _HARMLESS = {
@@ -101,24 +100,18 @@ async def git(
     accept: exit codes that are no failure
     warnings: where to put what it complains of, line by line
     """
-    import anyio
-
     given = {"GIT_DIR": str(repo), **(env or {})}
     if worktree is not None:
         given["GIT_WORK_TREE"] = str(worktree)
     if index is not None:
         given["GIT_INDEX_FILE"] = str(index)
     try:
-        with Descriptors() as descriptors:  # not a pipe, which breaks if git doesn't read it all
-            done = await anyio.run_process(
-                ["git", *arguments],
-                stdin=descriptors.holding(stdin),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                check=False,
-                cwd=str(cwd or worktree or repo),
-                env=git_environment(as_user=as_user, **given),
-            )
+        done = await run_trusted(
+            ["git", *arguments],
+            stdin=stdin,
+            cwd=cwd or worktree or repo,
+            env=git_environment(as_user=as_user, **given),
+        )
     except FileNotFoundError as error:
         if cwd is None and not (worktree or repo).is_dir():
             raise LabError(f"{worktree or repo} is no longer there") from error

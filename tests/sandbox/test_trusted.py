@@ -1,0 +1,54 @@
+"""Programs without a sandbox: what they say, and that a caller who is cancelled leaves nothing."""
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fairtrial.sandbox.trusted import run_trusted
+
+
+def run(*command, **more):
+    more = {"cwd": Path.cwd(), "env": dict(os.environ), **more}
+    return anyio.run(lambda: run_trusted(command, **more))
+
+
+def test_it_tells_what_a_program_says_and_how_it_ended():
+    code = "import sys; print(sys.stdin.read()); print('no', file=sys.stderr); sys.exit(3)"
+    done = run(sys.executable, "-c", code, stdin=b"given")
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"given\n", b"no\n")
+
+
+def test_a_program_that_reads_nothing_breaks_no_pipe():
+    assert run("true", stdin=b"x" * 10**6).returncode == 0
+
+
+def test_more_than_a_pipe_holds_on_both_sides():
+    code = "import sys; sys.stderr.write('e' * 10**6); sys.stdout.write('o' * 10**6)"
+    done = run(sys.executable, "-c", code)
+    assert (len(done.stdout), len(done.stderr)) == (10**6, 10**6)
+
+
+def test_one_that_is_not_there_is_said():
+    with pytest.raises(FileNotFoundError):
+        run("no-such-program")
+
+
+def test_a_caller_cancelled_at_any_instant_leaves_no_child_and_no_warning(caplog, monkeypatch):
+    lost = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+
+    async def start(seconds):
+        with anyio.move_on_after(seconds):
+            await run_trusted(["sleep", "1000"], cwd=Path.cwd(), env=dict(os.environ))
+
+    for step in range(40):
+        anyio.run(start, step * 0.0001)
+    gc.collect()
+    assert lost == []
+    assert caplog.records == []
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
