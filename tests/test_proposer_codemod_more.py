@@ -470,8 +470,8 @@ CASES = {
                 if x > 2 and x not in (3, 4):
                     many += 1
             # and pairs
-            for i, x in enumerate(xs):
-                if x == i:
+            for i, x in enumerate(xs) if many else ((0, 1), (2, 2)):
+                if x == i if many else any(x == each for each in xs):
                     many += 1
             return many
         """,
@@ -545,6 +545,37 @@ CASES = {
 
 # {transformation: {why it stays: source}}
 UNSAFE = {
+    "ruff": {
+        "the last is read by another function": """
+            def f(xs):
+                def last():
+                    return x
+                out = []
+                for x in xs:
+                    out.append(-x)
+                return out, last
+        """,
+        "somebody reads what there is so far": """
+            def f(xs):
+                try:
+                    out = []
+                    for x in xs:
+                        out.append(look(x))
+                finally:
+                    print(out)
+        """,
+    },
+    "sum": {
+        "somebody catches, and reads it": """
+            def f(xs):
+                try:
+                    total = 0
+                    for x in xs:
+                        total += x
+                except TypeError:
+                    return total
+        """,
+    },
     "levels": {
         "the sets are somebody else's": """
             def f(graph):
@@ -680,6 +711,120 @@ UNSAFE = {
                     if i > 3:
                         return xs
         """,
+        "the cell may not be there": """
+            def f(n, ys):
+                xs = [0] * n
+                for y in ys:
+                    xs[3] += y
+                return xs
+        """,
+        "rows of another length": """
+            def f(n, m, ys):
+                xs = [[0] * m for _ in range(n)]
+                for i in range(n):
+                    for j in range(n):
+                        for y in ys:
+                            xs[i][j] += y
+                return xs
+        """,
+        "rows of many lengths": """
+            def f(n, i, ys):
+                xs = [[0] * i for i in range(n)]
+                for k in range(n):
+                    for j in range(i):
+                        for y in ys:
+                            xs[k][j] += y
+                return xs
+        """,
+        "the size changes": """
+            def f(n, ys):
+                xs = [0] * n
+                n += 1
+                for i in range(n):
+                    for y in ys:
+                        xs[i] += y
+                return xs
+        """,
+        "there are fewer": """
+            def f(n, ys):
+                xs = [0] * n
+                del xs[0]
+                for i in range(n):
+                    for y in ys:
+                        xs[i] += y
+                return xs
+        """,
+        "a row is somebody else's": """
+            def f(n, row):
+                xs = [row, row]
+                for i in range(n):
+                    xs[0][1] += row[i]
+                return xs
+        """,
+        "a row by another name's name": """
+            def f(n):
+                xs = [[1] * 9 for _ in range(9)]
+                rows = [row for row in xs]
+                mine = rows[3]
+                for i in range(n):
+                    xs[3][3] += mine[i]
+                return xs
+        """,
+        "a row is kept": """
+            def f(n, kept):
+                xs = [[1] * 9 for _ in range(9)]
+                kept.append(xs[3])
+                for i in range(n):
+                    xs[3][3] += kept[-1][i]
+                return xs
+        """,
+        "it is gone through meanwhile": """
+            def f(n):
+                xs = [1] * 9
+                pairs = zip(xs, xs)
+                them = pairs
+                for i in range(n):
+                    xs[3] += next(them)[1]
+                return xs
+        """,
+        "the index is a part of what changes": """
+            def f(ys, at):
+                xs = [0] * 9
+                for y in ys:
+                    xs[at[0]] += y
+                    at[0] = 4
+                return xs
+        """,
+        "the index is the module's": """
+            K = 0
+            def step():
+                global K
+                K = 1
+                return 1
+            def f(ys):
+                xs = [0] * 9
+                for y in ys:
+                    xs[K] += step()
+                return xs
+        """,
+        "the index is counted elsewhere": """
+            def f(n, ys):
+                xs = [0] * n
+                for i in range(n):
+                    i += 1
+                    for y in ys:
+                        xs[i] += y
+                return xs
+        """,
+        "an error is expected there": """
+            from contextlib import suppress
+            def f(ys):
+                xs = [0] * 2
+                for y in ys:
+                    with suppress(TypeError):
+                        xs[1] += y
+                return xs
+        """,
     },
     "tally": {
         "a float": """
@@ -707,8 +852,73 @@ UNSAFE = {
                         n += 1
                 return n, x
         """,
+        "a truth that nothing is added to": """
+            def f(xs):
+                n = False
+                for x in xs:
+                    if x:
+                        n += 1
+                return n
+        """,
+        "there may be none yet": """
+            def f(xs, is_begun):
+                if is_begun:
+                    n = 0
+                for x in xs:
+                    if x:
+                        n += 1
+                return xs
+        """,
+        "the last is the module's": """
+            def f(xs):
+                global x
+                n = 0
+                for x in xs:
+                    if x:
+                        n += 1
+                return n
+        """,
+        "the last is what comes next": """
+            def f(x):
+                n = 0
+                for _ in range(2):
+                    for x in x:
+                        if x:
+                            n += 1
+                return n
+        """,
+        "something goes on with its name": """
+            def f(xs, kept):
+                n = 0
+                for x in xs:
+                    if kept.append(y + x for y in (1, 2)) is None:
+                        n += 1
+                return n
+        """,
+        "it waits": """
+            async def f(xs):
+                n = 0
+                for x in xs:
+                    if [y async for y in x]:
+                        n += 1
+                return n
+        """,
     },
     "iso_date": {
+        "its own length": """
+            from datetime import datetime
+            def len(text):
+                return 10
+            def f(x):
+                return datetime.strptime(x, "%Y-%m-%d")
+        """,
+        "its own error": """
+            from datetime import datetime
+            class ValueError(Exception):
+                pass
+            def f(x):
+                return datetime.strptime(x, "%Y-%m-%d")
+        """,
         "another form": """
             from datetime import datetime
             def f(x):
@@ -761,6 +971,24 @@ UNSAFE = {
         "asked for in another order": "def f(s):\n    return s[g():].startswith(h())",
     },
     "best": {
+        "there may be none yet": """
+            def f(xs, is_begun):
+                if is_begun:
+                    best = 0
+                for x in xs:
+                    if x > best:
+                        best = x
+                return xs
+        """,
+        "the last is the module's": """
+            def f(xs):
+                global x
+                best = 0
+                for x in xs:
+                    if x > best:
+                        best = x
+                return best
+        """,
         "the last of them": """
             def f(xs, best):
                 for x in xs:
@@ -968,6 +1196,10 @@ UNSAFE = {
         "a comment in it": "def f(a, b):\n    x = min(a[0],  # first\n        b[0])\n    return x",
     },
     "listing": {
+        "it ends from within": """
+            def f(xs, more):
+                return ",".join(more.__next__() for x in xs)
+        """,
         "it may stop early": "def f(xs):\n    return any(x for x in xs)",
         "a key in between": "def f(xs):\n    return max((x for x in xs), key=g)",
         "it ends itself": "def f(xs):\n    return sum(next(xs) for _ in xs)",
@@ -988,6 +1220,14 @@ UNSAFE = {
         """,
     },
     "pattern": {
+        "no pattern at all": """
+            import re
+            def f(text):
+                try:
+                    return re.sub("(", "", text)
+                except re.error:
+                    return re.findall("a" + "[", text)
+        """,
         "it is bound later": "import re\ndef f(x):\n    return re.sub(P, '', x)\nP = 'a'",
         "it is bound twice": "import re\nP = 'a'\nP = 'b'\ndef f(x):\n    re.sub(P, '', x)",
         "flags of what is compiled": """

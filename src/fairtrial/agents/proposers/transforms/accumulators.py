@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
     INNER_SCOPES,
     LOOPS,
@@ -21,17 +22,14 @@ _LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Try,
 def find_accumulators(source: Source) -> Iterator[Change]:
     """``self.text += part`` in a loop that doesn't ask `self` for anything else it does."""
     defined = {name.rpartition(".")[2] for name, _ in source.functions}
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         seen: set[tuple[str, ast.AST]] = set()
-        for node in source.walk(function):
-            match node:
-                case ast.AugAssign(target=ast.Attribute(value=ast.Name(id=owner), attr=name)):
+        for node in own_nodes(scope, ast.AugAssign):
+            match node.target:
+                case ast.Attribute(value=ast.Name(id=owner), attr=name) if _is_steady(scope, owner):
                     pass
                 case _:
                     continue
-            if source.function_of(node) is not function or not _is_steady(scope, owner):
-                continue
             loop = _outermost(scope, owner, name, node, defined)
             if loop is not None and (f"{owner}.{name}", loop) not in seen:
                 seen.add((f"{owner}.{name}", loop))

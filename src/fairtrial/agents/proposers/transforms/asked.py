@@ -17,6 +17,7 @@ from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.analysis.kinds import TEXT_METHODS
 from fairtrial.agents.proposers.transforms.analysis.matching import same
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
     Change,
     Comprehension,
@@ -43,12 +44,11 @@ def find_asked_sets(source: Source) -> Iterator[Change]:
     """``[x for x in xs if x in known]``, where `known` is given, held or a call's result."""
     if not all(map(source.is_builtin, ("set", "isinstance", "list", "tuple", "TypeError"))):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         seen: set[str] = set()
-        for node in source.walk(function):
+        for node in own_nodes(scope, ast.Compare):
             asked = _asked(node)
-            if asked is None or source.function_of(node) is not function:
+            if asked is None:
                 continue
             text = ast.unparse(asked)
             loop = _loop_of(scope, node, asked) if text not in seen else None

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.loop_ends import (
     has_comment,
+    is_begun,
     is_forgotten,
     is_plain,
     is_pure,
-    is_watched,
     mentions,
     say_target,
 )
 from fairtrial.agents.proposers.transforms.analysis.matching import match, same
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_each
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
@@ -32,13 +33,7 @@ def find_bests(source: Source) -> Iterator[Change]:
     """``for x in items: if x > best: best = x``."""
     if not all(map(source.is_builtin, ("max", "min"))):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if isinstance(node, ast.For) and source.function_of(node) is function:
-                change = _choose(scope, node)
-                if change:
-                    yield change
+    yield from find_each(source, ast.For, _choose)
 
 
 def _choose(scope: Scope, loop: ast.For) -> Change | None:
@@ -50,9 +45,9 @@ def _choose(scope: Scope, loop: ast.For) -> Change | None:
         if not found or not isinstance(found["__b"], ast.Name):
             continue
         best, value = found["__b"].id, found["__e"]
-        if is_watched(source, loop) or not is_plain(loop) or not is_pure(source, value):
+        if source.is_watched(loop) or not is_plain(loop) or not is_pure(source, value):
             return None
-        if not scope.is_local(best):
+        if not scope.is_local(best) or not is_begun(scope, best, loop):
             return None
         if mentions(best, value, loop.iter, loop.target) or not is_forgotten(scope, loop):
             return None

@@ -91,7 +91,7 @@ CATALOGUE = (
     Transformation("place_index", "indexes", find_earlier, assumes=assumptions.HASHABLE),
     Transformation("items", "items", find_items, assumes=assumptions.DICTIONARY),
     Transformation("iso_date", "dates", find_dates),
-    Transformation("hoist", "hoists", find_hoists, assumes=assumptions.UNCHANGED),
+    Transformation("hoist", "hoists", find_hoists, assumes=assumptions.SAME),
     Transformation("deque", "queues", find_queues),
     Transformation("append", "queues", find_appends, assumes=assumptions.LATER),
     Transformation("prepend", "queues", find_prepends, assumes=assumptions.LATER),
@@ -110,7 +110,7 @@ CATALOGUE = (
     Transformation("cell", "joins", find_cells, assumes=assumptions.LATER),
     Transformation("min_max", "extremes", find_extremes),
     Transformation("tally", "loops", find_tallies, is_small=True, assumes=assumptions.MEMORY),
-    Transformation("listing", "listings", find_listings, is_small=True, assumes=assumptions.MEMORY),
+    Transformation("listing", "listings", find_listings, is_small=True, assumes=assumptions.LISTED),
     Transformation("ruff", "ruff", None, is_small=True, assumes=assumptions.LISTS),
     Transformation("sum", "loops", find_sums, is_small=True, assumes=assumptions.SUMS),
     Transformation(

@@ -3,67 +3,84 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_watched, mentions
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
+from fairtrial.agents.proposers.transforms.analysis.sizes import elements_of, is_place
 from fairtrial.agents.proposers.transforms.analysis.source import (
     INNER_SCOPES,
+    LOOPS,
     Change,
     Edit,
     Source,
     binds,
+    catches,
 )
-from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, is_fresh_list
+from fairtrial.agents.proposers.transforms.analysis.uses import KEEPING, PURE, Scope
 
-_LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Try, *INNER_SCOPES)
-_PLAIN = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Subscript)
+_LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, *INNER_SCOPES)
+_COMPLETE = (ast.ListComp, ast.SetComp, ast.DictComp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell of a table: ``table[i][j]``.
+
+    table: its name
+    places: the indexes, each a name or a number
+    said: as code
+    """
+
+    table: str
+    places: tuple[ast.expr, ...]
+    said: str
 
 
 def find_cells(source: Source) -> Iterator[Change]:
     """``table[i][j] += x`` in a loop that binds no index and mentions `table` nowhere else."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         taken: list[str] = []
         seen: set[tuple[str, ast.AST]] = set()
-        for node in source.walk(function):
-            if source.function_of(node) is not function or not isinstance(node, ast.AugAssign):
+        for node in own_nodes(scope, ast.AugAssign):
+            cell = _read_cell(node.target)
+            loop = _outermost(scope, cell, node) if cell else None
+            if cell is None or loop is None or (cell.said, loop) in seen:
                 continue
-            table = _table(node.target)
-            loop = _outermost(scope, table, node) if table else None
-            said = ast.unparse(node.target)
-            if table is None or loop is None or (said, loop) in seen or not _is_own(scope, table):
+            if not _is_own(scope, cell, loop):
                 continue
-            if not _is_unknown(scope, table, loop):
-                continue
-            seen.add((said, loop))
+            seen.add((cell.said, loop))
             name = source.fresh("cell", *taken)
             taken.append(name)
-            edits: list[Edit] = [("before", loop, f"{name} = {said}")]
-            edits += [("replace", each.target, name) for each in _steps(loop, said)]
-            edits.append(("after", loop, f"{said} = {name}"))
-            yield Change(f"{said} grows as {name}", loop.lineno, qualified, tuple(edits))
+            edits: list[Edit] = [("before", loop, f"{name} = {cell.said}")]
+            edits += [("replace", each.target, name) for each in _steps(loop, cell)]
+            edits.append(("after", loop, f"{cell.said} = {name}"))
+            yield Change(f"{cell.said} grows as {name}", loop.lineno, scope.name, tuple(edits))
 
 
-def _table(target: ast.expr) -> str | None:
-    """The name of the table, if a target is a cell of one at plain indexes."""
-    parts = [each for each in ast.walk(target) if isinstance(each, ast.expr)]
-    if not isinstance(target, ast.Subscript) or not all(isinstance(each, _PLAIN) for each in parts):
-        return None
-    base: ast.expr = target
+def _read_cell(target: ast.expr) -> _Cell | None:
+    """The cell that a target is, if its indexes are names and numbers: no code runs for them."""
+    places: list[ast.expr] = []
+    base = target
     while isinstance(base, ast.Subscript):
+        if not isinstance(base.slice, ast.Name | ast.Constant | ast.UnaryOp):
+            return None
+        places.insert(0, base.slice)
         base = base.value
-    return base.id if isinstance(base, ast.Name) else None
+    if not isinstance(base, ast.Name) or not places:
+        return None
+    return _Cell(base.id, tuple(places), ast.unparse(target))
 
 
-def _steps(loop: ast.AST, said: str) -> list[ast.AugAssign]:
+def _steps(loop: ast.AST, cell: _Cell) -> list[ast.AugAssign]:
     return [
         each
         for each in ast.walk(loop)
-        if isinstance(each, ast.AugAssign) and ast.unparse(each.target) == said
+        if isinstance(each, ast.AugAssign) and ast.unparse(each.target) == cell.said
     ]
 
 
-def _outermost(scope: Scope, table: str, node: ast.AugAssign) -> ast.For | None:
+def _outermost(scope: Scope, cell: _Cell, node: ast.AugAssign) -> ast.For | None:
     """The largest loop around in which it is always the same cell, and nothing else is asked."""
     best = None
     names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
@@ -73,51 +90,70 @@ def _outermost(scope: Scope, table: str, node: ast.AugAssign) -> ast.For | None:
         inside = list(ast.walk(loop))
         if any(isinstance(each, _LEAVING) or names.intersection(binds(each)) for each in inside):
             break
-        targets = {each.target for each in _steps(loop, ast.unparse(node.target))}
-        mine = {each for target in targets for each in ast.walk(target)}
-        if any(each not in mine for each in scope.mentions(table, loop)):
+        if any(map(catches, inside)):
+            break
+        mine = {each for step in _steps(loop, cell) for each in ast.walk(step.target)}
+        if any(each not in mine for each in scope.mentions(cell.table, loop)):
             break
         best = loop
-    return None if best is None or is_watched(scope.source, best) else best
+    return None if best is None or scope.source.is_watched(best) else best
 
 
-def _is_own(scope: Scope, table: str) -> bool:
-    """Whether it is a list that is made here and never handed to anybody but who asked for it."""
-    if not scope.is_local(table) or scope.parameter(table):
+def _is_own(scope: Scope, cell: _Cell, loop: ast.For) -> bool:
+    """Whether the cell is there, if the loop has steps or not, and nobody else can look at it."""
+    if not scope.is_local(cell.table) or scope.parameter(cell.table):
         return False
-    values = [scope.assignment(each) for each in scope.bindings(table)]
-    if not all(is_fresh_list(each, scope.source) for each in values):
+    values = [scope.assignment(each) for each in scope.bindings(cell.table)]
+    if not all(each is not None and _has(scope, each, cell.places, loop) for each in values):
         return False
-    return all(_is_harmless(scope, each) for each in scope.mentions(table))
+    return all(_is_harmless(scope, each, cell, loop) for each in scope.mentions(cell.table))
 
 
-def _is_harmless(scope: Scope, mention: ast.Name) -> bool:
-    above = scope.source.parents[mention]
-    if isinstance(above, ast.Tuple) and isinstance(mention.ctx, ast.Load):
-        above = scope.source.parents[above]
-    match above:
-        case ast.Subscript(value=it):
-            return it is mention
-        case ast.Call(func=ast.Name(id=name)):
-            return name in PURE and scope.source.is_builtin(name)
-        case ast.Return():
-            return True
-        case ast.For(iter=it) | ast.comprehension(iter=it):
-            return it is mention
-    return not isinstance(mention.ctx, ast.Load)
+def _has(scope: Scope, made: ast.expr, places: Sequence[ast.expr], loop: ast.For) -> bool:
+    """Whether a table that is made has a cell: lists in lists, all of them new."""
+    if not places:
+        return True
+    first, *others = places
+    held = elements_of(scope.source, made)
+    is_seen = bool(held) or not others
+    return (
+        is_place(scope, made, first, loop)
+        and is_seen
+        and all(_has(scope, each, others, loop) for each in held)
+    )
 
 
-def _is_unknown(scope: Scope, table: str, loop: ast.For) -> bool:
-    """Whether no other name in the loop may stand for a part of the table: ``row = table[i]``."""
-    used = {each.id for each in ast.walk(loop) if isinstance(each, ast.Name)} - {table}
-    for node in scope.source.walk(scope.function):
-        given: ast.AST | None = None
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-            given = node.value
-        elif isinstance(node, ast.For | ast.comprehension):
-            given = node.iter
-        if given is None or not mentions(table, given):
-            continue
-        if any(used.intersection(binds(each)) for each in ast.walk(node)):
+def _is_harmless(scope: Scope, mention: ast.Name, cell: _Cell, loop: ast.For) -> bool:
+    """Whether a mention changes no size, and gives nobody a part of the table that has cells."""
+    source = scope.source
+    if not isinstance(mention.ctx, ast.Load) or _is_over(source, mention, loop):
+        return True
+    part: ast.expr = mention
+    for _ in cell.places:
+        above = source.parents[part]
+        if not isinstance(above, ast.Subscript) or above.value is not part:
+            break
+        if isinstance(above.slice, ast.Slice | ast.Tuple):
             return False
-    return True
+        part = above
+    else:
+        return not isinstance(getattr(part, "ctx", None), ast.Del)
+    match source.parents[part]:
+        case ast.Call(func=ast.Name(id="len")):
+            return source.is_builtin("len")
+        case ast.Call(func=ast.Name(id=name)) if len(cell.places) == 1:
+            return name in PURE - KEEPING and source.is_builtin(name)
+        case ast.For(iter=it) if len(cell.places) == 1:
+            return it is part
+        case ast.comprehension(iter=it) as made if len(cell.places) == 1:
+            return it is part and isinstance(source.parents[made], _COMPLETE)
+    return False
+
+
+def _is_over(source: Source, mention: ast.Name, loop: ast.For) -> bool:
+    """Whether the loop can't run any more once a mention is reached."""
+    if isinstance(source.statement_of(mention), ast.Return) and not source.is_watched(mention):
+        return True
+    around = set(source.around(mention))
+    is_repeated = any(isinstance(each, LOOPS) and each in around for each in source.around(loop))
+    return mention.lineno > (loop.end_lineno or loop.lineno) and not is_repeated

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source, binds
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use
 
@@ -21,11 +22,8 @@ _TYPES = {name for name, each in vars(builtins).items() if isinstance(each, type
 def find_constants(source: Source) -> Iterator[Change]:
     """``names = {...}`` of constants that is only read, and ``{...}[x]``, ``{...}.get(x)``."""
     taken: list[str] = []
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if source.function_of(node) is not function or not isinstance(node, ast.expr):
-                continue
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.expr):
             wish = _wish(scope, node) if _is_table(source, node) else None
             if wish is None:
                 continue
@@ -35,7 +33,7 @@ def find_constants(source: Source) -> Iterator[Change]:
                 ("before", source.top_of(node), f"{name} = {source.say(node)}"),
                 ("replace", node, name),
             )
-            yield Change(f"{name} is made once", node.lineno, qualified, edits)
+            yield Change(f"{name} is made once", node.lineno, scope.name, edits)
 
 
 def _is_table(source: Source, node: ast.expr) -> bool:

@@ -10,11 +10,11 @@ from fairtrial.agents.proposers.transforms.analysis.loop_ends import (
     is_forgotten,
     is_plain,
     is_pure,
-    is_watched,
     mentions,
     say_target,
 )
 from fairtrial.agents.proposers.transforms.analysis.matching import match, same
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_each
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
@@ -36,13 +36,7 @@ def find_counters(source: Source) -> Iterator[Change]:
         return
     if not all(map(source.is_builtin, ("dict", "iter"))):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if isinstance(node, ast.For) and source.function_of(node) is function:
-                change = _count(scope, node)
-                if change:
-                    yield change
+    yield from find_each(source, ast.For, _count)
 
 
 def _count(scope: Scope, loop: ast.For) -> Change | None:
@@ -63,7 +57,7 @@ def _count(scope: Scope, loop: ast.For) -> Change | None:
     tests = [] if test is None else [test]
     if mentions(name, key, loop.iter, loop.target, *tests) or not is_pure(source, key, *tests):
         return None
-    if not is_forgotten(scope, loop) or not is_plain(loop) or is_watched(source, loop):
+    if not is_forgotten(scope, loop) or not is_plain(loop) or source.is_watched(loop):
         return None
     return _write(scope, loop, name, key, test, start)
 

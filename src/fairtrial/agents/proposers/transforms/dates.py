@@ -6,8 +6,11 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source, binds
+from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
+_NEEDED = ("len", "str", "type", "ValueError")
 _DAY = "{0}[4] == {0}[7] == '-'"
 _HOUR = "{0}[13] == ':' and {0}[11:13] != '24'"
 _MINUTE = "{0}[13] == {0}[16] == ':' and {0}[11:13] != '24'"
@@ -21,12 +24,12 @@ for _between in " T":
 
 def find_dates(source: Source) -> Iterator[Change]:
     """``datetime.strptime(text, "%Y-%m-%d")``: `fromisoformat`, and as before if it refuses."""
-    classes = _find_classes(source)
+    classes = _find_classes(source) if all(map(source.is_builtin, _NEEDED)) else {}
     names: list[str] = []
-    for qualified, function in source.functions if classes else ():
-        if _tries_already(source, function):
+    for scope in scopes_of(source) if classes else ():
+        if _tries_already(scope):
             continue
-        for node in source.walk(function):
+        for node in own_nodes(scope, ast.Call):
             match node:
                 case ast.Call(
                     func=ast.Attribute(value=owner, attr="strptime"),
@@ -39,7 +42,7 @@ def find_dates(source: Source) -> Iterator[Change]:
             top = source.top_of(node)
             if form not in _FORMS or known is None or known >= top.lineno:
                 continue
-            if source.function_of(node) is not function or isinstance(given, ast.Starred):
+            if isinstance(given, ast.Starred):
                 continue
             name = source.fresh("_read_date", *names)
             names.append(name)
@@ -48,13 +51,13 @@ def find_dates(source: Source) -> Iterator[Change]:
                 ("replace", node, f"{name}({source.say(given)})"),
             )
             what = f"dates of the form {form} are read by fromisoformat"
-            yield Change(what, node.lineno, qualified, edits)
+            yield Change(what, node.lineno, scope.name, edits)
 
 
-def _tries_already(source: Source, function: ast.AST) -> bool:
+def _tries_already(scope: Scope) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr == "fromisoformat"
-        for node in source.walk(function)
+        for node in scope.source.walk(scope.function)
     )
 
 
@@ -79,7 +82,7 @@ def _define(name: str, owner: str, form: str) -> str:
     length, test = _FORMS[form]
     return f"""\
 def {name}(text):
-    if len(text) == {length} and {test.format("text")}:
+    if type(text) is str and len(text) == {length} and {test.format("text")}:
         try:
             return {owner}.fromisoformat(text)
         except ValueError:

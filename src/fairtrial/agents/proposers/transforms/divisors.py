@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_forgotten
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
@@ -37,11 +38,8 @@ def find_divisors(source: Source) -> Iterator[Change]:
         return
     if not source.can_import("math"):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if source.function_of(node) is not function:
-                continue
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.For, ast.Call):
             bounds = _bounds(scope, node)
             if bounds:
                 number, given = bounds
@@ -51,7 +49,7 @@ def find_divisors(source: Source) -> Iterator[Change]:
                 root = f"range(2, math.isqrt(max({whole}, 0)) + 1)"
                 what = f"divisors of {number} are looked for up to its square root"
                 edit = ("replace", given, root)
-                yield Change(what, given.lineno, qualified, (edit,), ("math",))
+                yield Change(what, given.lineno, scope.name, (edit,), ("math",))
 
 
 def _bounds(scope: Scope, node: ast.AST) -> tuple[str, ast.expr] | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
@@ -26,16 +27,14 @@ def find_earlier(source: Source) -> Iterator[Change]:
     """``[x for i, x in enumerate(xs) if x not in xs[:i]]``."""
     if not all(map(source.is_builtin, ("enumerate", "range", "len"))):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         taken: list[str] = []
-        for node in source.walk(function):
-            match node:
-                case ast.Compare(ops=[ast.In() | ast.NotIn()]):
-                    if source.function_of(node) is function:
-                        change = _note_places(scope, node, taken)
-                        if change:
-                            yield change
+        for node in own_nodes(scope, ast.Compare):
+            match node.ops:
+                case [ast.In() | ast.NotIn()]:
+                    change = _note_places(scope, node, taken)
+                    if change:
+                        yield change
 
 
 def _note_places(scope: Scope, test: ast.Compare, taken: list[str]) -> Change | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_each
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
@@ -15,18 +16,15 @@ _ODD = (ast.Starred, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 def find_extremes(source: Source) -> Iterator[Change]:
     """``min(a, b)`` of two names, ``cell = min(one, two, three)``, ``return max(...)``."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if source.function_of(node) is not function:
-                continue
-            change = None
-            if isinstance(node, ast.Call):
-                change = _compare(scope, node)
-            elif isinstance(node, ast.Assign | ast.Return) and isinstance(node.value, ast.Call):
-                change = _compare_by_steps(scope, node, node.value)
-            if change:
-                yield change
+    yield from find_each(source, ast.AST, _compare_at)
+
+
+def _compare_at(scope: Scope, node: ast.AST) -> Change | None:
+    if isinstance(node, ast.Call):
+        return _compare(scope, node)
+    if isinstance(node, ast.Assign | ast.Return) and isinstance(node.value, ast.Call):
+        return _compare_by_steps(scope, node, node.value)
+    return None
 
 
 def _sign(scope: Scope, call: ast.Call) -> str | None:

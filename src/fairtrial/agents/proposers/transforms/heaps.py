@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.matching import match, same
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
@@ -24,10 +25,9 @@ def find_heaps(source: Source) -> Iterator[Change]:
     """``x = min(todo); todo.remove(x)`` in a loop."""
     if not source.is_builtin("min") or not source.can_import("heapq") or has_own_order(source):
         return
-    for name, function in source.functions:
-        scope = Scope(source, name, function)
-        for node in source.walk(function):
-            if isinstance(node, LOOPS) and source.function_of(node) is function:
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.stmt):
+            if isinstance(node, LOOPS):
                 yield from _find_in(scope, node.body)
 
 

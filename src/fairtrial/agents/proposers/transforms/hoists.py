@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.kinds import is_optional
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
     LOOPS,
     Change,
@@ -29,11 +31,9 @@ _MODULES = ("math", "cmath", "operator", "itertools", "bisect", "heapq", "functo
 
 def find_hoists(source: Source) -> Iterator[Change]:
     """``x / sum(items)`` in a loop that doesn't change `items`."""
-    for scope in _scopes(source):
+    for scope in scopes_of(source):
         groups: dict[tuple[str, ast.AST], list[ast.Call]] = {}
-        for node in scope.source.walk(scope.function):
-            if not isinstance(node, ast.Call) or source.function_of(node) is not scope.function:
-                continue
+        for node in own_nodes(scope, ast.Call):
             around = _hoistable(scope, node)
             if around is None or not scope.can_precede(around):
                 continue
@@ -42,11 +42,6 @@ def find_hoists(source: Source) -> Iterator[Change]:
         taken: list[str] = []
         for (_, loop), calls in groups.items():
             yield _hoist(scope, loop, calls, taken)
-
-
-def _scopes(source: Source) -> Iterator[Scope]:
-    for name, function in source.functions:
-        yield Scope(source, name, function)
 
 
 def _hoistable(scope: Scope, call: ast.Call) -> Loop | Comprehension | None:
@@ -175,15 +170,8 @@ def _may_be_none(scope: Scope, name: str) -> bool:
     parameter = scope.parameter(name)
     if parameter is None or scope.bindings(name):
         return False
-    given = scope.function.args
-    places = [*given.posonlyargs, *given.args]
-    defaults = dict(zip(reversed(places), reversed(given.defaults), strict=False))
-    default = defaults.get(parameter)
-    if parameter in given.kwonlyargs:
-        default = given.kw_defaults[given.kwonlyargs.index(parameter)]
     said = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
-    is_none = isinstance(default, ast.Constant) and default.value is None
-    return is_none or "None" in said or "Optional" in said
+    return is_optional(scope.function, parameter) or "None" in said or "Optional" in said
 
 
 def _goes_through(loop: ast.AST, items: str) -> bool:
@@ -225,15 +213,14 @@ def _hoist(scope: Scope, loop: ast.AST, calls: list[ast.Call], taken: list[str])
 
 def find_lookups(source: Source) -> Iterator[Change]:
     """``math.sqrt`` in a loop: looked up once."""
-    for scope in _scopes(source):
+    for scope in scopes_of(source):
         groups: dict[tuple[str, ast.AST], list[ast.Attribute]] = {}
-        for node in scope.source.walk(scope.function):
+        for node in own_nodes(scope, ast.Attribute):
             match node:
                 case ast.Attribute(value=ast.Name(id=module), ctx=ast.Load()):
                     loops = scope.loops(node)
-                    is_ours = source.function_of(node) is scope.function
                     is_known = module in _MODULES and _has_all(source, module)
-                    if loops and is_ours and is_known and isinstance(loops[0], LOOPS):
+                    if loops and is_known and isinstance(loops[0], LOOPS):
                         key = (f"{module}.{node.attr}", loops[0])
                         groups.setdefault(key, []).append(node)
         for (dotted, loop), nodes in groups.items():

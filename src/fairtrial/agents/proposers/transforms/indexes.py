@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_each
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.unhashables import is_unhashable
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
@@ -13,26 +14,20 @@ from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 def find_counts(source: Source) -> Iterator[Change]:
     """``items.count(x)`` and ``items.index(x)`` in a loop over the items."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if source.function_of(node) is not function:
-                continue
-            match node:
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name() as items, attr="count" | "index" as method),
-                    args=[sought],
-                    keywords=[],
-                ):
-                    change = _ask_index(scope, node, items, method, sought)
-                    if change:
-                        yield change
+    yield from find_each(source, ast.Call, _ask_index)
 
 
-def _ask_index(
-    scope: Scope, call: ast.Call, items: ast.Name, method: str, sought: ast.expr
-) -> Change | None:
-    source, name = scope.source, items.id
+def _ask_index(scope: Scope, call: ast.Call) -> Change | None:
+    source = scope.source
+    match call:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=name), attr="count" | "index" as method),
+            args=[sought],
+            keywords=[],
+        ):
+            pass
+        case _:
+            return None
     loops = [each for each in scope.loops(call) if is_untouched(scope, name, each)]
     if not loops or not scope.can_precede(loops[0]):
         return None

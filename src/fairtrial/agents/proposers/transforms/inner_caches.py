@@ -30,6 +30,7 @@ from fairtrial.agents.proposers.transforms.analysis.recursions import (
     parameters,
     read_recursion,
 )
+from fairtrial.agents.proposers.transforms.analysis.scopes import scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.stability import is_stable
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
@@ -44,8 +45,8 @@ def find_inner_caches(source: Source) -> Iterator[Change]:
     if not source.is_builtin("type"):
         return
     defined = defined_names(source)
-    for qualified, function in source.functions:
-        recursion = read_recursion(Scope(source, qualified, function))
+    for scope in scopes_of(source):
+        recursion = read_recursion(scope)
         if recursion is None or not recursion.varying or not is_pure(recursion, defined):
             continue
         if not gives_values(recursion) or not takes_values(recursion):

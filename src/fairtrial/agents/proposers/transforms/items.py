@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fairtrial.agents.proposers.transforms.analysis.attributes import values_of
 from fairtrial.agents.proposers.transforms.analysis.iterables import kind_of, kinds_of
 from fairtrial.agents.proposers.transforms.analysis.matching import same
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     INNER_SCOPES,
@@ -28,21 +29,16 @@ _WAITING = (ast.Yield, ast.YieldFrom, ast.Await)
 
 def find_items(source: Source) -> Iterator[Change]:
     """``for key in table: ... table[key] ...``."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         if scope.is_opaque:
             continue
         # Loops in each other need names of their own.
         taken: list[str] = []
-        for node in source.walk(function):
-            if not isinstance(node, ast.For | ast.comprehension):
-                continue
-            if source.function_of(node) is not function or _table(node.iter) is None:
-                continue
+        for node in own_nodes(scope, ast.For, ast.comprehension):
             change = None
             if isinstance(node, ast.For):
                 change = _give_items(scope, taken, node, node.target, node.iter, node.body)
-            else:
+            elif isinstance(node, ast.comprehension):
                 around = source.parents[node]
                 assert isinstance(around, COMPREHENSIONS)
                 if not node.is_async:

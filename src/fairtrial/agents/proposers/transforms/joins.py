@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_growing
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
@@ -14,19 +15,13 @@ def find_joins(source: Source) -> Iterator[Change]:
 
     Likewise ``text = part + text``, which copies the whole text each time.
     """
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        seen: set[tuple[str, ast.AST]] = set()
-        for node in source.walk(function):
-            if not isinstance(node, ast.stmt) or source.function_of(node) is not function:
-                continue
-            grown = _grows(node)
-            loop = _outermost(scope, grown[0], node) if grown else None
-            if grown and loop and (grown[0], loop) not in seen:
-                seen.add((grown[0], loop))
-                change = _join(scope, grown[0], loop)
-                if change:
-                    yield change
+    yield from find_growing(source, _grown_in, _join)
+
+
+def _grown_in(scope: Scope, node: ast.stmt) -> tuple[str, Loop] | None:
+    grown = _grows(node)
+    loop = _outermost(scope, grown[0], node) if grown else None
+    return (grown[0], loop) if grown and loop else None
 
 
 def _grows(node: ast.stmt) -> tuple[str, list[ast.expr], bool] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fairtrial.agents.proposers.transforms.analysis.loop_ends import has_comment, mentions
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use
 
@@ -43,11 +44,8 @@ def find_levels(source: Source) -> Iterator[Change]:
     """A loop that makes a dictionary of needs anew for each level, until nothing is left."""
     if not all(map(source.is_builtin, ("set", "sorted", "enumerate", "len"))):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if not isinstance(node, ast.While) or source.function_of(node) is not function:
-                continue
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.While):
             peeled = _peels(scope, node)
             if peeled and _owns_sets(scope, node, peeled):
                 yield _look_up(scope, node, peeled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 
 _EATING = {"sum", "max", "min", "tuple", "sorted", "frozenset"}
@@ -13,15 +14,13 @@ _ODD = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 def find_listings(source: Source) -> Iterator[Change]:
     """``"".join(... for ...)``, ``sum(... for ...)``; not `any` and `all`, which may stop early."""
-    for qualified, function in source.functions:
-        for node in source.walk(function):
-            if not isinstance(node, ast.Call) or source.function_of(node) is not function:
-                continue
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.Call):
             given = _given(source, node)
             if given is not None and _is_plain(given):
                 edit = _list(source, node, given)
                 what = f"a list for {ast.unparse(node.func)[-20:]}()"
-                yield Change(what, node.lineno, qualified, (edit,))
+                yield Change(what, node.lineno, scope.name, (edit,))
 
 
 def _given(source: Source, call: ast.Call) -> ast.GeneratorExp | None:
@@ -45,6 +44,8 @@ def _is_plain(given: ast.GeneratorExp) -> bool:
             return False
         match node:
             case ast.comprehension(is_async=1) | ast.Call(func=ast.Name(id="next")):
+                return False
+            case ast.Attribute(attr="__next__"):
                 return False
     return True
 

@@ -9,6 +9,7 @@ from fairtrial.agents.proposers.transforms.analysis.effects import may_change_el
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.analysis.iterables import is_dictionary, is_repeatable
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.unhashables import is_unhashable
 from fairtrial.agents.proposers.transforms.analysis.uses import (
@@ -26,8 +27,7 @@ def find_sets(source: Source) -> Iterator[Change]:
     """``if x not in seen: seen.append(x)``: a list that is tested in a loop."""
     if not source.is_builtin("set"):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         for name in sorted({each.id for each in _tested(scope)}):
             change = _add_set(scope, name)
             if change:
@@ -36,10 +36,10 @@ def find_sets(source: Source) -> Iterator[Change]:
 
 def _tested(scope: Scope) -> Iterator[ast.Name]:
     """Names that are tested for membership in a loop of this very function."""
-    for node in scope.source.walk(scope.function):
+    for node in own_nodes(scope, ast.Compare):
         match node:
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Name() as name]):
-                if scope.source.function_of(node) is scope.function and scope.loops(node):
+                if scope.loops(node):
                     yield name
 
 
@@ -165,22 +165,22 @@ def _mirror(scope: Scope, mention: ast.Name, beside: str) -> list[Edit] | None:
 
 def find_constant_sets(source: Source) -> Iterator[Change]:
     """``x in ["a", "b", "c"]``: the compiler keeps a set of constants ready."""
-    for qualified, function in source.functions:
-        for node in source.walk(function):
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.Compare):
             match node:
                 case ast.Compare(
                     left=left,
                     ops=[ast.In() | ast.NotIn()],
                     comparators=[(ast.List() | ast.Tuple()) as items],
-                ) if source.function_of(node) is function and _are_constants(items.elts):
+                ) if _are_constants(items.elts):
                     # What is also used as a collection may be a list: a set can't be asked for it.
                     is_plain = isinstance(left, ast.Name | ast.Attribute | ast.Subscript)
-                    if is_plain and not is_hashable(Scope(source, qualified, function), left):
+                    if is_plain and not is_hashable(scope, left):
                         continue
                     elements = ", ".join(map(source.say, items.elts))
                     edit = ("replace", items, f"{{{elements}}}")
                     what = f"a set of {len(items.elts)} constants"
-                    yield Change(what, node.lineno, qualified, (edit,))
+                    yield Change(what, node.lineno, scope.name, (edit,))
 
 
 def _are_constants(elements: list[ast.expr]) -> bool:
@@ -235,10 +235,9 @@ def _add_frozenset(
 
 def _use_anywhere(source: Source, mention: ast.Name) -> Use:
     """What a mention does, in whatever scope; at the top of the module it may do anything."""
-    for name, function in source.functions:
-        if source.function_of(mention) is function:
-            return Scope(source, name, function).use(mention)
-    return Use.OTHER
+    around = source.function_of(mention)
+    scope = next((each for each in scopes_of(source) if each.function is around), None)
+    return Use.OTHER if scope is None else scope.use(mention)
 
 
 def _declared(node: ast.AST) -> list[str]:
@@ -255,18 +254,16 @@ def _declared(node: ast.AST) -> list[str]:
 
 def find_key_tests(source: Source) -> Iterator[Change]:
     """``x in d.keys()``: the dictionary itself says so; ``x in list(d.values())`` needs no list."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.Compare):
             match node:
                 case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[right]):
                     kept = _asked_itself(scope, right)
-                    is_ours = source.function_of(node) is function
-                    if kept is None or not is_ours or not is_hashable(scope, left):
+                    if kept is None or not is_hashable(scope, left):
                         continue
                     edit = ("replace", right, source.say(kept))
                     what = f"the test asks {source.say(kept)} itself"
-                    yield Change(what, node.lineno, qualified, (edit,))
+                    yield Change(what, node.lineno, scope.name, (edit,))
 
 
 def _asked_itself(scope: Scope, right: ast.expr) -> ast.expr | None:

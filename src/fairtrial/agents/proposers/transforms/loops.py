@@ -11,27 +11,23 @@ from fairtrial.agents.proposers.transforms.analysis.iterables import (
     is_simple,
     may_stop_early,
 )
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import mentions
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_each
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 
 def find_sums(source: Source) -> Iterator[Change]:
     """``total = 0; for x in items: total += x``; likewise a flag that says if there is any."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if isinstance(node, ast.For) and source.function_of(node) is function:
-                change = _sum(scope, node)
-                if change:
-                    yield change
+    yield from find_each(source, ast.For, _sum)
 
 
 def _sum(scope: Scope, loop: ast.For) -> Change | None:
     source = scope.source
     block = source.block_of(loop)
     place = block.index(loop) if loop in block else 0
-    if loop.orelse or not place or len(loop.body) != 1:
+    if loop.orelse or not place or len(loop.body) != 1 or source.is_watched(loop):
         return None
     first, (step,) = block[place - 1], loop.body
     if not isinstance(loop.target, ast.Name) or not scope.is_local(loop.target.id):
@@ -49,7 +45,7 @@ def _sum(scope: Scope, loop: ast.For) -> Change | None:
             if not isinstance(done["__t"], ast.Name) or not source.is_builtin(code):
                 return None
             total = done["__t"].id
-            if not is_simple(source, done[name]) or total in _names(done[name], loop.iter):
+            if not is_simple(source, done[name]) or mentions(total, done[name], loop.iter):
                 return None
             if not scope.is_local(total):
                 return None
@@ -72,31 +68,19 @@ def _given(scope: Scope, code: str, each: ast.expr, item: str, items: ast.expr) 
     return f"[{inner}]" if is_whole else inner
 
 
-def _names(*nodes: ast.AST) -> set[str]:
-    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
-
-
 def find_enumerations(source: Source) -> Iterator[Change]:
     """``for i in range(len(items))`` that only reads ``items[i]``."""
     if not all(map(source.is_builtin, ("range", "len", "enumerate"))):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if isinstance(node, ast.For) and source.function_of(node) is function:
-                found = match("range(len(__l))", node.iter)
-                if (
-                    found
-                    and isinstance(found["__l"], ast.Name)
-                    and isinstance(node.target, ast.Name)
-                ):
-                    change = _enumerate(scope, node, found["__l"].id, node.target)
-                    if change:
-                        yield change
+    yield from find_each(source, ast.For, _enumerate)
 
 
-def _enumerate(scope: Scope, loop: ast.For, items: str, index: ast.Name) -> Change | None:
-    source = scope.source
+def _enumerate(scope: Scope, loop: ast.For) -> Change | None:
+    source, index = scope.source, loop.target
+    found = match("range(len(__l))", loop.iter)
+    if not found or not isinstance(found["__l"], ast.Name) or not isinstance(index, ast.Name):
+        return None
+    items = found["__l"].id
     if not scope.is_local(items) or not scope.is_local(index.id):
         return None
     # Of a dictionary, one goes through the keys; what grows meanwhile has more items than places.

@@ -21,6 +21,7 @@ from fairtrial.agents.proposers.transforms.analysis.equalities import (
     split_sides,
 )
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
@@ -71,12 +72,9 @@ class _Search:
 
 def find_matches(source: Source) -> Iterator[Change]:
     """``for a in ones: for b in others: if a.key == b.key``: others are indexed by their key."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         known: set[str] = set()
-        for node in source.walk(function):
-            if source.function_of(node) is not function:
-                continue
+        for node in own_nodes(scope, ast.For, *COMPREHENSIONS):
             for search in _searches(scope, node):
                 loop = _outermost(scope, search)
                 if loop is None:

@@ -9,6 +9,7 @@ from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.analysis.kinds import READING
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
@@ -22,16 +23,15 @@ from fairtrial.agents.proposers.transforms.analysis.uses import KEEPING, PURE, S
 
 def find_inner_sets(source: Source) -> Iterator[Change]:
     """``if x in [other.id for other in others]`` in a loop that doesn't change `others`."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         taken: list[str] = []
-        for node in source.walk(function):
+        for node in own_nodes(scope, ast.Compare):
             match node:
                 case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[asked]):
                     name = source.fresh("known", *taken)
                     made = _made(scope, left, asked, name)
                     loop = _outermost(scope, node, asked) if made else None
-                    if made and loop and source.function_of(node) is function:
+                    if made and loop:
                         taken.append(name)
                         yield _hoist(scope, loop, asked, made, name)
 

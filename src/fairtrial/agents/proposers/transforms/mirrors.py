@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.scopes import scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
@@ -14,11 +15,10 @@ def find_mirrors(source: Source) -> Iterator[Change]:
     """``if (a, b) not in seen: seen.append((a, b))``, in a loop."""
     if not source.is_builtin("set"):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         names = {
             node.comparators[0].id
-            for node in source.walk(function)
+            for node in source.walk(scope.function)
             if isinstance(node, ast.Compare)
             and isinstance(node.comparators[0], ast.Name)
             and scope.use(node.comparators[0]) is Use.TEST

@@ -9,9 +9,10 @@ from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, 
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 from fairtrial.agents.proposers.transforms.regexes import (
     Asked,
+    can_compile,
     find_asked,
-    is_constant,
     is_flag,
+    read_constant,
     read_values,
 )
 
@@ -34,7 +35,8 @@ def find_patterns(source: Source) -> Iterator[Change]:
                 edit: Edit = ("replace", call, f"{pattern.id}.{method}({asked.rest})")
                 yield Change(f"{pattern.id} is asked itself", call.lineno, asked.scope, (edit,))
             continue
-        if not is_constant(pattern, values, source.top_of(call).lineno):
+        text = read_constant(pattern, values, source.top_of(call).lineno)
+        if text is None or not can_compile(text):
             continue
         # Each place defines its own: one may be dropped without the other.
         name = source.fresh("_PATTERN", *names)
@@ -81,7 +83,7 @@ def find_pattern_caches(source: Source) -> Iterator[Change]:
     found: dict[str, list[Asked]] = {}
     for asked in find_asked(source):
         pattern, flags = asked.given["pattern"], asked.given.get("flags")
-        is_fixed = is_constant(pattern, values, source.top_of(asked.call).lineno)
+        is_fixed = read_constant(pattern, values, source.top_of(asked.call).lineno) is not None
         is_odd = flags is not None and not is_flag(flags, asked.module)
         if is_fixed or is_odd or _is_compiled(source, asked, values):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 
 Picked = tuple[str, tuple[str, ...]]
@@ -26,17 +27,15 @@ def find_few(source: Source) -> Iterator[Change]:
 def _find(source: Source, pick: Picker) -> Iterator[Change]:
     if not all(map(source.is_builtin, _BUILTINS)):
         return
-    for qualified, function in source.functions:
-        for node in source.walk(function):
-            if source.function_of(node) is not function or not isinstance(node, ast.Subscript):
-                continue
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.Subscript):
             sort = _sorting(source, node)
             picked = pick(source, node, *sort) if sort else None
             if picked and not source.is_watched(node):
                 code, imports = picked
                 what = f"{code.partition('(')[0]} instead of sorting"
                 edit = ("replace", node, code)
-                yield Change(what, node.lineno, qualified, (edit,), imports)
+                yield Change(what, node.lineno, scope.name, (edit,), imports)
 
 
 def _sorting(source: Source, node: ast.Subscript) -> tuple[str, bool] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 from fairtrial.agents.proposers.transforms.regexes import Asked, bind, find_asked, read_values
 
@@ -42,16 +43,14 @@ def _find_methods(source: Source) -> Iterator[Asked]:
         if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords
         if ast.unparse(value.func) == "re.compile" and source.has_import("re")
     }
-    for qualified, function in source.functions:
-        for call in source.walk(function):
-            match call:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
-                    if name not in compiled or source.function_of(call) is not function:
-                        continue
+    for scope in scopes_of(source):
+        for call in own_nodes(scope, ast.Call):
+            match call.func:
+                case ast.Attribute(value=ast.Name(id=name), attr=method) if name in compiled:
                     given = bind(call, _PARAMETERS.get(method, ()))
                     if given is not None:
                         given = {**given, "pattern": compiled[name]}
-                        yield Asked(qualified, function, call, method, "re", given, "")
+                        yield Asked(scope.name, scope.function, call, method, "re", given, "")
 
 
 def _plain(pattern: ast.expr) -> str | bytes | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_each
 from fairtrial.agents.proposers.transforms.analysis.source import (
     COMPREHENSIONS,
     Change,
@@ -23,13 +24,7 @@ def find_prefixes(source: Source) -> Iterator[Change]:
         return
     if not source.can_import("itertools.accumulate"):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if isinstance(node, ast.Call) and source.function_of(node) is function:
-                change = _accumulate(scope, node)
-                if change:
-                    yield change
+    yield from find_each(source, ast.Call, _accumulate)
 
 
 def _accumulate(scope: Scope, call: ast.Call) -> Change | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_watched
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_growing
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
@@ -15,19 +15,13 @@ _FORMS = ("__l.insert(0, __x)", "__l = [__x] + __l")
 
 def find_prepends(source: Source) -> Iterator[Change]:
     """``path.insert(0, x)`` in a loop in which nothing else happens to `path`."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        seen: set[tuple[str, ast.AST]] = set()
-        for node in source.walk(function):
-            if not isinstance(node, ast.stmt) or source.function_of(node) is not function:
-                continue
-            grown = _grows(node)
-            loop = _outermost(scope, grown[0], node) if grown else None
-            if grown and loop and (grown[0], loop) not in seen:
-                seen.add((grown[0], loop))
-                change = _turn(scope, grown[0], loop)
-                if change:
-                    yield change
+    yield from find_growing(source, _grown_in, _turn)
+
+
+def _grown_in(scope: Scope, node: ast.stmt) -> tuple[str, Loop] | None:
+    grown = _grows(node)
+    loop = _outermost(scope, grown[0], node) if grown else None
+    return (grown[0], loop) if grown and loop else None
 
 
 def _grows(node: ast.stmt) -> tuple[str, ast.expr] | None:
@@ -76,7 +70,7 @@ def _turn(scope: Scope, name: str, loop: Loop) -> Change | None:
     first = _first(scope, name, loop)
     if (
         first is None
-        or is_watched(source, loop)
+        or source.is_watched(loop)
         or loop.orelse
         or _is_seen_before(scope, name, loop)
     ):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.matching import match
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
@@ -18,11 +19,10 @@ def find_queues(source: Source) -> Iterator[Change]:
     """``queue.pop(0)``: every other element moves up. A deque takes it from the end."""
     if not source.can_import("collections.deque"):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
+    for scope in scopes_of(source):
         names = {
             found["__l"].id
-            for node in source.walk(function)
+            for node in source.walk(scope.function)
             for pattern in ("__l.pop(0)", "__l.insert(0, __x)")
             if isinstance(node, ast.Call) and scope.loops(node)
             if (found := match(pattern, node)) and isinstance(found["__l"], ast.Name)
@@ -106,12 +106,11 @@ def _is_asked_before(scope: Scope, mention: ast.Name) -> bool:
 
 def find_appends(source: Source) -> Iterator[Change]:
     """``items = items + [x]`` in a loop copies the list each time."""
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.stmt):
             for pattern in ("__l = __l + __m", "__l += __m"):
                 found = match(pattern, node)
-                if found and isinstance(node, ast.stmt) and scope.loops(node):
+                if found and scope.loops(node):
                     change = _append(scope, node, found["__l"], found["__m"])
                     if change:
                         yield change
@@ -125,7 +124,7 @@ def _append(scope: Scope, node: ast.stmt, items: ast.expr, added: ast.expr) -> C
     is_copied = isinstance(node, ast.Assign)
     if len(added.elts) > 1 and not is_copied:
         return None
-    if not _is_own(scope, items.id) or scope.source.function_of(node) is not scope.function:
+    if not _is_own(scope, items.id):
         return None
     if len(added.elts) == 1:
         code = f"{items.id}.append({scope.source.say(added.elts[0])})"

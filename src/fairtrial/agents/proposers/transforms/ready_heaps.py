@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairtrial.agents.proposers.transforms.analysis.matching import Found, match, same
+from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 from fairtrial.agents.proposers.transforms.heaps import has_own_order, is_orderless
@@ -64,13 +65,11 @@ def find_ready_heaps(source: Source) -> Iterator[Change]:
         return
     if not source.can_import("heapq") or has_own_order(source):
         return
-    for name, function in source.functions:
-        scope = Scope(source, name, function)
-        for node in source.walk(function):
-            if isinstance(node, ast.While) and source.function_of(node) is function:
-                steps = _read_steps(node.body)
-                if steps and _is_safe(scope, node, steps):
-                    yield _make_heap(scope, node, steps)
+    for scope in scopes_of(source):
+        for node in own_nodes(scope, ast.While):
+            steps = _read_steps(node.body)
+            if steps and _is_safe(scope, node, steps):
+                yield _make_heap(scope, node, steps)
 
 
 def _read_steps(body: list[ast.stmt]) -> _Steps | None:

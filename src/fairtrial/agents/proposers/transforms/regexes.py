@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fairtrial.agents.proposers.transforms.analysis.scopes import scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Function, Source, binds
 
 _PARAMETERS = {
@@ -46,8 +48,8 @@ def find_asked(source: Source) -> Iterator[Asked]:
     modules, functions = _spellings(source)
     if not modules and not functions:
         return
-    for qualified, function in source.functions:
-        calls = [node for node in source.walk(function) if isinstance(node, ast.Call)]
+    for scope in scopes_of(source):
+        calls = [node for node in source.walk(scope.function) if isinstance(node, ast.Call)]
         for call in sorted(calls, key=lambda each: (each.lineno, each.col_offset)):
             match call.func:
                 case ast.Attribute(value=ast.Name(id=module), attr=method) if module in modules:
@@ -56,14 +58,14 @@ def find_asked(source: Source) -> Iterator[Asked]:
                     (method, start), module = functions[name], "re"
                 case _:
                     continue
-            if _named_function_of(source, call) is not function:
+            if _named_function_of(source, call) is not scope.function:
                 continue
             given = bind(call, _PARAMETERS.get(method, ()))
             # What is made before the function is made after the import.
             if given is None or start >= source.top_of(call).lineno:
                 continue
             rest = say_rest(source, call, given)
-            yield Asked(qualified, function, call, method, module, given, rest)
+            yield Asked(scope.name, scope.function, call, method, module, given, rest)
 
 
 def _spellings(source: Source) -> tuple[dict[str, int], dict[str, tuple[str, int]]]:
@@ -142,16 +144,30 @@ def read_values(source: Source) -> dict[str, tuple[int, ast.expr]]:
     return found
 
 
-def is_constant(
+def read_constant(
     node: ast.expr, values: Mapping[str, tuple[int, ast.expr]], line: int, depth: int = 5
-) -> bool:
-    """Whether an expression is a constant text, also by names that are bound before a line."""
+) -> str | bytes | None:
+    """The constant text that an expression is, also by names that are bound before a line."""
     match node:
-        case ast.Constant(value=str() | bytes()):
-            return True
+        case ast.Constant(value=str(text) | bytes(text)):
+            return text
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return is_constant(left, values, line) and is_constant(right, values, line)
+            one = read_constant(left, values, line, depth)
+            other = read_constant(right, values, line, depth)
+            if isinstance(one, str) and isinstance(other, str):
+                return one + other
+            if isinstance(one, bytes) and isinstance(other, bytes):
+                return one + other
         case ast.Name(id=name) if name in values and depth:
             bound, value = values[name]
-            return bound < line and is_constant(value, values, bound, depth - 1)
-    return False
+            return read_constant(value, values, bound, depth - 1) if bound < line else None
+    return None
+
+
+def can_compile(pattern: str | bytes) -> bool:
+    """Whether it is a pattern at all: one that isn't must fail where it is used, not before."""
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from fairtrial.agents.proposers.transforms.analysis.equalities import names_in
 from fairtrial.agents.proposers.transforms.analysis.iterables import may_stop_early
-from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Source, read_source
+from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Loop, Source, read_source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 from fairtrial.agents.proposers.transforms.importing import move_imports
 
@@ -121,7 +122,11 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> Fixed:
 
 
 def _find_spoilt(source: Source, fixed: str) -> Set[str]:
-    """Functions in which a fix has lost what a loop does in the end: its ``else``."""
+    """Functions in which a fix has lost what a loop does in the end, or leaves if it breaks off.
+
+    That is its ``else``, what ``except`` or ``finally`` may find of what it has made so far, and
+    the last of its items, where a function in this one reads it.
+    """
     now = read_source(fixed)
     if now is None:
         return set()
@@ -134,7 +139,18 @@ def _count_ends(source: Source) -> Counter[str]:
     return Counter(
         next((names[each] for each in source.around(node) if each in names), "")
         for node in source.walk(source.tree)
-        if isinstance(node, LOOPS) and node.orelse
+        if isinstance(node, LOOPS) and _is_seen(source, node)
+    )
+
+
+def _is_seen(source: Source, loop: Loop) -> bool:
+    if loop.orelse or source.is_watched(loop):
+        return True
+    names = set() if isinstance(loop, ast.While) else names_in(loop.target)
+    function = source.function_of(loop)
+    return any(
+        isinstance(node, ast.Name) and node.id in names and source.function_of(node) is not function
+        for node in source.walk(function or source.tree)
     )
 
 

@@ -6,8 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.kinds import READING
-from fairtrial.agents.proposers.transforms.analysis.loop_ends import is_forgotten, is_pure, mentions
+from fairtrial.agents.proposers.transforms.analysis.loop_ends import (
+    has_comment,
+    is_forgotten,
+    is_pure,
+    mentions,
+)
 from fairtrial.agents.proposers.transforms.analysis.matching import Found, match, same
+from fairtrial.agents.proposers.transforms.analysis.scopes import find_each
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
@@ -22,22 +28,12 @@ def find_slice_fills(source: Source) -> Iterator[Change]:
     """``for j in range(a, b, step): flags[j] = False``, as in the sieve of Eratosthenes."""
     if not all(map(source.is_builtin, ("range", "len"))):
         return
-    for qualified, function in source.functions:
-        scope = Scope(source, qualified, function)
-        for node in source.walk(function):
-            if not isinstance(node, ast.For | ast.While) or node.orelse:
-                continue
-            if source.function_of(node) is function and "#" not in _text(source, node):
-                change = _fill(scope, node)
-                if change:
-                    yield change
+    yield from find_each(source, ast.stmt, _fill)
 
 
-def _text(source: Source, node: ast.stmt) -> str:
-    return "".join(source.lines[node.lineno - 1 : node.end_lineno])
-
-
-def _fill(scope: Scope, loop: ast.For | ast.While) -> Change | None:
+def _fill(scope: Scope, loop: ast.stmt) -> Change | None:
+    if not isinstance(loop, ast.For | ast.While) or loop.orelse or has_comment(scope.source, loop):
+        return None
     found, more = _parts(scope, loop)
     if found is None:
         return None
@@ -157,32 +153,33 @@ def _counts_up(scope: Scope, bound: ast.Name) -> bool:
 
 def find_offsets(source: Source) -> Iterator[Change]:
     """``text[i:].startswith(word)`` copies the rest of the text to look at its beginning."""
-    for qualified, function in source.functions:
-        for node in source.walk(function):
-            match node:
-                case ast.Call(
-                    func=ast.Attribute(
-                        value=ast.Subscript(value=text, slice=ast.Slice(step=None) as part),
-                        attr="startswith" | "endswith" as method,
-                    ),
-                    args=[word],
-                    keywords=[],
-                ):
-                    pass
-                case _:
-                    continue
-            bounds = [each for each in (part.lower, part.upper) if each is not None]
-            is_plain = is_pure(source, *bounds) and not isinstance(word, ast.Starred)
-            if source.function_of(node) is not function or not is_plain or not bounds:
-                continue
-            if not isinstance(text, ast.Name | ast.Attribute):
-                continue
-            said = _bounds(source, word, text, part)
-            if said is None:
-                continue
-            code = f"{ast.unparse(text)}.{method}({source.say(word)}, {', '.join(said)})"
-            what = f"{method} from an offset, without a copy"
-            yield Change(what, node.lineno, qualified, (("replace", node, code),))
+    yield from find_each(source, ast.Call, _look_at_offset)
+
+
+def _look_at_offset(scope: Scope, call: ast.Call) -> Change | None:
+    source = scope.source
+    match call:
+        case ast.Call(
+            func=ast.Attribute(
+                value=ast.Subscript(value=text, slice=ast.Slice(step=None) as part),
+                attr="startswith" | "endswith" as method,
+            ),
+            args=[word],
+            keywords=[],
+        ):
+            pass
+        case _:
+            return None
+    bounds = [each for each in (part.lower, part.upper) if each is not None]
+    is_plain = is_pure(source, *bounds) and not isinstance(word, ast.Starred)
+    if not is_plain or not bounds or not isinstance(text, ast.Name | ast.Attribute):
+        return None
+    said = _bounds(source, word, text, part)
+    if said is None:
+        return None
+    code = f"{ast.unparse(text)}.{method}({source.say(word)}, {', '.join(said)})"
+    what = f"{method} from an offset, without a copy"
+    return Change(what, call.lineno, scope.name, (("replace", call, code),))
 
 
 def _bounds(source: Source, word: ast.expr, text: ast.expr, part: ast.Slice) -> list[str] | None:

@@ -1,0 +1,1049 @@
+"""Every transformation: what it makes of small programs does the same as they do, and in order.
+
+A program's function `f` says by the names of its parameters what it is given. It is run before and
+after on the same inputs: what it returns or raises, what becomes of its arguments, what is left of
+its iterators, what it prints and when it calls `look` are compared.
+"""
+
+import ast
+import copy
+import math
+import textwrap
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtrial.agents.proposers.transforms.catalogue import BY_NAME, CATALOGUE, transform
+
+
+class Flow(list):
+    """What a program gets as an iterator, which is used up by going through it."""
+
+
+class Broken(list):
+    """What a program gets as an iterator that fails at its end."""
+
+
+class Word(str):
+    """A text of somebody's own."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a program gets as a `Word`."""
+
+    text: str
+
+
+NAN = math.nan
+SMALL = st.integers(0, 4)
+INT = st.integers(-9, 9)
+NUMBER = st.sampled_from([0, 1, 2, 3, -1, 7, True, False, 0.0, 1.0, -0.0, 0.5, 2.25, -3.5])
+THING = st.sampled_from(
+    [0, 1, 2, 3, 1.0, 0.5, True, None, "", "a", "b", "é", "ab", (), (1, 2), (1.0, "a"), NAN]
+)
+TEXT = st.text("abz.-,; \n\tAéß漢0", max_size=6)
+WORD = st.one_of(TEXT, TEXT.map(Own))
+ROW = st.fixed_dictionaries({"id": THING, "name": TEXT, "n": NUMBER})
+DATE = st.one_of(
+    st.dates().map(str),
+    st.datetimes().map(lambda each: str(each)[:19]),
+    st.datetimes().map(lambda each: each.isoformat()[:16]),
+    st.text("0129-:TW +٢", min_size=8, max_size=19),
+    st.sampled_from(
+        ["2024-02-30", "20240101", "2024-W01-1", "2024-001", "2024-01- 1", " 024-01-01"]
+    ),
+    st.sampled_from(
+        ["2024-01-01 24:00", "2024-01-01T24:00", "٢٠٢٤-01-01", "2024-+1-01", "0000-01-01"]
+    ),
+    st.sampled_from([None, 3, b"2024-01-01", Own("2024-01-01"), list("2024-01-01"), "2024-1-1"]),
+)
+
+
+def some(each, most=7):
+    """Few of few different ones: there are many that are equal."""
+    return st.lists(each, max_size=most)
+
+
+def anything(each):
+    """Whatever can be gone through."""
+    forms = [some(each).map(form) for form in (list, tuple, Flow, Broken)]
+    return st.one_of(*forms, st.dictionaries(each, SMALL))
+
+
+INPUTS = {
+    "things": some(THING),
+    "more": some(THING),
+    "wild": anything(THING),
+    "ints": some(INT),
+    "numbers": some(NUMBER),
+    "many": anything(NUMBER),
+    "flow": some(THING).map(Flow),
+    "pairs": some(st.tuples(SMALL, NUMBER)),
+    "others": some(st.tuples(THING, NUMBER)),
+    "rows": some(ROW, 5),
+    "held": some(st.lists(SMALL, max_size=2), 5),
+    "table": st.dictionaries(THING, NUMBER, max_size=6),
+    "boxes": st.dictionaries(SMALL, st.lists(SMALL, max_size=2), max_size=5),
+    "graph": st.dictionaries(SMALL, st.sets(SMALL, max_size=3), max_size=5),
+    "matrix": st.lists(st.lists(NUMBER, min_size=3, max_size=3), min_size=3, max_size=3),
+    "text": TEXT,
+    "word": WORD,
+    "texts": some(WORD),
+    "date": DATE,
+    "n": st.integers(-2, 12),
+    "thing": THING,
+    "number": NUMBER,
+}
+
+PROGRAMS = {
+    "ready_heap": [
+        """
+        def f(graph):
+            waiting = {node: set(needs) for node, needs in graph.items()}
+            order = []
+            while waiting:
+                ready = [node for node, needs in waiting.items() if not needs]
+                if not ready:
+                    raise ValueError(sorted(waiting))
+                node = min(ready)
+                order.append(node)
+                print(node)
+                del waiting[node]
+                for needs in waiting.values():
+                    needs.discard(node)
+            return order
+        """,
+    ],
+    "levels": [
+        """
+        def f(graph):
+            todo = {k: {v for v in vs if v != k} for k, vs in graph.items()}
+            out = []
+            while todo:
+                ready = {k for k, v in todo.items() if not v}
+                if not ready:
+                    break
+                print(sorted(ready))
+                out.append(ready)
+                todo = {k: v - ready for k, v in todo.items() if k not in ready}
+            return out, todo
+        """,
+        """
+        def f(graph):
+            left = {k: set(vs) for k, vs in graph.items()}
+            while True:
+                free = set(k for k, v in left.items() if len(v) == 0)
+                if not free:
+                    break
+                yield sorted(free)
+                left = {k: (v - free) for k, v in left.items() if k not in free}
+            if left:
+                raise ValueError("a circle")
+        """,
+    ],
+    "cache": [
+        """
+        def f(n):
+            if n < 2:
+                return n
+            return f(n - 1) + f(n - 2)
+        """,
+        """
+        def f(n):
+            return ways(n, 3), ways(True, 2), ways(1, 2), ways(1.0, 2)
+
+        def ways(n, most):
+            if n <= 0:
+                return n
+            return sum(ways(n - each, most) for each in range(1, most)) + n
+        """,
+    ],
+    "inner_cache": [
+        """
+        def f(numbers, n):
+            return fill(numbers, n, len(numbers)), len(numbers)
+
+        def fill(numbers, room, at):
+            if at == 0 or room <= 0:
+                return 0
+            if numbers[at - 1] > room:
+                return fill(numbers, room, at - 1)
+            taken = numbers[at - 1] + fill(numbers, room - numbers[at - 1], at - 1)
+            return max(taken, fill(numbers, room, at - 1))
+        """,
+        """
+        def f(text, word):
+            def far(i, j):
+                if i == len(text):
+                    return len(word) - j
+                if j == len(word):
+                    return len(text) - i
+                if text[i] == word[j]:
+                    return far(i + 1, j + 1)
+                return 1 + min(far(i + 1, j), far(i, j + 1))
+            return far(0, 0)
+        """,
+    ],
+    "match_index": [
+        """
+        def f(others, more):
+            out = []
+            for x in more:
+                for y in others:
+                    if y[0] == x:
+                        out.append((x, y))
+            return out
+        """,
+        """
+        def f(rows, things):
+            out = []
+            for each in things:
+                row = next((row for row in rows if row["id"] == each), None)
+                out.append(row and row["name"])
+                print(each)
+            return out
+        """,
+        """
+        def f(wild, others):
+            return [x for x in wild if any(x == y[0] for y in others)]
+        """,
+        """
+        def f(things, more):
+            out = []
+            for x in things:
+                for y in more:
+                    if x == y:
+                        out.append(y)
+                        break
+                else:
+                    out.append(None)
+            return out
+        """,
+        """
+        def f(more, table):
+            out = []
+            for x in more:
+                out += [key for key, value in table.items() if value == x]
+                out.append(sum(value == x for value in table.values()))
+            return out
+        """,
+    ],
+    "inner_set": [
+        """
+        def f(things, others):
+            return [x for x in things if x in [y[0] for y in others if y[1] > 0]]
+        """,
+        """
+        def f(wild, table):
+            out = []
+            for x in wild:
+                if x not in table.values() and x not in list(table.values()):
+                    out.append(x)
+            return out
+        """,
+        """
+        def f(texts, text):
+            return [each for each in texts if each in text.split() or each in text.splitlines()]
+        """,
+    ],
+    "set_beside": [
+        """
+        def f(wild):
+            seen = []
+            for x in wild:
+                if x in seen:
+                    print(x)
+                    continue
+                seen.append(x)
+            return seen
+        """,
+        """
+        def f(wild, more: list):
+            return [x for x in wild if x in more]
+        """,
+        """
+        def f(things, more):
+            for x in things:
+                if x not in more:
+                    more.append(x)
+            return more
+        """,
+    ],
+    "mirror_set": [
+        """
+        def f(others):
+            seen = []
+            for a, b in others:
+                if (b, a) not in seen:
+                    seen.append((a, b))
+                elif a == b:
+                    seen.clear()
+                else:
+                    seen += [(a, 1)]
+            return seen
+        """,
+        """
+        def f(rows):
+            seen = []
+            for row in rows:
+                if row["id"] not in seen and row["name"].lower() not in seen:
+                    seen.append(row["id"])
+                    seen.insert(0, row["name"].lower())
+            return seen, len(seen)
+        """,
+    ],
+    "asked_set": [
+        """
+        def f(things, more):
+            out = []
+            for x in things:
+                if x in more:
+                    out.append(x)
+            return out
+        """,
+        """
+        def f(things, wild):
+            return [x for x in things if x not in wild]
+        """,
+        """
+        def f(ints, held):
+            return [x for x in ints if x in held]
+        """,
+        """
+        def f(texts, text):
+            return [x for x in texts if x in text]
+        """,
+    ],
+    "heap": [
+        """
+        def f(ints):
+            todo = list(ints)
+            while todo:
+                x = min(todo)
+                todo.remove(x)
+                if x > 3:
+                    todo.append(x // 2)
+                print(x, len(todo))
+        """,
+        """
+        def f(many):
+            todo = [x * 1.0 for x in many if x]
+            out = []
+            while todo:
+                todo.sort()
+                x = todo.pop(0)
+                out.append(x * 2)
+            return out
+        """,
+    ],
+    "running_sum": [
+        """
+        def f(numbers):
+            return [sum(numbers[:i]) for i in range(len(numbers))]
+        """,
+        """
+        def f(numbers):
+            for i, x in enumerate(numbers):
+                print(x, sum(numbers[:i + 1]), max(numbers[:i + 1]), min(numbers[:i + 1]))
+        """,
+    ],
+    "square_root": [
+        """
+        def f(n):
+            for i in range(2, n):
+                if n % i == 0:
+                    return False
+            return n > 1
+        """,
+        """
+        def f(n):
+            return all(n % k for k in range(2, n)), any(n % k == 0 for k in range(2, n // 2 + 1))
+        """,
+    ],
+    "count_index": [
+        """
+        def f(things):
+            out = {}
+            for x in things:
+                out[x] = things.count(x), things.index(x)
+            return out
+        """,
+        """
+        def f(text):
+            return [text.count(c) for c in text], sorted({text.index(c) for c in text})
+        """,
+    ],
+    "place_index": [
+        """
+        def f(things):
+            return [x for i, x in enumerate(things) if x not in things[:i]]
+        """,
+        """
+        def f(things):
+            for i in range(len(things)):
+                if things[i] in things[i + 1:]:
+                    print(i, things[i])
+        """,
+        """
+        def f(text):
+            return [x for i, x in enumerate(text) if x not in text[:i] and x in text[i + 1:]]
+        """,
+    ],
+    "items": [
+        """
+        def f(table: dict):
+            for key in table:
+                print(key, table[key])
+                if table[key] == 1:
+                    table[key] = table[key] + 1
+        """,
+        """
+        def f(table):
+            return [table[key] for key in table.keys() if key in table], list(table.items())
+        """,
+        """
+        def f(boxes: dict):
+            for key in boxes:
+                boxes[key].append(key)
+                if boxes[key][0]:
+                    return key
+                boxes[key] = boxes[key][1:]
+        """,
+    ],
+    "iso_date": [
+        f"""
+        {said}
+
+        def f(date):
+            return {spelled}.strptime(date, "{form}")
+        """
+        for said, spelled, form in (
+            ("from datetime import datetime", "datetime", "%Y-%m-%d"),
+            ("import datetime", "datetime.datetime", "%Y-%m-%d %H:%M"),
+            ("import datetime as dt", "dt.datetime", "%Y-%m-%dT%H:%M:%S"),
+        )
+    ],
+    "hoist": [
+        """
+        def f(numbers):
+            return [x * sum(numbers) for x in numbers if x < max(numbers)]
+        """,
+        """
+        def f(things, word):
+            out = []
+            for x in things:
+                print(x)
+                out.append((x, len(things), word.strip().lower()))
+            return out
+        """,
+        """
+        def f(numbers, things):
+            out = []
+            for x in numbers:
+                if x > 0:
+                    out.append((len(things), x in list(things)))
+            return out
+        """,
+    ],
+    "deque": [
+        """
+        def f(wild):
+            queue = list(wild)
+            while queue:
+                x = queue.pop(0)
+                print(x, len(queue), x in queue)
+                if x == 1:
+                    queue.append(2)
+                elif x == 2:
+                    queue.insert(0, None)
+        """,
+        """
+        def f(things):
+            queue = [None]
+            queue.extend(things)
+            while len(queue) < 9:
+                print(queue.pop(0), len(queue))
+                queue.insert(0, look(3))
+                queue.append(None)
+            return [*queue], queue[0], queue[-1], look(4) in queue
+        """,
+    ],
+    "append": [
+        """
+        def f(wild):
+            out = []
+            for x in wild:
+                out = out + [x]
+                if x:
+                    out = out + [x, look(x)]
+            return out
+        """,
+    ],
+    "prepend": [
+        """
+        def f(wild):
+            out = []
+            for x in wild:
+                out.insert(0, look(x))
+                if len(out) > 4:
+                    break
+            return out
+        """,
+        """
+        def f(ints):
+            out = list(ints)
+            for x in ints:
+                for y in range(x):
+                    out = [(x, y)] + out
+            return out
+        """,
+    ],
+    "accumulator": [
+        """
+        class A:
+            def __init__(self, start):
+                self.all = start
+            def feed(self, parts):
+                for part in parts:
+                    if part:
+                        self.all += part
+
+        def f(text, texts, numbers, held):
+            for start, parts in ((text, texts), (0, numbers), ([], held)):
+                a = A(start)
+                a.feed(parts)
+                print(a.all)
+        """,
+    ],
+    "slice_fill": [
+        """
+        def f(n):
+            flags = [True] * (n + 1)
+            for i in range(2, n + 1):
+                if flags[i]:
+                    for j in range(i * i, n + 1, i):
+                        flags[j] = False
+            return flags
+        """,
+        """
+        def f(n):
+            marks = bytearray(n + 1)
+            for i in range(2, n):
+                k = i + i
+                while k <= n:
+                    marks[k] = 1
+                    k += i
+            return bytes(marks)
+        """,
+    ],
+    "offset": [
+        """
+        def f(word, text, n):
+            out = [word[n:].startswith(text), word[:n].endswith(text)]
+            for i in range(len(word)):
+                out.append((word[i:].startswith("a"), word[:i].endswith(("b", "é"))))
+            return out, word[-2:].startswith(text), word[1:n].startswith("z")
+        """,
+    ],
+    "counter": [
+        """
+        def f(wild):
+            counts = {}
+            for x in wild:
+                counts[x] = counts.get(x, 0) + 1
+            return counts
+        """,
+        """
+        from collections import defaultdict
+
+        def f(texts):
+            counts = defaultdict(int)
+            for each in texts:
+                if each:
+                    counts[each.lower()] += 1
+            return counts, counts["missing"]
+        """,
+        """
+        def f(others):
+            counts = {}
+            for a, b in others:
+                if b in counts:
+                    counts[b] += 1
+                else:
+                    counts[b] = 1
+            return counts
+        """,
+    ],
+    "best": [
+        """
+        def f(many):
+            best = 0
+            for x in many:
+                if x > best:
+                    best = x
+            return best
+        """,
+        """
+        def f(numbers):
+            low = numbers[0]
+            for x in numbers[1:]:
+                if x < low:
+                    low = x
+            high = float("-inf")
+            for x in numbers:
+                high = max(high, x * x)
+            return low, high
+        """,
+    ],
+    "pick": [
+        """
+        def f(many):
+            return sorted(many)[0]
+        """,
+        """
+        def f(numbers):
+            low = sorted(numbers, key=abs)[0]
+            return sorted(numbers)[-1], low, sorted(numbers, reverse=True)[0]
+        """,
+        """
+        def f(texts):
+            return sorted(texts, key=len)[:1], sorted(texts, key=len, reverse=True)[0]
+        """,
+    ],
+    "join": [
+        """
+        def f(texts):
+            out = "<"
+            for each in texts:
+                out += each + ","
+                if each:
+                    out = out + each.upper() + look(";")
+            return out
+        """,
+        """
+        def f(n, texts):
+            out = ""
+            for each in texts:
+                out = each + out
+            bits = b""
+            while n > 0:
+                bits += b"01"[n % 2:n % 2 + 1]
+                n //= 2
+            return out, bits
+        """,
+    ],
+    "module_set": [
+        """
+        KNOWN = (0, 1, 2)
+
+        def f(wild):
+            return [x for x in wild if x in KNOWN], len(KNOWN)
+        """,
+        """
+        _WORDS = ["a", "ab", "é"]
+
+        def f(texts):
+            return [x not in _WORDS for x in texts]
+        """,
+    ],
+    "plain_text": [
+        """
+        import re
+
+        def f(text, word):
+            out = [re.sub("a", "<>", word), re.split("b", text, 1), re.sub(r"\\.", "-", word, 2)]
+            out.append((bool(re.search("é", word)), len(re.findall("z", word))))
+            return out, re.match("ab", word) is None
+        """,
+        """
+        import re
+
+        DOT = re.compile("[.]")
+        END = re.compile(",")
+
+        def f(text):
+            return DOT.sub("", text), END.split(text), bool(END.fullmatch(text))
+        """,
+    ],
+    "pattern": [
+        """
+        import re
+
+        def f(word):
+            out = [re.sub("[ab]+", "<>", word), re.findall("(a)|(b)", word, re.I)]
+            found = re.match(r"\\s*(\\w)", word)
+            return out, found and found[1]
+        """,
+        """
+        import re
+
+        def f(texts):
+            spaces = re.compile(r"\\s+")
+            parts = [spaces.split(each) for each in texts]
+            return parts, [re.search("^.$", each) is None for each in texts]
+        """,
+    ],
+    "pattern_cache": [
+        """
+        import re
+
+        def f(texts, word):
+            out = []
+            for each in texts:
+                if re.search(each, word):
+                    out.append(re.sub(each, "-", word, count=1))
+                out.append(re.findall(each, word, re.I))
+            return out
+        """,
+    ],
+    "module_constant": [
+        """
+        def f(thing):
+            names = {0: "none", 1: "one", 2.5: "more", None: "nothing"}
+            ends = ("a", "b", "é")
+            return names.get(thing), [each for each in ends if each == thing]
+        """,
+        """
+        def f(word):
+            table = str.maketrans("ab", "xy")
+            return word.translate(table), {"a": 1, "b": 2}.get(word, len([1, 2, 3]))
+        """,
+    ],
+    "cell": [
+        """
+        def f(matrix, numbers):
+            n = len(matrix)
+            out = [[0 for i in range(n)] for i in range(n)]
+            for i in range(n):
+                for j in range(1, n):
+                    for k in range(n):
+                        out[i][j] += matrix[i][k] * matrix[k][j]
+            last = [[[0] * 2] * n for _ in range(3)]
+            for i in range(n):
+                for x in numbers:
+                    last[1][i][-1] += x
+            return out, last
+        """,
+        """
+        def f(texts, wild):
+            out = ["", [], 0]
+            for x in wild:
+                out[1] += [look(x)]
+            for x in texts:
+                out[0] += x
+                if x == "a":
+                    break
+            return out
+        """,
+        """
+        def f(n, many):
+            out = [0] * n
+            for i in range(n):
+                for x in many:
+                    out[i] += x * i
+            print(out)
+            return out, [x for x in out]
+        """,
+    ],
+    "min_max": [
+        """
+        def f(number, n):
+            low = min(number, n)
+            high = max(number, n, 1)
+            low = min(low, n * 2)
+            return low, high, [max(number, 0)], min(number, True)
+        """,
+        """
+        def f(thing, number):
+            best = max(look(thing), look(number))
+            return min(thing, number), best
+        """,
+    ],
+    "tally": [
+        """
+        def f(many):
+            n = 0
+            for x in many:
+                if x > 1:
+                    n += 1
+            return n
+        """,
+        """
+        def f(wild, more):
+            if more:
+                n = 3
+            else:
+                n = 2
+            n *= len(more)
+            for x in wild:
+                if look(x) in more and any(x == y for y in more):
+                    n += 1
+            return n
+        """,
+    ],
+    "listing": [
+        """
+        def f(wild):
+            return ",".join(str(look(x)) for x in wild), tuple(x for x in wild if x)
+        """,
+        """
+        def f(many):
+            return sum(x * 2 for x in many)
+        """,
+        """
+        def f(flow, numbers):
+            return frozenset(x for x in flow), sorted((-x for x in numbers), key=abs), max(
+                look(x) for x in numbers
+            )
+        """,
+    ],
+    "ruff": [
+        """
+        def f(wild):
+            out = []
+            for x in wild:
+                if x:
+                    out.append(look(x))
+            return out
+        """,
+        """
+        def f(things, table):
+            out = {}
+            for i, x in enumerate(things):
+                out[x] = i
+            for key, _ in table.items():
+                print(key)
+            return out, list(x for x in things)
+        """,
+    ],
+    "sum": [
+        """
+        def f(many):
+            total = 0
+            for x in many:
+                total += x
+            return total
+        """,
+        """
+        def f(wild):
+            found = False
+            for x in wild:
+                if x:
+                    found = True
+            return found
+        """,
+        """
+        def f(things):
+            good = True
+            for x in things:
+                if not x:
+                    good = False
+            size = 0
+            for y in things:
+                size += len(y)
+            return good, size
+        """,
+    ],
+    "constant_set": [
+        """
+        def f(wild):
+            return [x for x in wild if x in (0, 1, 2) or x not in ["b", "", "é"]]
+        """,
+        """
+        def f(word):
+            out = []
+            for x in word:
+                out.append(x in ("a", "b", "é"))
+            return out, word in ["a", "ab", "b"]
+        """,
+    ],
+    "key_test": [
+        """
+        def f(wild, table: dict):
+            return [x for x in wild if x in table.keys() or x not in list(table)]
+        """,
+    ],
+    "enumerate": [
+        """
+        def f(things: list):
+            for i in range(len(things)):
+                print(i, things[i])
+        """,
+        """
+        def f(numbers: list):
+            out = []
+            for i in range(len(numbers)):
+                out.append(numbers[i] + numbers[i])
+            return out
+        """,
+    ],
+    "lookup": [
+        """
+        import math
+
+        def f(many):
+            out = []
+            for x in many:
+                out.append(math.sqrt(x))
+            return out
+        """,
+        """
+        import math
+
+        def f(ints):
+            while ints:
+                print(math.gcd(ints.pop(), 6))
+        """,
+    ],
+    "few": [
+        """
+        def f(many):
+            return sorted(many)[:3]
+        """,
+        """
+        def f(numbers, texts):
+            return sorted(numbers, reverse=True)[:2], sorted(texts, key=len, reverse=True)[:2]
+        """,
+    ],
+}
+CASES = [(name, at) for name, programs in PROGRAMS.items() for at in range(len(programs))]
+
+
+def run(text, arguments, last, is_exact):
+    """All that anybody can see of a program; what it calls fails once, when it has seen so much."""
+    seen = []
+
+    def look(*values):
+        seen.append([say(each) for each in values])
+        if len(seen) == last:
+            raise ValueError(last)
+        return values[0] if values else None
+
+    names = {"look": look, "print": look, "__name__": "program"}
+    exec(read(text), names)
+    mine = [make(each) for each in copy.deepcopy(arguments)]
+    try:
+        result = say(names["f"](*mine))
+    except Exception as error:
+        result = type(error), error.args if is_exact else ()
+    return result, seen, [say(each) for each in mine]
+
+
+@cache
+def read(text):
+    """A program, compiled."""
+    return compile(text, "program.py", "exec", dont_inherit=True)
+
+
+def make(given):
+    """What a program gets."""
+    if isinstance(given, Flow):
+        return (each for each in given)
+    if isinstance(given, Broken):
+        return break_off(given)
+    if isinstance(given, list) and any(isinstance(each, Own) for each in given):
+        return [make(each) for each in given]
+    return Word(given.text) if isinstance(given, Own) else given
+
+
+def break_off(items):
+    """An iterator that fails at its end."""
+    yield from items
+    raise ValueError("broken")
+
+
+def say(value):
+    """What a value is: 1, 1.0 and True are three."""
+    if isinstance(value, set | frozenset):
+        return type(value), sorted(map(say, value), key=repr)
+    if isinstance(value, dict):
+        return type(value), [(say(key), say(each)) for key, each in value.items()]
+    if isinstance(value, list | tuple | deque):
+        return type(value), [say(each) for each in value]
+    if type(value).__module__ == "program":
+        return type(value).__name__, say(vars(value))
+    if hasattr(value, "__next__"):
+        return "what is left", say_rest(value)
+    return type(value), repr(value)
+
+
+def say_rest(items):
+    """What comes out of an iterator, and how it ends."""
+    left = []
+    try:
+        left.extend(say(each) for each in items)
+    except Exception as error:
+        left.append(type(error))
+    return left
+
+
+def watch(text):
+    """The same program with somebody who catches what is raised, and looks at what is there."""
+    tree = ast.parse(text)
+    function = function_of(text)
+    loops = [each for each in ast.walk(tree) if isinstance(each, ast.For | ast.comprehension)]
+    hidden = {
+        each.id for loop in loops for each in ast.walk(loop.target) if isinstance(each, ast.Name)
+    }
+    stored = [
+        each.id
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    ]
+    names = [each for each in dict.fromkeys(stored) if each not in hidden]
+    lines = [f"try:\n print({name})\nexcept NameError:\n print('none')" for name in names]
+    caught = ast.parse("try:\n pass\nexcept ValueError as error:\n print(type(error))")
+    (block,) = caught.body
+    block.body = function.body
+    block.handlers[0].body += ast.parse("\n".join(lines)).body
+    at = [getattr(each, "name", "") for each in tree.body].index("f")
+    tree.body[at].body = [block]
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def function_of(text):
+    """The function `f` of a program."""
+    (function,) = (each for each in ast.parse(text).body if getattr(each, "name", "") == "f")
+    return function
+
+
+def test_every_transformation_has_programs():
+    assert set(PROGRAMS) == {each.name for each in CATALOGUE}
+    assert all(PROGRAMS.values())
+
+
+@pytest.mark.parametrize(("name", "at"), CASES)
+def test_a_program_does_the_same_as_before(name, at):
+    text = textwrap.dedent(PROGRAMS[name][at])
+    applied = transform(text, name)
+    assert applied.notes, "the transformation doesn't apply"
+    compare(name, text, applied.text, 40)
+
+
+@pytest.mark.parametrize(("name", "at"), CASES)
+def test_what_was_done_until_an_error_came_is_the_same(name, at):
+    text = watch(textwrap.dedent(PROGRAMS[name][at]))
+    applied = transform(text, name)
+    if applied.notes:
+        compare(name, text, applied.text, 30)
+
+
+def compare(name, before, after, examples):
+    """Run two programs on the same inputs; `look` or `print` may fail at some time.
+
+    Where nothing is taken for granted, errors say the same, too.
+    """
+    is_exact = not BY_NAME[name].assumes
+    inputs = [INPUTS[each.arg] for each in function_of(before).args.args]
+
+    @settings(max_examples=examples, database=None)
+    @given(st.tuples(*inputs), st.integers(0, 9))
+    def check(arguments, last):
+        assert run(after, arguments, last, is_exact) == run(before, arguments, last, is_exact)
+
+    check()
