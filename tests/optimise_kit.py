@@ -216,14 +216,14 @@ def mark_places():
     make_ready = agent.make_ready
     sessions = []
 
-    def note_append(journal, kind, data):
+    def note_append(journal, kind, data, **paid):
         name = ""
-        if kind == "reply":
+        if kind in ("reply", "step"):
             name = " {kind}/{line}".format(**data["request"])
         elif kind == "verdict":
             name = f" {data['name']}"
         pass_by(f"before {kind}{name}")
-        append(journal, kind, data)
+        append(journal, kind, data, **paid)
         pass_by(f"committed {kind}{name}")
 
     def note_waiting(stream):
@@ -241,7 +241,9 @@ def mark_places():
 
     async def note_proposer(proposer, arena):
         ready = await make_ready(proposer, arena)
-        target = ready.target
+        target = getattr(ready, "target", None)
+        if target is None:  # it is asked by other means
+            return ready
 
         def note_call(brief, request):
             reply = target(brief, request)

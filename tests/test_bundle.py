@@ -63,6 +63,13 @@ def test_what_is_asked_for_is_added(folder, tmp_path):
             assert hashlib.sha256((unpacked / name).read_bytes()).hexdigest() == digest
 
 
+def test_where_one_is_unpacked_without_its_ledger_it_is_said_how_to_have_it(folder, tmp_path):
+    with tarfile.open(bundle_results(folder)) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    with pytest.raises(LedgerError, match=r"no ledger.sqlite in it; `fairtrial bundle --with-led"):
+        open_results(tmp_path / "unpacked" / "s")
+
+
 @pytest.mark.parametrize("with_ledger", [False, True])
 def test_the_same_content_gives_the_same_bytes(folder, tmp_path, with_ledger):  # spec 26
     first = bundle_results(folder, tmp_path / "a" / "1.tar.gz", with_ledger=with_ledger)

@@ -70,6 +70,7 @@ def test_check_says_that_all_is_well(run):
         "conditions": 24,
         "runs": 200,
         "warnings": [],
+        "untested": [],
     }
 
 

@@ -59,6 +59,7 @@ CANDIDATE_KEYS = [
     "name", "digest", "verdict", "basis", "reason", "failures", "duplicate_of", "ratio",
     "interval", "sessions", "check_s", "bench_s", "peak_rss_mb", "not_exercised", "notes",
     "confidence", "adopt", "vetoes", "is_confirmed", "waited_s", "timings",
+    "instructions",
 ]  # fmt: skip
 
 
@@ -430,7 +431,7 @@ def test_candidates_that_we_could_not_judge_are_exit_code_4(replay, monkeypatch)
     [
         (["nope.yaml"], "nope.yaml: no such file"),
         (["problem.yml"], "problem.yml: no such file; did you mean 'problem.yaml'?"),
-        (["."], ".: is a directory; name a file in it"),
+        (["."], ".: is a directory; did you mean 'problem.yaml'?"),
         (["src/twice.py"], "src/twice.py: can't tell the format from the ending '.py'"),
         ([ROOT / "examples/search.yaml"], "this is a study, not a code problem; `fairtrial plan`"),
         (["problem.yaml", "c/nope.diff"], "c/nope.diff: there is no such file or folder; a cand"),
@@ -528,7 +529,8 @@ def test_the_guides_json_is_what_is_printed(told):
     shown = json.loads(re.search(r"```json\n(.*?)```", GUIDE, re.S)[1])
     assert list(shown) == list(told)
     estimate = Estimate(1.42, 1.38, 1.46, 6, 0.95)
-    timing = Timing("b", Verdict.FASTER, estimate, 1.4, 0.2, 1, 1.0, 0.0, Pair(1.0, 1.0))
+    timing = Timing("1k-nodes", Verdict.FASTER, estimate, 1.4, 0.2, 1, 1.0, 0.0, Pair(1.0, 1.0))
+    timing = replace(timing, instructions=Pair(2.0, 1.0))
     measured = Measurement(Verdict.FASTER, estimate, adopt=True, timings=(timing,))
     judgement = Judgement("a", "0", Verdict.FASTER, measurement=measured)
     printed = json.loads(json.dumps(judgement_as_dict(judgement)))

@@ -96,3 +96,14 @@ def test_what_is_not_there_is_said(show, folder, tmp_path):
     code, out = show(tmp_path / "none")
     assert code == 2
     assert "has no candidates to show" in out
+
+
+def test_of_one_that_failed_it_is_said_why(show, tmp_path):
+    def fail(task):
+        raise ValueError("no such luck")
+
+    study = Study("none", "none", outcomes=(OutcomeSpec("answer"),), output_dir=tmp_path / "none")
+    run_study(study, agent_bindings={"default-agent": fail}, show_progress=False)
+    code, out = show(tmp_path / "none")
+    assert code == 2
+    assert "its run failed: ValueError: no such luck: `fairtrial show" in " ".join(out.split())

@@ -172,7 +172,9 @@ def test_each_base_and_each_set_of_rules_has_a_folder_of_its_own(desk):
     desk.module.write_text(right + "\n# another base\n")
     assert where() == ("-3", True)
     assert where() == ("-3", False)
-    assert where("--apply") == ("", False)  # what was found is taken, whatever has changed since
+    assert where("--apply") == ("-3", False)
+    desk.module.write_text(right + "\n# a third\n")
+    assert where("--apply") == ("-3", False)  # what was found is taken, whatever has changed since
     desk.module.write_text(right)
     assert where() == ("", False)
 
@@ -195,9 +197,9 @@ def test_a_problem_that_asks_for_something_else_is_looked_at_again(desk):
     path = desk.site.folder / "elsewhere.yaml"
     problem = json.loads((desk.site.top / "problem.yaml").read_text())
 
-    def where(**changed):
+    def where(*options, **changed):
         path.write_text(json.dumps({**problem, "repo": "repo", **changed}))
-        code, out, _ = desk.optimise("--json", asking=CODEMOD, problem=path, output="")
+        code, out, _ = desk.optimise("--json", *options, asking=CODEMOD, problem=path, output="")
         assert code == 0, out
         told = json.loads(out)
         return told["output_dir"].removeprefix("artifacts/optimize-total"), told["is_new"]
@@ -205,7 +207,31 @@ def test_a_problem_that_asks_for_something_else_is_looked_at_again(desk):
     assert where() == ("", True)
     assert where() == ("", False)
     assert where(min_effect=0.5) == ("-2", True)
+    assert where("--branch", "other", min_effect=0.5) == ("-2", False)
     assert where() == ("", False)
+
+
+@needs_sandbox
+def test_what_came_to_nothing_goes_on_once_it_is_mended(desk):
+    """Whatever was mended: the problem's file, or the rules. There is nothing to lose."""
+    path = desk.site.folder / "elsewhere.yaml"
+    problem = json.loads((desk.site.top / "problem.yaml").read_text())
+    folder = desk.site.folder / "artifacts/optimize-total"
+
+    def look(*options, **changed):
+        path.write_text(json.dumps({**problem, "repo": "repo", **changed}))
+        code, out, _ = desk.optimise("--json", *options, asking=CODEMOD, problem=path, output="")
+        return code, json.loads(out)
+
+    broken = [{"command": ["false"]}]
+    assert look(check=broken)[0] == 2
+    code, told = look("--max-candidates", "3", check=broken)
+    assert (code, desk.site.folder / told["output_dir"]) == (2, folder)
+    code, told = look("--max-candidates", "3")
+    assert (code, told["is_new"], desk.site.folder / told["output_dir"]) == (0, True, folder)
+    # Now there is something, and other rules are another optimisation.
+    code, told = look()
+    assert (code, told["output_dir"]) == (0, "artifacts/optimize-total-2")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +295,7 @@ def test_a_branch_holds_the_winner_and_no_file_changes(finished):
     assert desk.git("log", "-1", "--format=%s", "faster") == "total: 4.00x as fast"
     assert (desk.module.read_text(), desk.git("status", "--short")) == (before, "")
     # A second time it is refused, and so is what can be no branch.
-    told = "has a branch faster already: name another, or remove it (git branch -D faster)"
+    told = "has a branch faster already: name another"
     code, out, err = desk.optimise("--branch", "faster")
     assert (code, out) == (2, "")
     assert told in err
@@ -405,7 +431,7 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
     assert code == 0
     assert "0 judged, 0 passed their checks; why it ended: " in out
     assert "\nNone is worth taking.\n" in out
-    assert "the proposer has nothing to propose" in " ".join(out.split())
+    assert "has nothing to propose" in " ".join(out.split())
     assert not (desk.site.folder / "out/best.patch").exists()
 
 

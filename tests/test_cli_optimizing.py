@@ -4,13 +4,14 @@ import io
 import sys
 import threading
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.watching import Watcher
-from fairtrial.cli import live, optimizing
+from fairtrial.cli import live, optimize, optimizing
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request, RequestKind, Usage
@@ -59,8 +60,8 @@ def test_a_log_has_a_line_for_each_step_and_what_it_has_cost(log):
     log.say("asking for candidates")
     log.say("up to 4 answers: about $1.20 in all.")
     log.replied(request(), Reply(usage=PRICED))
-    log.entered(entry(), Candidate("c", note="first\nsecond"))
-    log.entered(entry("1.0", duplicate_of="0.0"), Candidate("d"))
+    log.entered(entry(), Candidate("c", files={}, note="first\nsecond"))
+    log.entered(entry("1.0", duplicate_of="0.0"), Candidate("d", files={}))
     log.replied(request(2), Reply(usage=PRICED, refusal="no idea"))
     log.timing(entry(), 0, None)
     log.timing(entry(), 6, Estimate(2.0, 1.9, 2.1, 6, 0.95))
@@ -143,7 +144,7 @@ def test_the_state_of_things_follows_each_candidate_on_its_way(view):  # issue: 
     assert state(view)[0] == "3 answers awaited ..."
     for line in range(3):
         view.replied(request(line), Reply(usage=PRICED))
-        view.entered(entry(f"{line}.0"), Candidate("c"))
+        view.entered(entry(f"{line}.0"), Candidate("c", files={}))
         view.checking(entry(f"{line}.0"))
     assert state(view)[0] == "checking 0.0, 1.0, 2.0 ..."
     view.judged(entry("2.0"), rejected(), "")
@@ -158,7 +159,7 @@ def test_the_state_of_things_follows_each_candidate_on_its_way(view):  # issue: 
     view.timing(entry("1.0"), 6, Estimate(2.0, 1.9, 2.1, 6, 0.95))
     assert state(view)[0].endswith("timing 1.0: 6 sessions, 2.00x [1.90, 2.10] ...")
     view.judged(entry("1.0"), faster(), "")
-    view.entered(entry("3.0", duplicate_of="1.0"), Candidate("d"))
+    view.entered(entry("3.0", duplicate_of="1.0"), Candidate("d", files={}))
     assert state(view) == [
         "0.0 passed, to be timed ...",
         "4 proposed, 1 rejected; 1 the same as others; best: 1.0, 2.00x [1.90, 2.10]; "
@@ -173,7 +174,7 @@ def test_many_at_once_are_counted_not_listed(view):
 
 
 def test_what_happened_scrolls_by_cut_to_the_terminal(view):
-    view.entered(entry(), Candidate("c", note="long " * 50))
+    view.entered(entry(), Candidate("c", files={}, note="long " * 50))
     (line,) = view.canvas._console.file.getvalue().splitlines()
     assert len(line) < 60
     assert line.endswith("...")
@@ -199,6 +200,15 @@ def test_it_is_drawn_where_people_look_not_into_the_run(monkeypatch):
     assert "asking ..." in people.getvalue()
 
 
+def test_what_to_expect_stands_above_the_state_of_things(view):
+    """Not printed past it, into the middle of what is drawn."""
+    view.intro, view.stream = "up to 4 candidates", io.StringIO()
+    view.say("asking")
+    shown = view.canvas._console.file.getvalue().splitlines()
+    assert shown[0] == "up to 4 candidates"
+    assert (len(shown), view.stream.getvalue()) == (2, "")
+
+
 # -- which of them --
 
 
@@ -214,3 +224,17 @@ def test_the_view_fits_where_it_is_shown(monkeypatch):
     with within:
         assert threading.active_count() == before + 1
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "said"),
+    [
+        ("StudyError: bench: a\ncheck: b", 2, "p.yaml: bench: a\np.yaml: check: b"),
+        ("MisfitError: bench.b: too long", 2, "p.yaml: bench.b: too long"),
+        ("LabError: no room", 4, "no room; the same command goes on where it was"),
+        ("ValueError: odd", 4, "ValueError: odd; the same command goes on where it was"),
+    ],
+)
+def test_a_run_that_came_to_nothing_is_told_as_what_it_was(told, code, said):
+    error = optimize._explain(told, Path("p.yaml"))
+    assert (error.exit_code, str(error)) == (code, said)

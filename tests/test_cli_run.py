@@ -609,3 +609,88 @@ def test_the_rest_is_to_be_run_the_way_that_it_was_begun(run, study):
     options = ("--executor", "threads", "--parallel", "2")
     _, _, err = run("run", study(), "--limit", "1", *options)
     assert "5 runs to go: fairtrial resume out --executor threads --parallel 2" in err
+
+
+def last_session(folder="out"):
+    with open_results(folder) as results:
+        last = results.reader.summary().last_session
+        return last["executor"], last["slots"]
+
+
+@pytest.mark.parametrize("command", ["resume DIR", "resume STUDY", "run --resume", "retry"])
+def test_what_goes_on_does_so_the_way_it_was_run_before(run, study, command):
+    path = study()
+    run("run", path, "--limit", "1", "--executor", "threads", "--parallel", "2")
+    target = {"resume STUDY": path, "run --resume": path}.get(command, "out")
+    more = ["--resume"] if command.startswith("run") else []
+    code, _, err = run(command.split()[0], target, *more, "--limit", "1", "--no-progress")
+    assert code == 0
+    assert err.splitlines()[0] == "going on with --executor threads --parallel 2, as last time"
+    assert last_session() == ("threads", 2)
+
+
+def test_what_is_asked_for_goes_before_what_was_done_before(run, study):
+    run("run", study(), "--limit", "1", "--parallel", "2")
+    _, _, err = run("resume", "out", "--limit", "1", "--parallel", "3", "--no-progress")
+    assert "as last time" not in err
+    assert last_session() == ("processes", 3)
+    _, _, err = run("resume", "out", "--limit", "1", "--executor", "serial", "--no-progress")
+    assert "as last time" not in err
+    assert last_session() == ("serial", 1)
+
+
+def test_what_the_study_says_of_parallelism_may_change(run, study):
+    budget = {"replicates": 2, "parallelism": 2}
+    run("run", study(run_budget=budget), "--limit", "1")
+    assert last_session() == ("processes", 2)
+    _, _, err = run("resume", study(run_budget={**budget, "parallelism": 1}), "--no-progress")
+    assert err == ""
+    assert last_session() == ("serial", 1)
+
+
+@pytest.mark.parametrize(
+    ("only", "hint"),
+    [
+        ("x == 4", "'x' never is the number 4; known: 1, 2, 3"),
+        ("agent_id == 'b'", "'agent_id' never is the text 'b'; known: a"),
+        ("replicate == 3", ""),
+        ("x == 1 and x == 2", ""),
+    ],
+)
+def test_a_pilot_of_no_run_at_all_is_refused_and_leaves_nothing(run, study, only, hint):
+    code, out, err = run("run", study(), "--only", only)
+    assert (code, out) == (2, "")
+    assert err == f"error: only: no run of the plan meets `{only}`{f'; {hint}' if hint else ''}\n"
+    assert not Path("out").exists()
+
+
+def test_a_pilot_is_warned_of_a_value_that_nothing_ever_has(run, study):
+    code, out, err = run("run", study(), "--only", "x in [1, 7]", "--no-progress")
+    assert code == 0
+    assert out.startswith("2 of 6 runs done")
+    assert "warning: only: 'x' never is the number 7; known: 1, 2, 3" in err
+
+
+def test_a_pilot_whose_runs_are_done_already_is_no_mistake(run, study):
+    run("run", study(), "--only", "x == 1")
+    assert run("resume", "out", "--only", "x == 1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("replicates", "begins"),
+    [(2, "warning: no run has"), (4, "warning: so far, in 10 runs: no run")],
+)
+def test_an_outcome_that_nobody_measures_is_told_once(run, study, replicates, begins):
+    outcomes = [{"name": "scor", "source_table": "evaluations"}]
+    path = study(outcomes=outcomes, run_budget={"replicates": replicates})
+    code, _, err = run("run", path, "--no-progress")
+    assert code == 0
+    (line,) = err.splitlines()
+    assert line.startswith(begins)
+    assert line.endswith(" a value for 'scor' (evaluations.scor); did you mean 'score'?")
+
+
+def test_an_outcome_that_some_runs_measure_is_all_right(run, study):
+    outcomes = [{"name": "score", "source_table": "evaluations"}, {"name": "latency_s"}]
+    budget = {"replicates": 4}
+    assert run("run", study(outcomes=outcomes, run_budget=budget), "--no-progress")[2] == ""

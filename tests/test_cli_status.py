@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from cli_studies import AGENTS, STUDY, SUMMARY
-from fairtrial import LedgerError
+from fairtrial import AgentBinding, LedgerError, ProblemBinding, Study
+from fairtrial.cli.going_on import resume_command
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import open_ledger
@@ -125,6 +126,7 @@ def test_the_status_of_a_pilot_with_failures_costs_and_skipped_runs(run, study):
         "  skipped  2",
         "  cost     $1.50",
         "  tokens   21",
+        "  go on    fairtrial resume out",
     ]
     run("run", study("my_agents:fail"), "--output", "failed")
     _, out, _ = run("status", "failed")
@@ -136,6 +138,37 @@ def test_the_status_of_a_study_that_stopped_early_says_why(run, study):
     run("run", study("my_agents:cost", run_budget=budget))
     _, out, _ = run("status", "out")
     assert out.startswith("s: not running (a budget is used up)\n")
+    last = "  go on    fairtrial resume out --set run_budget.max_cost_usd=..."
+    assert out.splitlines()[-1] == last
+
+
+def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, running, status):
+    process = running("--parallel", "2")
+    wait_until(status, lambda told: told["live"]["running"] == 2)
+    process.kill()
+    process.wait()
+    _, out, _ = run("status", "out")
+    lines = out.splitlines()
+    assert lines[0] == "s: not running (its process was killed)"
+    assert lines[-1] == "  go on    fairtrial resume out"
+    Path("go").touch()
+    code, _, err = run("resume", "out", "--limit", 1)
+    assert code == 0
+    assert err.startswith("going on with --parallel 2, as last time\n")
+    last = status()["last_session"]
+    assert (last["executor"], last["slots"]) == ("processes", 2)
+
+
+def test_an_optimisation_goes_on_by_its_own_command():
+    study = Study(
+        "optimize-sort",
+        "t",
+        agents={"optimiser": AgentBinding(use="optimise")},
+        problems={"sort": ProblemBinding(use="code", options={"path": "/home/me/sort.yaml"})},
+    )
+    summary = SimpleNamespace(last_session={"ended_how": None})
+    told = resume_command(Path("out"), study, summary)
+    assert told.startswith("fairtrial optimize /home/me/sort.yaml, with the options")
 
 
 def test_the_status_of_failures_stands_below_their_number(run, study):

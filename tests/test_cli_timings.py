@@ -268,8 +268,8 @@ def test_several_benchmarks_have_a_line_each(monkeypatch):  # bench 9
         (1.41, None),
         (1.37, None),  # outside of the interval, but about the same
         (None, None),
-        (1.0, "by CPU time it is 1.00x, by the clock on the wall 1.42x: it waits less"),
-        (2.0, "by CPU time it is 2.00x, by the clock on the wall 1.42x: it computes less"),
+        (1.0, "by CPU time it is 1.00x, by the clock on the wall 1.42x: several cores"),
+        (2.0, "by CPU time it is 2.00x, by the clock on the wall 1.42x: waiting, or other"),
     ],
 )
 def test_cpu_time_is_told_where_it_tells_another_story(cpu, text):  # bench 3
@@ -316,7 +316,13 @@ def test_the_end_says_whom_to_adopt_how_sure_and_how_long_the_host_was_idle(show
         judged("third", measured(SLOWER)),
     ]
     text = show(*rows)
-    assert "\nTo be adopted: first (1.42x), second (1.90x).\n" in text
+    assert "\nTo be adopted: first (1.42x).\nAlone, these would be adopted, too: second" in text
+    (row,) = re.findall(r"^first .*\n.*", text, re.M)
+    assert "the best, measured again" in row
+    assert text.count("the best, measured again") == 1
+    alone = show(*[replace(row, measurement=measured(adopt=True)) for row in rows[:2]])
+    assert "\nTo be adopted, each alone: second (1.42x), first (1.42x); together they" in alone
+    assert "measured again" not in alone
     assert "Intervals are of 95 % and 97.5 %; the surer ones" in " ".join(text.split())
     assert "stood idle for 1.2 s" in text
     text = show(judged(measurement=measured(SLOWER)))
@@ -457,12 +463,14 @@ def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, po
     monkeypatch.setattr(doctor, "survey", lambda *given: survey)
     monkeypatch.setattr(doctor, "survey_clock", lambda: facts)
     monkeypatch.setattr(doctor, "look_at_visible_effect", lambda: visible)
+    monkeypatch.setattr(doctor, "look_at_valgrind", lambda: doctor.Fact("counts", "no", "none"))
     assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["For candidates that run", "yes     git      2.39"]
     assert shown[3:5] == ["For candidates that are timed", "partly  turbo    on"]
     assert shown[6].strip() == "$ echo 1"
-    assert shown[7] == "yes     visible  2 % in 5 s"
+    assert shown[7] == "no      counts   none"
+    assert shown[8] == "yes     visible  2 % in 5 s"
     survey = replace(survey, is_full=False)
     assert doctor.command.callback(as_json=True, quick=True) == 4
     told = capsys.readouterr().out

@@ -29,6 +29,7 @@ class TestForkedProcesses(ExecutorConformance):
         return Processes(start_method="fork")
 
 
+@pytest.mark.slow  # fresh interpreters; test_executor_processes has what is special about them
 class TestSpawnedProcesses(ExecutorConformance):
     @pytest.fixture
     def executor(self):

@@ -1,5 +1,7 @@
 """A study that has changed since its ledger was begun, and what results it may keep (spec 21)."""
 
+import json
+import re
 import signal
 import sys
 
@@ -92,6 +94,58 @@ def test_a_changed_study_is_refused_until_the_change_is_accepted(stage, name):
         assert all(rows[each]["primary_outcome"] != old[each]["primary_outcome"] for each in rows)
     shown = stage.status()
     assert (shown["done"], shown["left_out"]) == (planned, left_out)
+
+
+@pytest.mark.parametrize("way", ["run", "resume", "resume DIR", "retry DIR"])
+def test_the_way_out_that_a_refusal_names_works(stage, way):
+    stage.write()
+    assert stage.run().code == 0
+    words = {
+        "run": ("run", stage.study_file, "--output", stage.output, "--resume"),
+        "resume": ("resume", stage.study_file, "--output", stage.output),
+        "resume DIR": ("resume", stage.output, "--set", "seed_policy.base_seed=7"),
+        "retry DIR": ("retry", stage.output, "--set", "seed_policy.base_seed=7"),
+    }[way]
+    change(stage, seed_policy={"base_seed": 7})
+    ended = stage.call(*words)
+    assert ended.code == 3
+    named = re.findall(r"`fairtrial (\w+)((?: --[\w-]+)+)`", " ".join(ended.err.split()))
+    assert dict(named) == {"run": " --resume --accept-changes", "resume": " --accept-changes"}
+    command = words[0] if words[0] != "retry" else "resume"
+    options = [each for each in dict(named)[command].split() if each not in words]
+    ended = stage.call(command, *words[1:], *options)
+    assert ended.code == 0, ended.err
+    assert stage.status()["done"] == 6
+    (told,) = claims_written(stage)["changes"]
+    assert (told["results_known"], told["changes"]) == (6, ["seed_policy.base_seed: 0 -> 7"])
+
+
+def claims_written(stage):
+    return json.loads((stage.output / "manifest.json").read_text("utf-8"))["claims"]
+
+
+def test_claims_that_are_changed_by_command_are_told_by_every_later_one(stage):
+    claim = NO_CHANGES["hypotheses"]["hypotheses"][0]
+    plan = {"analysis_plan_id": "p", "hypothesis_ids": ["h"], "tests": ["anova"]}
+    outcomes = NO_CHANGES["hypotheses"]["outcomes"]
+    stage.write(hypotheses=[claim], analysis_plans=[plan], outcomes=outcomes)
+    assert stage.run("--limit", 4).code == 0
+    change(stage, analysis_plans=[{**plan, "tests": ["kruskal_wallis"]}])
+    ended = stage.call("resume", stage.study_file, "--output", stage.output)
+    assert ended.code == 0, ended.err
+    assert "claims changed after 4 results were known" in ended.err
+    told = '`analysis_plans[p].tests: ["anova"] -> ["kruskal_wallis"]`'
+    for command in ("export", "rescore", "resume"):
+        assert stage.call(command, stage.output).code == 0
+        assert [each["standing"] for each in claims_written(stage)["standing"]] == ["exploratory"]
+    report = stage.call("report", stage.output, "--json").told
+    assert report["deviations"][0].startswith("claims were changed after 4 results were known")
+    assert report["deviations"][0].endswith(told)
+    assert [test["standing"] for test in report["tests"]] == ["exploratory"]
+    assert any(
+        line.startswith("6 runs judged again by the problems' own evaluators")
+        for line in report["deviations"]
+    )
 
 
 def test_what_was_left_out_comes_back_when_the_change_is_taken_back(stage):

@@ -62,8 +62,8 @@ def test_a_full_disk_while_tables_are_written_leaves_the_old_ones(stage, most_by
 
 
 SMALL_DISK = """
-mount -t tmpfs -o size=3m none "$DISK" || exit 77
-dd if=/dev/zero of="$DISK/ballast" bs=1k count=2500 2>/dev/null
+mount -t tmpfs -o size=8m none "$DISK" || exit 77
+dd if=/dev/zero of="$DISK/ballast" bs=1k count=7620 2>/dev/null
 "$PYTHON" -m fairtrial run study.yaml --output "$DISK/out" --parallel 2 --no-progress 2>err1
 echo $? > code1
 rm "$DISK/ballast"

@@ -38,6 +38,11 @@ INSTANTS = [
     + ([(0.25, 0.0001), (0.5, 0.0004)] if phase == "commit" else [])
 ]
 assert len(INSTANTS) == 50
+# Two of five in every phase are enough for every day: the others are just as near to each other.
+CASES = [
+    pytest.param(*each, marks=() if place % 5 in (0, 3) else pytest.mark.slow)
+    for place, each in enumerate(INSTANTS)
+]
 
 
 def write_study(stage):
@@ -101,7 +106,7 @@ def assert_completes(stage, executor, tables, done, *, called=None):
     assert len(list(stage.output.glob(".tables-*"))) <= 2
 
 
-@pytest.mark.parametrize(("executor", "phase", "fraction", "after_s"), INSTANTS)
+@pytest.mark.parametrize(("executor", "phase", "fraction", "after_s"), CASES)
 def test_a_study_that_is_killed_goes_on_as_if_it_had_not_been(
     stage, rehearsals, executor, phase, fraction, after_s
 ):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -86,6 +87,34 @@ def test_a_second_interrupt_leaves_at_once(stage):
     stage.message("go")
     assert stage.run("--resume", "--parallel", 2).code == 0
     assert len(stage.table()) == 6
+
+
+IMPATIENT = """
+import atexit, os, signal, sys
+from fairtrial.cli import main as module
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def echo(*words, **options):
+    print(*words, file=sys.stderr, flush=True)
+    press()
+
+def run(*words, **options):
+    press()
+
+atexit.register(press)  # on the way out, as well
+module.click.echo, module.cli.main = echo, run
+sys.argv[1:] = []
+module.main()
+"""
+
+
+def test_pressing_on_prints_no_traceback_and_ends_as_the_first_did():
+    ended = subprocess.run(
+        [sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
 
 
 def test_an_interrupt_gets_past_an_agent_that_swallows_exceptions(stage):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.engine.failures import LONGEST_TRACE
-from fairtrial.errors import Broken, LabError, StudyError
+from fairtrial.errors import Broken, LabError, MisfitError, StudyError
 from fairtrial.ledger.packing import unpack
 from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.runs import FailureKind, RunStatus
@@ -52,6 +52,8 @@ class Stop(BaseException):
         (SystemExit(), "failed", "exit", "SystemExit"),
         (Broken("rate limit"), "broken", "broken", "Broken: rate limit"),
         (LabError("no worktree"), "broken", "broken", "LabError: no worktree"),
+        (MisfitError("no time"), "broken", "broken", "MisfitError: no time"),
+        (StudyError("no such"), "failed", "exception", "StudyError: no such"),
         (ExceptionGroup("g", [Broken("a"), Broken("b")]), "broken", "broken", "ExceptionGroup: g"),
         (ExceptionGroup("g", [Broken("a"), ValueError()]), "failed", "exception", "ExceptionGroup"),
     ],

@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 
 import pytest
 
 from fairtrial.agents.optimise.agent import REPLIES
 from fairtrial.agents.proposers.secret import Secret
 from fairtrial.cli.main import main
+from fairtrial.ledger.reading import LedgerReader
 from fairtrial.model.proposals import RequestKind
 from llm_kit import (
     KEY,
@@ -134,6 +135,13 @@ def desk(tmp_path, monkeypatch):
     return make_desk(tmp_path, monkeypatch)
 
 
+def cost_of_run(desk):
+    """How the run ended, and what that has cost, by the table of runs."""
+    with (desk.site.folder / "out/runs.csv").open(newline="") as file:
+        [run] = csv.DictReader(file)
+    return run["status"], float(run["cost_usd"])
+
+
 def tree_of(folder):
     with (folder / "candidates.csv").open(newline="") as file:
         return [tuple(row[name] for name in TREE) for row in csv.DictReader(file)]
@@ -175,9 +183,7 @@ def test_a_model_repairs_and_refines(finished):
     # The first was refused once; both lines are refined, and line 0 is adapted at last.
     told = {kind.value: asked(server, words) for kind, words in WORDS.items()}
     assert told == {"initial": 3, "repair": 1, "refine": 2, "adapt": 1}
-    with (desk.site.folder / "out/runs.csv").open(newline="") as file:
-        [run] = csv.DictReader(file)
-    assert float(run["cost_usd"]) == pytest.approx(6 * 0.004)
+    assert cost_of_run(desk) == ("success", pytest.approx(6 * 0.004))
 
 
 def test_the_key_is_nowhere(finished):
@@ -291,6 +297,7 @@ def test_an_endpoint_that_breaks_down_and_a_kill_are_gone_on_with(desk):
         assert "gave no answer (2 attempts): 429" in err
         assert "the same command goes on where it was" in err
         assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (3, 2)
+        assert cost_of_run(desk) == ("broken", pytest.approx(0.004)), "one was answered"
         assert_no_key(desk.site.folder, err)
 
         start = b"".join(list(events(think(WORDS[RequestKind.REFINE])))[:4])
@@ -314,3 +321,6 @@ def test_an_endpoint_that_breaks_down_and_a_kill_are_gone_on_with(desk):
     )
     assert (found["best"], found["candidates"]) == ("0.1", 2)
     assert found["tokens"] == 3 * 1_200
+    assert cost_of_run(desk) == ("success", pytest.approx(3 * 0.004))
+    with closing(LedgerReader.open(desk.site.folder / "out")) as reader:
+        assert reader.summary().cost_usd == pytest.approx(3 * 0.004), "each attempt paid its own"

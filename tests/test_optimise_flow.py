@@ -256,7 +256,7 @@ def test_a_judge_that_fails_is_asked_again_later_and_others_are_settled(where, m
 
 def test_a_journal_that_is_full_ends_it_with_what_is_known():
     class Full(Journal):
-        def append(self, kind, data):
+        def append(self, kind, data, **paid):
             if kind == VERDICT:
                 raise ValueError("one too many")
             super().append(kind, data)

@@ -427,6 +427,15 @@ def test_a_refusal_ends_its_line(digests: list[None]) -> None:
     assert loop.why_over == "2 lines: the proposer has nothing to propose"
 
 
+def test_what_the_proposer_says_for_having_nothing_is_told() -> None:
+    loop = start(lines=2)
+    first, second = loop.ask()
+    loop.reply(first, [], why_none="it raised ValueError")
+    loop.reply(second, [None])
+    told = "1 line: it raised ValueError; 1 line: the proposer has nothing to propose"
+    assert loop.why_over == told
+
+
 def test_a_line_ends_where_the_proposer_has_no_answer() -> None:
     loop = start(kinds=frozenset({RequestKind.INITIAL, RequestKind.REPAIR, RequestKind.REFINE}))
     go(loop, "a", PASSED, RequestKind.INITIAL)

@@ -16,6 +16,14 @@ from fairtrial.model.proposals import Request, RequestKind
 GOOD = Reply((Candidate("c", files={"m.py": FileState(b"x")}), None), Usage("m", 1, 2, 0.1, 3.0))
 
 
+def forge(**fields):
+    """A candidate that nobody has looked at: what is made otherwise than by its constructor."""
+    made = Candidate("c", files={})
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
 def test_a_good_answer_is_kept_as_it_is():
     assert read_reply(GOOD, "mine") is GOOD
     assert read_reply(Reply(usage=Usage(cost_usd=None)), "mine").usage.cost_usd is None
@@ -49,15 +57,15 @@ def test_what_can_not_be_reckoned_with_is_refused(usage, told):
     [
         ({"candidates": [None]}, "its candidates are a list, not a tuple"),
         ({"candidates": ("diff",)}, "candidate 0 is a str"),
-        ({"candidates": (Candidate(5, diff=b""),)}, "candidate 0: its name is no text"),
+        ({"candidates": (forge(name=5, diff=b""),)}, "candidate 0: its name is no text"),
         ({"candidates": (Candidate("\udce9", diff=b""),)}, "candidate 0: its name is no text"),
-        ({"candidates": (Candidate("c", diff="+x"),)}, "candidate 0: its diff is a str, not bytes"),
+        ({"candidates": (forge(diff="+x"),)}, "candidate 0: its diff is a str, not bytes"),
         (
             {"candidates": (Candidate("c", files={"d\udce9.py": FileState(b"")}),)},
             "candidate 0: the name of a file is no text",
         ),
         (
-            {"candidates": (Candidate("c", files={"m.py": "text"}),)},
+            {"candidates": (forge(files={"m.py": "text"}),)},
             "candidate 0: the content of m.py is no FileState",
         ),
         ({"refusal": None}, "its refusal is no text"),
@@ -99,8 +107,8 @@ RUBBISH = st.one_of(
 def test_whatever_it_is_the_journal_takes_what_is_left(
     name, diff, path, content, cost, tokens, refusal, note, place
 ):
-    candidate = Candidate(name, diff=diff, files={path: content} if isinstance(path, str) else {})
-    candidate = replace(candidate, note=note)
+    files = {path: content} if isinstance(path, str) else {}
+    candidate = forge(name=name, diff=diff, files=files, note=note)
     given = Reply((candidate, place), Usage("m", tokens, 0, cost), refusal)
     record = record_of(Request(RequestKind.INITIAL, 0, 0), read_reply(given, "mine"))
     journal = Journal()

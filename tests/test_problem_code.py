@@ -1,5 +1,6 @@
 """Code problems in studies: read when names are bound, and what outputs come to (issue 6.5)."""
 
+import base64
 import subprocess
 from dataclasses import replace
 from functools import partial
@@ -13,12 +14,12 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.engine.binding import make_problem
 from fairtrial.ledger.packing import pack, unpack
 from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.judgements import Judged, Judgement
+from fairtrial.model.judgements import Judged, Judgement, Stored
 from fairtrial.model.study import ProblemBinding
 from fairtrial.model.timings import Estimate, Measurement
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.problems import code as module
-from fairtrial.problems.code import UNITS, BoundCode, Code, read_answer
+from fairtrial.problems.code import UNITS, BoundCode, Code, has_judged, read_answer
 from fairtrial.problems.scoring import read_verdict
 
 MODULE = "def double(number):\n    return number + number\n"
@@ -87,11 +88,13 @@ def values_of(rows):
     return {row["metric_name"]: row["metric_value"] for row in read_verdict(rows)}
 
 
-def judged_as(monkeypatch, judgement):
-    """A problem whose arena comes to this."""
+def judged_as(monkeypatch, judgement, given=None):
+    """A problem whose arena comes to this; `given` gets the candidates."""
 
     def judge(problem, candidates, *, slots, settings):
         assert [type(each) for each in candidates] == [Candidate]
+        if given is not None:
+            given.extend(candidates)
 
         class Evaluation:
             judgements = (judgement,)
@@ -203,6 +206,38 @@ def test_whoever_else_claims_to_have_judged_is_judged(monkeypatch):
         assert (values["speedup"], values["candidates"]) == (None, 1)
     with pytest.raises(TypeError, match="holds nothing that could be judged"):
         problem.evaluate({"best": "2.1", "ratio": 100.0, "adopt": True})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rejection", "passed"),
+    [
+        (Verdict.EQUIVALENT, None, 7),
+        (Verdict.REJECTED, Rejection(Reason.TESTS, "1 of 2 tests"), 6),
+    ],
+)
+def test_of_an_optimisers_stored_output_only_the_best_is_judged_again(
+    monkeypatch, verdict, rejection, passed
+):
+    given = []
+    judgement = Judgement("answer", "d", verdict, Basis.TESTS, rejection=rejection)
+    problem = judged_as(monkeypatch, judgement, given)
+    stored = Stored({**OPTIMISED, "edits": {"patch": base64.b64encode(b"\xff\r\n").decode()}})
+    rows = problem.evaluate(stored)
+    values = values_of(rows)
+    assert (values["candidates"], values["passed"]) == (9, passed)
+    assert rows[0]["notes_json"]["best"] == "2.1"
+    assert given[0].diff == b"\xff\r\n", "the bytes, not the text that people see"
+    assert has_judged(rows)
+    assert not has_judged(problem.evaluate({"diff": "x", "best": "2.1"}))
+
+
+def test_what_an_optimiser_found_is_not_wrong_since_the_project_has_changed(monkeypatch):
+    rejection = Rejection(Reason.UNUSABLE, "the diff doesn't apply")
+    judgement = Judgement("answer", "", Verdict.REJECTED, rejection=rejection)
+    problem = judged_as(monkeypatch, judgement)
+    with pytest.raises(LabError, match="has changed since this was found: the diff doesn't"):
+        problem.evaluate(Stored(OPTIMISED))
+    assert values_of(problem.evaluate(dict(OPTIMISED)))["passed"] == 0, "another agent's own fault"
 
 
 def test_an_optimiser_that_found_nothing_leaves_the_base():

@@ -5,6 +5,7 @@ import json
 import logging
 import random
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -24,9 +25,10 @@ from fairtrial.agents.proposers.chat_wire import (
     read_wait,
     read_whole,
 )
+from fairtrial.agents.proposers.replay import record_of, reply_of
 from fairtrial.agents.proposers.secret import Secret
 from fairtrial.errors import LabError, StudyError
-from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.model.record import build
 from fairtrial.model.verdicts import Verdict
 from llm_kit import (
@@ -206,6 +208,84 @@ def test_when_asking_once_more_fails_the_first_answer_is_not_lost():
     assert reply.usage.prompt_tokens == 1_000
     assert reply.usage.cost_usd is None, "the second may be on the bill as well"
     assert [entry["attempt"] for entry in reply.exchange] == [1, 1, 2, 3]
+
+
+# -- an answer that can't be used is kept before a complaint goes out --
+
+UNUSABLE = "FILE: src/nope.py\n```\nx = 1\n```"
+
+
+def tell_on(*turns, earlier=None, keep=None, **options):
+    """The same as `tell`, of one who keeps what comes on the way, or has it already."""
+    with serving(*turns) as server:
+        steps = earlier, keep or (lambda reply: None)
+        reply = anyio.run(chat(server, **options).propose_in_steps, BRIEF, FIRST, *steps)
+        assert server.turns == []
+        return reply, server.seen
+
+
+def but_for_time(reply):
+    """What doesn't differ from one time to the next."""
+    told = [{**entry, "seconds": 0, "waited_s": 0} for entry in reply.exchange]
+    return replace(reply, usage=replace(reply.usage, seconds=0.0), exchange=tuple(told))
+
+
+def test_an_answer_is_kept_before_it_is_complained_about():
+    kept, known = [], []
+
+    def second(handler, seen, server):
+        known.extend(kept)
+        says(GOOD)(handler, seen, server)
+
+    tell_on(says(UNUSABLE), second, keep=kept.append)
+    [step] = kept
+    assert known == [step], "when it was asked again"
+    assert step.candidates == ()
+    assert "src/nope.py is not one of the files" in step.refusal
+    assert (step.usage.tokens, step.usage.cost_usd) == (1_200, pytest.approx(0.004))
+
+
+@pytest.mark.parametrize(
+    "turn", [says(GOOD), says("NO CHANGE"), says_key(), fails(400, code="content_filter")]
+)
+def test_an_answer_that_nothing_comes_after_is_no_step(turn):
+    tell_on(turn, keep=lambda reply: pytest.fail("it is the reply"))
+
+
+@pytest.mark.parametrize("second", [GOOD, UNUSABLE])
+@pytest.mark.parametrize("stream", [False, True])
+def test_who_has_the_first_answer_goes_on_with_the_complaint(second, stream):
+    kept, options = [], {"retries": 1, "stream": stream}
+    turns = fails(500, "again"), says(UNUSABLE), says(second)
+    expected, [*_, complaint] = tell_on(*turns, keep=kept.append, **options)
+    # As a journal gives it back.
+    step = reply_of(json.loads(json.dumps(record_of(FIRST, kept[0]))))
+    reply, [seen] = tell_on(says(second), earlier=step, keep=pytest.fail, **options)
+    assert seen.body == complaint.body
+    assert but_for_time(reply) == but_for_time(expected)
+    assert reply.usage.cost_usd == pytest.approx(2 * 0.004)
+
+
+def test_what_is_not_known_of_the_first_answer_stays_unknown():
+    kept = []
+    tell_on(hangs_up(), says(UNUSABLE), says(GOOD), keep=kept.append)
+    reply, _ = tell_on(says(GOOD), earlier=kept[0])
+    assert (reply.usage.cost_usd, reply.usage.tokens) == (None, 2_400)
+
+
+def test_a_first_answer_that_cannot_be_read_is_asked_for_again():
+    step = Reply(usage=Usage("kit", 1, 1, 0.5), refusal="another version's")
+    reply, [_] = tell_on(says(GOOD), earlier=step)
+    assert reply.candidates
+    assert reply.usage.cost_usd == pytest.approx(0.004)
+
+
+def test_an_answer_that_cannot_be_kept_is_not_complained_about():
+    def keep(reply):
+        raise LabError("the journal is full")
+
+    with pytest.raises(LabError, match="journal is full"):
+        tell_on(says(UNUSABLE), keep=keep)
 
 
 def test_a_model_that_has_nothing_to_propose_is_not_asked_again():

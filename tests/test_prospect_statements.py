@@ -1,6 +1,7 @@
 """Hypotheses as a plan says that they will be tested, and the power of the test that decides."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from fairtrial.design.build import build_design
 from fairtrial.model.claims import AnalysisPlan, Contrast, Hypothesis, OutcomeSpec
 from fairtrial.model.factors import Factor, Level
 from fairtrial.model.study import RunBudget, Study
-from fairtrial.prospect import hypothesis_power, planned_tests
+from fairtrial.prospect import hypothesis_power, planned_tests, untested_claims
 from fairtrial.prospect.proportions import assumed_rates, fisher_power
 from fairtrial.report import judge_hypotheses
 from fairtrial.stats.words import known_tests
@@ -312,7 +313,61 @@ def test_plan_as_json_has_the_tests_and_the_warning(run, write):
     assert err == ""
 
 
+def test_check_and_plan_warn_of_the_same(run, write):
+    path = write(TWO_AGENTS)
+    assert run("check", path)[2] == run("plan", path)[2] != ""
+    warnings = [json.loads(run(each, path, "--json")[1])["warnings"] for each in ("check", "plan")]
+    assert warnings[0] == warnings[1] != []
+    claim = {**TWO_AGENTS["hypotheses"][0], "contrast": {"left": "rules", "right": "model"}}
+    code, out, err = run("check", write({**TWO_AGENTS, "hypotheses": [claim]}))
+    assert (code, err) == (0, "")
+    assert "no mistakes" in out
+
+
 def test_plan_says_what_it_will_not_test(run, write):
     plan = {"analysis_plan_id": "main", "hypothesis_ids": ["h1"], "tests": ["astrology"]}
     _, out, _ = run("plan", write({**TWO_AGENTS, "analysis_plans": [plan]}))
     assert "not tested: 'astrology' is not a test that fairtrial knows" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"tests": ["t_tset"]}, "'t_tset' is not a test that fairtrial knows"),
+        ({"source_table": "evaluation"}, "there is no table 'evaluation'; did you mean 'evalu"),
+        ({"aggregation": "avg"}, "no such aggregation: 'avg'"),
+        ({"operation": "ratio"}, "the contrast's operation 'ratio' is not tested"),
+    ],
+)
+def test_check_says_in_its_last_line_that_a_claim_will_not_be_tested(run, write, changes, why):
+    contrast = {"left": "rules", "right": "model"}
+    claim = {**TWO_AGENTS["hypotheses"][0], "contrast": contrast, "dependent_vars": ["speedup"]}
+    plan = {"analysis_plan_id": "main", "hypothesis_ids": ["h1"], "tests": ["t_test"]}
+    outcome = {"name": "speedup"}
+    fields = {**TWO_AGENTS, "hypotheses": [claim], "outcomes": [outcome], "analysis_plans": [plan]}
+    code, out, err = run("check", write(fields))
+    assert (code, err) == (0, "")
+    assert ": no mistakes; " in out
+    {"tests": plan, "operation": contrast}.get(next(iter(changes)), outcome).update(changes)
+    code, out, err = run("check", write(fields))
+    assert code == 0
+    assert re.search(r"study.yaml: no mistakes, [12] warnings?: h1 will not be tested; ", out)
+    assert f"warning: h1 will not be tested: {why}" in err.replace("outcome 'speedup': ", "")
+    told = json.loads(run("check", write(fields), "--json")[1])
+    assert told["untested"] == ["h1"]
+    assert "not tested: " in run("plan", write(fields))[1]
+
+
+def test_a_claim_that_another_plan_tests_is_tested():
+    plans = (
+        AnalysisPlan("first", ("h1",), ("t_test",), outcomes=("score",)),
+        AnalysisPlan("second", ("h1",), ("t_test",), outcomes=("solved",)),
+    )
+    claim = replace(_claim(), dependent_vars=("score", "solved"))
+    study = _study(claim, analysis_plans=plans)
+    tests = planned_tests(study, build_design(study))
+    assert [bool(test.reason) for test in tests] == [False, True, True, False]
+    assert untested_claims(tests) == {}
+    study = _study(claim, analysis_plans=plans[:1])
+    told = untested_claims(planned_tests(study, build_design(study)))
+    assert told == {"h1 on solved": ["plan 'first' doesn't look at it"]}

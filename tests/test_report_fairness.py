@@ -62,6 +62,7 @@ def test_every_change_is_kept_and_going_on_adds_none(tmp_path):
     assert [line.partition(" (")[0] for line in told] == [
         "- replicates were raised from 1 to 2 after 1 run was done",
         "- replicates were lowered from 2 to 1 after 6 runs were done",
+        "- 3 results of runs that are no longer in the plan left out",
     ]
 
 

@@ -591,21 +591,36 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
-def test_every_recipe_can_be_judged_by_every_test_whatever_the_values(build):
+# Each recipe with two kinds of values, each kind with several recipes; all with all are slow.
+USUAL = {(place, (place + step) % len(VALUES)) for place in range(len(BUILDERS)) for step in (0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("build", "value"),
+    [
+        pytest.param(
+            build,
+            VALUES[kind],
+            id=f"{build.__name__}-{kind}",
+            marks=() if (place, number) in USUAL else pytest.mark.slow,
+        )
+        for place, build in enumerate(BUILDERS)
+        for number, kind in enumerate(VALUES)
+    ],
+)
+def test_every_recipe_can_be_judged_by_every_test_whatever_the_values(build, value):
     study = build()
     plans = tuple(
         dataclasses.replace(plan, tests=known_tests(), random_effects=())
         for plan in study.analysis_plans
     )
     study = dataclasses.replace(study, analysis_plans=plans, run_budget=RunBudget(replicates=1))
-    for value in VALUES.values():
-        fails = lambda s, c, rng: rng.random() < 0.1  # noqa: E731
-        for test in judge_hypotheses(study, *simulate(study, value, fails=fails)):
-            text = json.dumps(test.to_dict(), allow_nan=False)  # no nan, no infinity
-            assert json.loads(text)["hypothesis_id"] == test.hypothesis_id
-            assert (test.verdict is Verdict.NOT_TESTED) == (test.p_value is None)
-            assert test.why
+    fails = lambda s, c, rng: rng.random() < 0.1  # noqa: E731
+    for test in judge_hypotheses(study, *simulate(study, value, fails=fails)):
+        text = json.dumps(test.to_dict(), allow_nan=False)  # no nan, no infinity
+        assert json.loads(text)["hypothesis_id"] == test.hypothesis_id
+        assert (test.verdict is Verdict.NOT_TESTED) == (test.p_value is None)
+        assert test.why
 
 
 def test_of_many_studies_of_nothing_few_support_their_claim():

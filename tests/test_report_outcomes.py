@@ -11,7 +11,7 @@ from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.factors import Block, Factor
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.report import Verdict, judge_hypotheses
-from fairtrial.report.outcomes import OutcomeReader
+from fairtrial.report.outcomes import OutcomeReader, unmeasured
 from fairtrial.report.values import collect
 from simulated_study import fail, level, make_claim, make_plan, make_study, simulate, succeed
 
@@ -250,3 +250,28 @@ def test_a_study_without_outcomes_is_judged_by_its_primary_outcome():
     (test,) = judge_hypotheses(study, *simulate(study, scores))
     assert test.outcome == "primary_outcome"
     assert test.p_value is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "result", "hint"),
+    [
+        (OutcomeSpec("x", "evaluations"), {"evaluator_outputs": evaluations(b=1)}, "known: b"),
+        (
+            OutcomeSpec("x"),
+            {"metrics": {"a": 1}, "evaluator_outputs": evaluations(b=1)},
+            "known: a, b, latency_s, cost_usd",
+        ),
+        (OutcomeSpec("e.x", "events"), {"observations": (event("e", b=1),)}, "did you mean 'e.b'?"),
+    ],
+)
+def test_what_nobody_measures_is_told_with_the_names_of_its_own_table(spec, result, hint):
+    study = make_study(outcomes=(spec,))
+    (told,) = unmeasured(study, [run(**result)])
+    assert told == f"no run has a value for '{spec.name}' ({spec.source_table}.{spec.name}); {hint}"
+    assert unmeasured(study, []) == []
+
+
+def test_what_one_run_measures_is_measured():
+    study = make_study(outcomes=(OutcomeSpec("a"), OutcomeSpec("b")))
+    told = unmeasured(study, [run(metrics={"a": 1}), run(metrics={"b": 1})])
+    assert told == []

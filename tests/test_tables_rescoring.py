@@ -6,6 +6,7 @@ import json
 import pytest
 
 from fairtrial import OutcomeSpec
+from fairtrial.errors import Broken, LabError
 from fairtrial.ledger.packing import unpack
 from fairtrial.tables import rescoring
 from fairtrial.tables.export import export_tables
@@ -66,6 +67,17 @@ def test_runs_that_the_evaluator_fails_on_are_told_and_lose_their_old_verdict(la
     (row,) = lab.reader.result(3).evaluator_outputs
     assert (row["metric_name"], row["metric_value"]) == ("evaluation_error", None)
     assert row["notes_json"]["error"] == told.failures[run_id]
+
+
+@pytest.mark.parametrize("error", [LabError("no room"), Broken("no network")])
+def test_a_lab_that_breaks_costs_no_verdict(lab, error):
+    def fail(result):
+        raise error
+
+    before = [lab.reader.result(place).evaluator_outputs for place in (0, 1, 3)]
+    told = rescore(lab.ledger, lab.reader, fail, evaluator="new")
+    assert (told.scored, len(told.failures)) == (0, 3)
+    assert [lab.reader.result(place).evaluator_outputs for place in (0, 1, 3)] == before
 
 
 def test_what_an_evaluator_gives_that_cannot_be_written_is_its_failure(lab):

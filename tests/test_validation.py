@@ -4,7 +4,7 @@ import pytest
 
 from fairtrial import Study, StudyError, build_design, count_runs, validate_study
 from fairtrial.tables.canonical import CONDITION_COLUMNS
-from fairtrial.validation import RESERVED_COLUMNS, setting_doubts
+from fairtrial.validation import RESERVED_COLUMNS, binding_doubts, setting_doubts
 
 
 def study(**fields):
@@ -245,3 +245,84 @@ def test_a_plan_of_more_conditions_than_can_be_written_down_is_refused_all_the_s
 def test_settings_that_a_design_has_no_use_for_are_doubted(spec, unused):
     doubts = setting_doubts(study(factors=[x(0, 1)], design_spec=spec))
     assert [mistake.path for mistake in doubts] == [("design_spec", name) for name in unused]
+
+
+# -- who is tried --
+
+
+def contrast(left, right, *variables):
+    return [{**H, "independent_vars": variables, "contrast": {"left": left, "right": right}}]
+
+
+TWO = {"agents": {"careful": "m:careful", "hasty": "m:hasty"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (TWO, "'hastey' is no level of agent_id; did you mean 'hasty'?"),
+        ({"agent_specs": ["careful", "hasty"]}, "did you mean 'hasty'?"),
+        ({"factors": [x("careful", "hasty", name="agent_id")]}, "did you mean 'hasty'?"),
+        ({"factors": [x("careful", "hasty", name="agent")]}, "did you mean 'hasty'?"),
+    ],
+)
+def test_a_contrast_of_agents_names_agents_that_are_tried(fields, told):
+    (mistake,) = validate_study(
+        study(**fields, hypotheses=contrast("careful", "hastey", "agent_id"))
+    )
+    assert mistake.startswith("hypotheses[0].contrast.right: hypothesis 'h': ")
+    assert mistake.endswith(told)
+    claims = contrast("careful", "hasty", "agent_id")
+    assert validate_study(study(**fields, hypotheses=claims)) == []
+
+
+def test_a_contrast_of_an_agent_that_is_bound_but_not_listed_says_so():
+    fields = {**TWO, "agent_specs": ["careful", "hastey"]}
+    (told,) = validate_study(study(**fields, hypotheses=contrast("careful", "hasty", "agent_id")))
+    assert told.endswith("it is bound, but not tried: agent_specs names careful, hastey")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"problem_ids": ["careful", "hasty"]},
+        {"blocks": [x("careful", "hasty", name="problem_id")]},
+        {"factors": [x("low", name="x")], "problems": {"careful": "m:a", "hasty": "m:b"}},
+    ],
+)
+def test_a_contrast_may_be_of_problems_or_blocks_beside_factors(fields):
+    fields = {"factors": [x("low")], **fields}
+    claims = contrast("careful", "hasty", "x", "problem_id")
+    assert validate_study(study(**fields, hypotheses=claims)) == []
+    claims = contrast("careful", "hastey", "x", "problem_id")
+    assert "no level of x, problem_id" in validate_study(study(**fields, hypotheses=claims))[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({**TWO, "agent_specs": ["careful", "hastey"]}, "agent_specs[1]: nothing is bound to the"),
+        ({**TWO, "factors": [x("hastey", name="agent")]}, "factors[0].levels[0]: nothing is"),
+        (
+            {"problems": {"hasty": "m:h"}, "problem_ids": ["hastey"]},
+            "problem_ids[0]: nothing is bound to the problem 'hastey'",
+        ),
+    ],
+)
+def test_who_is_tried_and_not_bound_while_others_are_is_doubted(fields, told):
+    (doubt,) = binding_doubts(study(**fields))
+    assert str(doubt).startswith(told)
+    assert doubt.hint == "did you mean 'hasty'?"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        TWO,
+        {**TWO, "agent_specs": ["hasty"]},
+        {"agent_specs": ["bound_by_python"]},
+        {**TWO, "condition_runner": "m:run", "agent_specs": ["x"]},
+    ],
+)
+def test_who_is_bound_or_left_to_python_altogether_is_not(fields):
+    assert list(binding_doubts(study(**fields))) == []

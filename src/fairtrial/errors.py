@@ -4,7 +4,9 @@
 
     FairtrialError
     ├ StudyError       a definition is wrong: file, line, field, what was expected   exit 2
-    │  └ PluginError   no plug-in of that name: group, name, known names             exit 2
+    │  ├ PluginError   no plug-in of that name: group, name, known names             exit 2
+    │  └ MisfitError   a benchmark doesn't fit its budget on this machine, now: exit 2
+    │                  where it is asked for, and in a run a `LabError`: nobody's fault
     ├ LedgerError      another study's ledger, a damaged one, or no room to write    exit 3
     └ LabError         what runs need (workers, a sandbox, the host) broke           exit 4
 
@@ -150,6 +152,14 @@ class LabError(FairtrialError):
     """What runs need broke: workers that don't start, a host that ran out of something."""
 
     exit_code = 4
+
+
+class MisfitError(StudyError, LabError):
+    """What is to be timed doesn't fit into its budget on this machine, as it is now.
+
+    Whoever asks has to change the definition or the machine; but a run that comes to that is broken
+    and not failed, since its agent has no part in it.
+    """
 
 
 class Broken(Exception):  # noqa: N818 - said of a run, not of the code

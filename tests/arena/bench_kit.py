@@ -262,7 +262,8 @@ class Site:
 
     def __init__(self, portal, arena, bench, locks):
         self.portal, self.arena, self.locks = portal, arena, locks
-        self.bench = with_schedule(bench, calls=2, rounds=3)
+        has_calls = any(each.call for each in arena.problem.bench)
+        self.bench = with_schedule(bench, calls=2, rounds=3) if has_calls else bench
         self.call = portal.call
 
     def run(self, text=MODULE, *, count=1, label="test", bench=None, budget_s=60.0):

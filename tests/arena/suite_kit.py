@@ -7,8 +7,9 @@ from pathlib import Path
 from textwrap import dedent
 
 import anyio
+import pytest
 
-from fairtrial.arena.checks.tests import prepare_tests
+from fairtrial.arena.checks import tests
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.trial import CheckRun, Trial
@@ -100,8 +101,11 @@ TESTS = """
 FILES = {"calc.py": CALC, "tests/test_calc.py": TESTS}
 
 
-def prepare(slots, check=CHECK):
-    return anyio.run(prepare_tests, "check[0]", check, slots)
+def prepare(slots, check=CHECK, base_runs=1):
+    """The check as a trial; the base runs once, unless what its runs differ in matters."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tests, "BASE_RUNS", base_runs)
+        return anyio.run(tests.prepare_tests, "check[0]", check, slots)
 
 
 def reject(slots, trial, changes):

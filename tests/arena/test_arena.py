@@ -12,6 +12,8 @@ from arena_kit import Watched, arena_of, whole
 from trees import make_repo
 
 from fairtrial.arena.evaluation import judge_all
+from fairtrial.arena.slots.offloading import NoRoomError
+from fairtrial.errors import LabError
 from fairtrial.model.candidates import Candidate, Changes, FileState
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 
@@ -383,6 +385,53 @@ def test_a_candidate_that_makes_reading_it_fail_costs_that_candidate_only(
     assert "stumbled" in odd.rejection.message
 
 
+@pytest.mark.parametrize("text", ["'wrong'\n", "'raise'\n"])
+def test_what_fails_on_a_full_disk_is_no_verdict(top, monkeypatch, text):
+    import fairtrial.arena.room as module
+
+    async def judge(text, stage):
+        if "raise" in text:
+            raise LabError("can't be written")
+        return await hold(text, stage)
+
+    monkeypatch.setattr(module, "has_room", lambda folder: False)
+    bad, good = whole("bad", text), whole("good", "N = 1\n")
+
+    async def run():
+        async with arena_of(top, Watched(judge)) as (arena, _):
+            with pytest.raises(
+                NoRoomError, match=r"no room left for working copies in .*make room"
+            ):
+                await arena.judge(bad)
+            monkeypatch.setattr(module, "has_room", lambda folder: not arena.is_full)
+            arena.is_full = True
+            at_once = await judge_all(arena, [bad, good])
+            arena.is_full = False
+            return at_once, await arena.judge(bad)
+
+    (unclear, passed), again = anyio.run(run)
+    assert (unclear.verdict, unclear.rejection.reason) == (Verdict.INCONCLUSIVE, Reason.EVALUATOR)
+    assert "no room left" in unclear.rejection.message
+    assert passed.verdict == Verdict.PASSED, "what could be judged was"
+    assert "no room" not in again.rejection.message, "it is judged again once there is room"
+
+
+def test_reading_a_candidate_on_a_full_disk_is_no_verdict(top, monkeypatch):
+    import fairtrial.arena.room as module
+
+    monkeypatch.setattr(module, "has_room", lambda folder: False)
+
+    async def run():
+        async with arena_of(top, Watched(hold)) as (arena, _):
+            unread = Rejection(Reason.EVALUATOR, "it could not be judged: no space")
+            with pytest.raises(NoRoomError):
+                await arena.judge(whole("unread", "N = 1\n"), unread)
+            unusable = Rejection(Reason.UNUSABLE, "the diff doesn't apply")
+            return await arena.judge(whole("unusable", "N = 1\n"), unusable)
+
+    assert anyio.run(run).verdict == Verdict.REJECTED
+
+
 def test_tests_can_be_tried_outside_of_the_sandbox(top):  # 20: which pass only there
     async def run():
         async with arena_of(top, Watched(hold)) as (_, ground):
@@ -414,7 +463,7 @@ def test_a_candidate_that_can_not_be_written_into_a_slot_is_unusable(top):  # 4
 
     async def run():
         async with arena_of(top, Watched(hold)) as (arena, _):
-            return await arena.judge(Candidate("out"), changes)
+            return await arena.judge(Candidate("out", files={}), changes)
 
     judged = anyio.run(run)
     assert (judged.verdict, judged.rejection.reason) == (Verdict.REJECTED, Reason.UNUSABLE)

@@ -3,6 +3,7 @@
 import math
 import re
 
+import anyio
 import pytest
 from bench_kit import SimWorker, make_inputs
 from hypothesis import given
@@ -20,12 +21,15 @@ from fairtrial.arena.bench.calibration import (
     Pace,
     calibrate,
     choose_schedule,
+    find_pace,
+    spell_above,
+    tell_misfit,
 )
 from fairtrial.arena.bench.line import LateError, LineError
 from fairtrial.arena.bench.turns import ArmError
 
 
-def find_pace(padding=0, **worker):
+def measure_pace(padding=0, **worker):
     """The pace of a simulated base, and how many calls of it were asked for at once at most."""
     sim = SimWorker(**worker)
     made = []
@@ -45,7 +49,7 @@ def pace_of(call_s=1e-3, **more):
 
 @pytest.mark.parametrize("call_s", [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.3, 5.0])
 def test_the_base_s_pace_is_found_whatever_a_call_takes(call_s):
-    pace, sim, made = find_pace(call_s=call_s, cold=1)
+    pace, sim, made = measure_pace(call_s=call_s, cold=1)
     assert pace.call_s == pytest.approx(call_s, rel=1e-6)
     assert pace.empty_s == pytest.approx(sim.reply_s)
     assert pace.load_s == 0.25
@@ -57,34 +61,34 @@ def test_the_base_s_pace_is_found_whatever_a_call_takes(call_s):
 
 
 def test_noise_changes_little():
-    pace, _, _ = find_pace(call_s=1e-5, spread=0.1)
+    pace, _, _ = measure_pace(call_s=1e-5, spread=0.1)
     assert pace.call_s == pytest.approx(1e-5, rel=0.5)
 
 
 def test_what_is_around_a_call_is_its_own_figure():
-    pace, _, _ = find_pace(call_s=1e-4, decode_s=2e-3, encode_s=1e-3)
+    pace, _, _ = measure_pace(call_s=1e-4, decode_s=2e-3, encode_s=1e-3)
     assert pace.turn_s == pytest.approx(3e-3, rel=0.05)
 
 
 def test_a_call_that_takes_no_time_ends_at_the_most_calls():
-    pace, sim, _ = find_pace(call_s=1e-12, decode_s=1e-9, encode_s=1e-9)
+    pace, sim, _ = measure_pace(call_s=1e-12, decode_s=1e-9, encode_s=1e-9)
     assert sim.largest == MOST_CALLS
     assert pace.call_s > 0
 
 
 def test_slow_decoding_ends_it_early():
-    _, sim, _ = find_pace(call_s=1e-7, decode_s=0.1)
+    _, sim, _ = measure_pace(call_s=1e-7, decode_s=0.1)
     assert sim.largest < 100
 
 
 def test_large_inputs_are_not_asked_for_by_the_thousand():
-    _, sim, made = find_pace(call_s=1e-7, decode_s=1e-9, padding=2**20)
+    _, sim, made = measure_pace(call_s=1e-7, decode_s=1e-9, padding=2**20)
     assert max(made) * 2**20 <= MOST_BYTES
     assert sim.largest == MOST_BYTES // (2**20 + 23)
 
 
 def test_the_size_of_an_input_is_the_mean():
-    pace, _, _ = find_pace(padding=1000)
+    pace, _, _ = measure_pace(padding=1000)
     assert pace.input_bytes == pytest.approx(1023, abs=3)
 
 
@@ -92,14 +96,14 @@ def test_the_size_of_an_input_is_the_mean():
 @pytest.mark.parametrize("at", [(b"L", 0), (b"I", 0), (b"G", 0), (b"C", 3)])
 def test_a_base_that_dies_or_hangs_is_told_as_such(error, at):
     with pytest.raises(ArmError, match=str(error)) as stop:
-        find_pace(errors={at: error})
+        measure_pace(errors={at: error})
     assert (stop.value.arm, stop.value.error) == ("base", error)
 
 
 def test_a_base_that_can_not_be_loaded_is_told_with_its_traceback():
     told = b'{"failed": {}, "traceback": "Traceback\\n  File\\nNameError: x\\n"}'
     with pytest.raises(ArmError, match=re.escape("Traceback | File | NameError: x")):
-        find_pace(answers={b"L": told})
+        measure_pace(answers={b"L": told})
 
 
 # -- the schedule --
@@ -204,3 +208,46 @@ def test_the_least_budget_is_one_that_is_enough():
         assert math.isfinite(least_s)
         assert choose_schedule(pace, b"", least_s * 0.99) is None
         assert choose_schedule(pace, b"", least_s * 1.01) is not None
+
+
+# -- what doesn't fit --
+
+
+def find_among(paces, budget_s):
+    """What is found where the base's pace is measured as these say; and how many were needed."""
+    left = list(paces)
+
+    async def measure():
+        return left.pop(0)
+
+    return anyio.run(find_pace, measure, budget_s), len(paces) - len(left)
+
+
+def test_a_noisy_moment_is_measured_again():
+    quiet, noisy = pace_of(1e-3), pace_of(13e-3, load_s=0.5)
+    assert quiet.least_s() < 6 < noisy.least_s()
+    assert find_among([quiet, noisy], 6.0) == (quiet, 1)
+    assert find_among([noisy, quiet, noisy], 6.0) == (quiet, 2)
+    assert find_among([noisy, noisy, quiet], 6.0) == (quiet, 3)
+    assert find_among([noisy, noisy, noisy, quiet], 6.0) == (noisy, 3)
+    slow = pace_of(10.0)
+    assert find_among([slow, quiet], 6.0) == (slow, 1), "no noise makes it that slow"
+
+
+def test_a_misfit_says_what_takes_the_time_and_what_helps():
+    message, hint = tell_misfit(pace_of(0.36e-3, load_s=0.52), 7.0)
+    assert "starting two workers takes 1.2 s and 6 calls 0.0024 s" in message
+    assert "need 7.2 s, and budget_s is 7" in message
+    assert hint.startswith("budget_s: 15, or a machine with less to do")
+    assert "smaller inputs don't help" in hint
+    message, hint = tell_misfit(pace_of(1.0), 20.0)
+    assert "starting two workers takes 0.2 s and 6 calls 6 s" in message
+    assert hint == "smaller inputs, or budget_s: 75"
+
+
+@given(st.floats(0.01, 1e5), st.floats(1e-9, 10.0))
+def test_a_number_above_a_bound_is_seen_to_be(bound, more):
+    assert float(spell_above(bound + more, bound)) > bound or bound + more == bound
+    assert spell_above(3.04, 3) == "3.04"
+    assert spell_above(7.3, 6) == "7.3"
+    assert spell_above(73.4, 60) == "73"

@@ -24,11 +24,13 @@ from fault_kit import WORKING
 from trees import fingerprint, make_repo
 
 from fairtrial.arena.bench.bench import choose_cores
+from fairtrial.arena.bench.calibration import Pace
 from fairtrial.arena.bench.calls import worker_command
 from fairtrial.arena.bench.summary import summarise
 from fairtrial.arena.duels import compare_candidates
 from fairtrial.arena.evaluation import evaluate_candidates
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.errors import LabError, MisfitError
 from fairtrial.model.code import Benchmark, Check
 from fairtrial.model.timings import Session
 from fairtrial.model.verdicts import Basis, Verdict
@@ -195,6 +197,31 @@ def test_a_benchmark_gets_as_many_cores_as_it_asks_for(tmp_path, monkeypatch):  
         seen = [seen_by(log, arm)[0]["cores"] for log in sessions for arm in ("base", "candidate")]
         assert seen == [sorted(choose_cores(2))] * 2 + [sorted(choose_cores(1))] * 2
         assert set(site.bench.cores) == set(choose_cores(2))
+
+
+def test_a_benchmark_that_a_busy_moment_slowed_down_is_measured_again(tmp_path, monkeypatch):
+    measured = []
+    tell_start = Pace.with_start
+
+    def start_slowly(pace, start_s):
+        measured.append(start_s)
+        return tell_start(pace, 7.0 if len(measured) < 3 else start_s)
+
+    monkeypatch.setattr(Pace, "with_start", start_slowly)
+    with open_site(tmp_path, budget_s=60.0) as site:
+        (placed,) = site.bench.meters
+        assert placed.meter.pace.start_s == measured[2]
+    assert len(measured) == 3
+
+
+def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=7.0))
+    with (
+        pytest.raises(MisfitError, match=r"bench\.squares: 6 sessions") as stop,
+        open_site(tmp_path, budget_s=60.0),
+    ):
+        pass
+    assert (stop.value.exit_code, isinstance(stop.value, LabError)) == (2, True)
 
 
 def test_a_problem_s_own_hash_seed_is_kept(seeing):

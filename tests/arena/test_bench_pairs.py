@@ -14,7 +14,7 @@ from fairtrial.arena.bench.meter import Duel
 from fairtrial.arena.bench.pairs import compare_outputs, prepare_pairs
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.stage import Stage
-from fairtrial.errors import LabError, StudyError
+from fairtrial.errors import LabError, MisfitError, StudyError
 from fairtrial.guest import watch
 from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.commands import Captured, Completed, Ending
@@ -163,17 +163,29 @@ def test_preparing_runs_the_base_alone_and_the_first_run_is_not_counted(script):
 
 
 def test_a_budget_that_cannot_hold_six_pairs_is_refused_with_the_time_needed(script):
-    sandbox = script(base=[ended(wall_s=1.95)] * 3)
-    with pytest.raises(StudyError) as refused:
+    sandbox = script(base=[ended(wall_s=1.95)] * 4)
+    with pytest.raises(MisfitError) as refused:
         prepare(sandbox.duel(), budget_s=20.0)
     (mistake,) = refused.value.mistakes
     assert mistake.path == ("bench", "cli", "command")
     assert "2 s on the base" in mistake.message
     assert "about 24 s" in mistake.message
     assert "budget_s to 27" in mistake.hint
-    assert len(sandbox.commands) == 2, "what is clear after two runs needs no third"
     sandbox = script(base=[ended(wall_s=1.95)] * 3)
     assert prepare(sandbox.duel(), budget_s=24.01).session_s == pytest.approx(4.0)
+    sandbox = script(base=[ended(wall_s=1.96)] * 4)
+    with pytest.raises(MisfitError, match=r"need about 24\.1 s, and budget_s is 24;"):
+        prepare(sandbox.duel(), budget_s=24.0)
+
+
+def test_a_noisy_moment_is_measured_again_before_a_budget_is_refused(script):
+    sandbox = script(base=[ended(), ended(wall_s=3.0), ended(wall_s=3.0), ended()])
+    assert prepare(sandbox.duel(), budget_s=20.0).name == "cli"
+    assert len(sandbox.commands) == 4
+    sandbox = script(base=[ended(wall_s=9.0)] * 4)
+    with pytest.raises(MisfitError):
+        prepare(sandbox.duel(), budget_s=20.0)
+    assert len(sandbox.commands) == 2, "what no noise explains needs no third run"
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,21 @@ def test_where_wall_and_cpu_tell_two_stories_it_is_said(speed, cpu, words):  # b
     assert found.verdict == (Verdict.FASTER if speed == 2.0 else Verdict.EQUIVALENT)
 
 
+def test_where_the_base_does_not_compute_all_the_time_one_thing_is_said():
+    def disturbed(session):
+        shares = {"base": 0.49, "candidate": 0.49 * 1.44 / 1.26}
+        samples = (replace(each, cpu_s=each.cpu_s * shares[each.arm]) for each in session.samples)
+        return replace(session, samples=tuple(samples))
+
+    replicates = [(disturbed(each),) for (each,) in make_replicates(draw(1.44))]
+    (timing,) = summarise(replicates, **RULES).timings
+    (note,) = timing.notes
+    assert note.startswith("only 49% of the base's time was spent computing")
+    assert timing.cpu_ratio == pytest.approx(1.26, rel=0.02)
+    assert f"by CPU time alone it is {timing.cpu_ratio:.2f}x, by the clock 1.44x" in note
+    assert not any(claim in note for claim in ("smaller", "waits less", "works more"))
+
+
 def test_two_stories_take_more_than_noise():
     rng = random.Random(3)
     replicates = [

@@ -1,8 +1,11 @@
 """Candidates from files and folders, and what they come to against the base (spec 4, 23, 24)."""
 
+import errno
 import os
 import socket
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -10,8 +13,9 @@ from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, se
 from trees import write_files
 
 from fairtrial.arena.proposals.candidates import editable_files, resolve
-from fairtrial.arena.proposals.folders import LARGEST_MB, MB, read_candidate
+from fairtrial.arena.proposals.folders import LARGEST_MB, MB, read_candidate, tell_apart
 from fairtrial.arena.proposals.paths import PathRules
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.errors import LabError, StudyError
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.verdicts import Reason, Rejection
@@ -68,6 +72,24 @@ def test_a_folder_is_known_by_its_own_name(tmp_path, monkeypatch):
     assert read_candidate(type(folder)(".")).name == "better"
     (tmp_path / "best").symlink_to(folder)
     assert read_candidate(tmp_path / "best").name == "best"
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["a/best.patch", "b/best.patch"], ["a/best.patch", "b/best.patch"]),
+        (["a/x/b.diff", "c/x/b.diff", "c/y/b.diff"], ["a/x/b.diff", "c/x/b.diff", "y/b.diff"]),
+        (["a/one.diff", "b/two.diff"], ["one.diff", "two.diff"]),
+        (["a/one.diff", "a/one.diff"], ["one.diff", "one.diff"]),
+        (["a/one.diff", "a/./one.diff", "b/one.diff"], ["a/one.diff", "a/one.diff", "b/one.diff"]),
+        (["a/one", "a/b/one"], ["a/one", "b/one"]),
+    ],
+)
+def test_candidates_of_one_name_are_told_apart_by_their_paths(tmp_path, paths, names):
+    given = [Candidate(Path(path).name, "", origin=str(tmp_path / path)) for path in paths]
+    assert [each.name for each in tell_apart(given)] == names
+    made = [Candidate("same", "x", origin="me"), Candidate("same", "y")]
+    assert tell_apart(made) == made
 
 
 def test_what_is_no_candidate_is_refused(tmp_path):
@@ -207,7 +229,7 @@ def test_a_new_module_that_hides_another_is_refused(base):
 def test_a_candidate_is_a_diff_or_files(base):
     both = Candidate("both", diff=b"", files={"x.py": FileState(b"")})
     assert settle(base, both).reason == Reason.UNUSABLE
-    assert settle(base, Candidate("empty")).digest == ""
+    assert settle(base, Candidate("empty", files={})).digest == ""
 
 
 def test_editable_files(base):
@@ -243,6 +265,35 @@ def test_a_broken_repository_is_our_failure_not_the_candidates(tmp_path):
     diff = b"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-only here\n+x\n"
     with pytest.raises(LabError):
         anyio.run(partial(resolve, Candidate("x", diff=diff), snapshot, EVERYTHING))
+
+
+def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch):
+    import fairtrial.arena.proposals.base_files as module
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "TemporaryDirectory", fail)
+    with pytest.raises(NoRoomError, match="No space left on device; make room there"):
+        settle(base, {"src/pkg/core.py": "N = 1\n"})
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "fatal: unable to write loose object file: No space left on device",
+        "fatal: sha1 file 'x/index.lock' write error. Out of diskspace",
+    ],
+)
+def test_git_without_room_says_nothing_of_a_candidate(base, monkeypatch, told):
+    import fairtrial.arena.snapshots.git as module
+
+    async def fail(*_, **__):
+        return SimpleNamespace(returncode=128, stdout=b"", stderr=told.encode())
+
+    monkeypatch.setattr(module, "run_trusted", fail)
+    with pytest.raises(NoRoomError, match="make room"):
+        anyio.run(lambda: module.git("apply", repo=base.repo))
 
 
 def test_cancelling_leaves_nothing_behind(base):

@@ -97,7 +97,7 @@ def test_files_may_be_named_from_the_top_or_from_the_project(tmp_path: Path) -> 
         (place / "sorting.py").write_bytes(text)
     found = judge_candidates(
         problem,
-        [from_project, from_top, Candidate("none")],
+        [from_project, from_top, Candidate("none", files={})],
         settings=ArenaSettings(timing="none", unsandboxed=True),
     )
     first, second, third = found.judgements

@@ -8,6 +8,7 @@ from calls_kit import MAKER, PYTHON, SORT, Slots
 
 from fairtrial.arena.checks import functions
 from fairtrial.arena.checks.functions_judged import judge_calls
+from fairtrial.arena.checks.imports import tell_roots
 from fairtrial.arena.checks.reports import read_report
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.errors import StudyError
@@ -357,7 +358,7 @@ def test_odd_but_right_code_still_gets_a_right_answer(slots, trial, body):
 def test_a_module_that_fails_is_told_with_its_own_line(slots, trial):
     rejection = slots.judge(trial, tools="def sort(items):\n    return [\n").rejection
     assert rejection.reason == Reason.CRASH
-    assert rejection.message.startswith("tools:sort can't be used: SyntaxError(")
+    assert rejection.message.startswith("tools:sort can't be used: SyntaxError: ")
     assert 'tools.py", line 2' in rejection.failures[0].message
     rejection = slots.judge(trial, tools="other = 1").rejection
     assert "has no attribute 'sort'" in rejection.message
@@ -526,6 +527,35 @@ def test_a_base_that_is_too_slow_is_refused(prepare):
 )
 def test_names_that_lead_nowhere_are_refused(prepare, changes, told):
     assert told in refusal(prepare, "run = abs", **changes)
+
+
+def test_a_function_that_is_not_there_is_told_once_with_where_it_was_looked_for(prepare):
+    told = refusal(prepare, "run = abs", function="nowhere:run")
+    assert told.count("No module named 'nowhere'") == 1
+    assert "from the import roots (here: .); the project has no module nowhere" in told
+    assert refusal(prepare, "run = abs", function="tools:walk").endswith("(here: .)")
+    assert "'tools' has no attribute 'walk'" in refusal(prepare, "run = abs", function="tools:walk")
+
+
+@pytest.mark.parametrize(
+    ("files", "cwd", "told"),
+    [
+        ({"extra.py": ""}, ".", "extra lies in .: import_roots: [src, .] finds it"),
+        ({"a/b/extra/one.py": ""}, ".", "extra lies in a/b: import_roots: [src, a/b] finds it"),
+        ({"a/extra.py": "", "extra.py": ""}, ".", "extra lies in .: "),
+        ({"sub/extra.py": ""}, "sub", "extra lies in .: import_roots: [src, .] finds it"),
+        ({"src/extra.py": ""}, ".", "(here: src)"),
+        ({}, ".", "extra.py makes inputs, and candidates may not see it"),
+        ({".git/extra.py": "", "extra/data.txt": ""}, ".", "extra.py makes inputs"),
+    ],
+)
+def test_where_a_module_lies_is_said_with_the_root_that_finds_it(tmp_path, files, cwd, told):
+    stage = Slots(tmp_path, {}).stage(files)
+    check = replace(stage.problem.check[0], inputs="bench/extra.py:make")
+    problem = replace(stage.problem, cwd=cwd, check=(check,))
+    roots = ("src" if cwd == "." else f"{cwd}/src",)
+    hint = tell_roots("extra:run", replace(stage, problem=problem, import_roots=roots))
+    assert told in hint
 
 
 @pytest.mark.parametrize(

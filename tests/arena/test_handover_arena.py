@@ -11,6 +11,7 @@ from arena_kit import Watched, arena_of
 from fault_kit import WORKING
 from trees import fingerprint, make_repo
 
+from fairtrial.arena.checks import commands, tests
 from fairtrial.arena.handover import profile as profiling
 from fairtrial.arena.handover import recheck as rechecking
 from fairtrial.arena.handover.coverage import Span, coverage
@@ -75,6 +76,15 @@ SUITE = Check(command=("{python}", "-m", "pytest", "-q", "tests"), timeout_s=60)
 BENCH = Benchmark("total", "few:total", "tools/make.py:numbers")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _base_runs():
+    """Once: what runs of the base differ in is no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (commands, tests):
+            patch.setattr(kind, "BASE_RUNS", 1)
+        yield
+
+
 class Site:
     """An arena on a tiny project, in an event loop of its own."""
 
@@ -136,7 +146,7 @@ def test_who_has_learned_the_inputs_does_not_hold(site):
         "def total(numbers):\n    return KNOWN.get(json.dumps(list(numbers)), 0)\n"
     )
     changes = site.won(learned)
-    judged = site.call(site.arena.judge, Candidate("it"), changes)
+    judged = site.call(site.arena.judge, Candidate("it", files={}), changes)
     assert judged.verdict == Verdict.PASSED
     rejection = site.call(recheck, site.arena, changes)
     assert rejection.reason == Reason.DIFFERENT
@@ -165,7 +175,7 @@ async def test_a_winner_is_checked_cold_though_it_was_judged_before(tmp_path):
         warm, cold = Plain(), Plain()
         arena._ground = replace(ground, sandbox=warm, cold=cold)
         changes = await arena.resolve(Candidate("c", files={"src/mod.py": FileState(b"A = 2\n")}))
-        await arena.judge(Candidate("c"), changes)
+        await arena.judge(Candidate("c", files={}), changes)
         assert await recheck(arena, changes) is None
         assert [each is cold for each in seen] == [False, True]
 

@@ -7,7 +7,7 @@ import pytest
 from handover_kit import TEN, make_user, run
 from trees import run_git
 
-from fairtrial.arena.handover.branching import put_on_branch
+from fairtrial.arena.handover.branching import check_branch, put_on_branch
 from fairtrial.arena.handover.quoting import as_message
 from fairtrial.errors import StudyError
 from fairtrial.model.candidates import FileState
@@ -180,10 +180,13 @@ def test_nobody_to_commit_as(user, monkeypatch):
     edits = user.edits({"other.txt": "won\n"})
     with pytest.raises(StudyError, match=r"tell it who you are"):
         run(put_on_branch, user.top, "won", edits, MESSAGE)
+    with pytest.raises(StudyError, match=r"tell it who you are"):
+        run(check_branch, user.top, "won")  # before any work
     assert len(refs(user)) == 1
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "Eve")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "eve@example.org")
+    run(check_branch, user.top, "won")
     run(put_on_branch, user.top, "won", edits, MESSAGE)
     assert user.git("log", "-1", "--format=%cn", "won") == "Eve"
 

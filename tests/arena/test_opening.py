@@ -10,6 +10,7 @@ from arena_kit import whole
 from trees import make_repo, write_files
 
 import fairtrial.sandbox.warm as warm
+from fairtrial.arena.checks import commands, tests
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judge_candidates
 from fairtrial.arena.opening import find_hidden, find_roots
 from fairtrial.arena.settings import ArenaSettings
@@ -43,6 +44,8 @@ def top(tmp_path):
 @pytest.fixture
 def settings(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
+    for kind in (commands, tests):
+        monkeypatch.setattr(kind, "BASE_RUNS", 1)  # what runs differ in is no matter here
     (tmp_path / "locks").mkdir()
     return ArenaSettings(
         timing="none", unsandboxed=True, lock_folder=tmp_path / "locks", warm=False

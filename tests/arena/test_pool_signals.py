@@ -13,12 +13,15 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, write_files
 
+from fairtrial.arena.slots import base
 from fairtrial.arena.slots.homes import find_homes, remove_orphans
 from fairtrial.arena.slots.offloading import in_thread
 from fairtrial.arena.slots.worktrees import WorktreePool
+from fairtrial.arena.snapshots import snapshot
 
 PROGRAM = Path(__file__).with_name("pool_program.py")
-STAGES = ("snapshot", "checkout", "slots", "lease", "reset", "close", "main task")
+STAGES = ("snapshot", "lease", "close", "main task")
+BETWEEN = ("checkout", "slots", "reset")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,9 @@ def wait_for_group(program):
             return
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "stage", [*STAGES, *(pytest.param(each, marks=pytest.mark.slow) for each in BETWEEN)]
+)
 def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
     before = contents(repo)
     numbers = [signal.SIGINT, signal.SIGKILL]
@@ -139,6 +144,40 @@ def test_a_task_that_is_cancelled_from_outside_waits_for_its_thread():
         assert ended == [True]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("module", "work"), [(snapshot, "write_commit"), (base, "_settle")])
+def test_a_thread_that_still_writes_ends_before_a_cancelled_pool_is_removed(
+    repo, home, monkeypatch, module, work
+):
+    begun, may_go_on, written = threading.Event(), threading.Event(), threading.Event()
+
+    def write(*_):
+        begun.set()
+        may_go_on.wait(60)
+        [folder] = home.iterdir()
+        (folder / "late").mkdir()
+        written.set()
+
+    async def run():
+        async def hold():
+            async with WorktreePool(repo, 1):
+                await anyio.sleep_forever()
+
+        task = asyncio.create_task(hold())
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        gone, _ = await asyncio.wait({task}, timeout=0.2)  # time enough, if nobody waited
+        may_go_on.set()
+        assert not gone
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert written.is_set()
+
+    monkeypatch.setattr(module, work, write)
+    asyncio.run(run())
+    assert list(home.iterdir()) == []
 
 
 def test_a_pool_that_is_cancelled_from_outside_leaves_nothing_at_any_point(repo, home):

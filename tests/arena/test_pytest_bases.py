@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from suite_kit import CALC, CHECK, FILES, PYTHON, Slots, prepare, reject
 
-from fairtrial.arena.checks.tests import pytest_command
+from fairtrial.arena.checks.tests import BASE_RUNS, pytest_command
 from fairtrial.errors import StudyError
 from fairtrial.model.code import Check
 from fairtrial.sandbox.plain import Plain
@@ -83,7 +83,7 @@ def test_a_test_that_varies_on_the_base_is_named_and_does_not_count(tmp_path):
             pass
     """
     slots = Slots(tmp_path, {"tests/test_f.py": flaky}, env={"MARK": str(tmp_path / "mark")})
-    trial = prepare(slots)
+    trial = prepare(slots, base_runs=BASE_RUNS)
     assert list(trial.standard.counted) == ["tests/test_f.py::test_stable"]
     assert trial.notes == (
         "check[0]: unstable on the base, not counted: tests/test_f.py::test_flaky",

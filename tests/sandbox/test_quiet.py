@@ -580,3 +580,70 @@ def test_files_in_use_stay_young_enough_not_to_be_cleaned_away(tmp_path):
     run(main)
     for name in (GATE, MAIN, BELL):
         assert (tmp_path / name).stat().st_mtime > 0
+
+
+# -- whom we wait for --
+
+
+def test_somebody_else_who_times_is_known_by_process_and_we_ourselves_are_not(tmp_path):
+    lock = HostLock(tmp_path)
+    assert lock.who_times() is None
+    with holding(tmp_path, "shared"):
+        assert lock.who_times() is None
+    with holding(tmp_path, "exclusive") as child:
+        # A child of ours is one of us; seen from elsewhere it is somebody else.
+        assert lock.who_times() is None
+        assert lock.who_times(child.pid) is None
+        assert lock.who_times(ours=1 << 30) == child.pid
+
+    async def main():
+        async with lock.exclusive():
+            assert lock.who_times() is None
+
+    run(main)
+
+
+def test_a_note_without_a_process_is_one_of_an_older_version(tmp_path):
+    with holding(tmp_path, "exclusive"):
+        os.truncate(tmp_path / GATE, quiet.NOTE_BYTES)
+        assert HostLock(tmp_path).who_times(ours=1 << 30) is None
+
+
+def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(quiet, "SAY_S", 0.0)
+    monkeypatch.setattr(quiet, "SELDOM_S", 0.001)
+    monkeypatch.setattr(quiet, "_is_below", lambda pid, ours: pid == ours)
+    said = []
+
+    async def main():
+        with holding(tmp_path, "exclusive") as child:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(enter)
+                await until(lambda: said)
+                child.kill()
+        assert said == [quiet.WAITING.format(child.pid), "going on: the machine is free"]
+
+    async def enter():
+        async with HostLock(tmp_path, said.append).shared():
+            pass
+
+    run(main)
+
+
+def test_who_waits_for_its_own_timing_is_told_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(quiet, "SAY_S", 0.0)
+    said, looked = [], []
+    lock = HostLock(tmp_path, said.append)
+    monkeypatch.setattr(lock, "who_times", lambda: looked.append(1) or HostLock.who_times(lock))
+
+    async def main():
+        async with anyio.create_task_group() as tasks, lock.exclusive():
+            tasks.start_soon(enter)
+            await until(lambda: looked)
+        assert said == []
+
+    async def enter():
+        async with lock.shared():
+            pass
+
+    run(main)

@@ -196,6 +196,19 @@ def test_in_plain_a_command_that_ends_our_init_has_ended_itself(tmp_path):
     await_true(lambda: not Scene(Plain(), tmp_path).is_held("a"))
 
 
+def test_in_plain_a_command_that_stops_our_init_is_outwaited(tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(child, "_STEP_S", 0.05)
+    code = "hold('a'); os.kill(os.getppid(), signal.SIGSTOP); time.sleep(100)"
+    with anyio.from_thread.start_blocking_portal() as portal:
+        running = portal.start_task_soon(
+            run_command, Scene(Plain(), tmp_path).command(code, timeout_s=1.0)
+        )
+        done = running.result(timeout=30)  # for ever, if nobody minded
+    assert (done.ending, done.signal) == (Ending.SIGNALLED, signal.SIGKILL)
+    await_true(lambda: not Scene(Plain(), tmp_path).is_held("a"))
+
+
 def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path):
     sandbox = SANDBOXES[-1]
     if sandbox.shortfalls:

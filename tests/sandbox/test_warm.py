@@ -643,6 +643,8 @@ def bare(start):
 
 
 class TestWarm(FullSandboxConformance):
+    vanishing_s = 10.0
+
     @pytest.fixture
     def sandbox(self, bare):
         return bare

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.ledger.packing import UnwritableError, pack, unpack
+from fairtrial.agents.payments import NOTHING, Paid
+from fairtrial.ledger.packing import UnreadableError, UnwritableError, pack, unpack
 
 MOST_ENTRIES = 100_000
 MOST_ENTRY_BYTES = 16 << 20
@@ -37,10 +39,12 @@ class JournalEntry:
 
     kind: what it tells of, in the agent's own words: `reply`, `verdict`
     data: what it tells, as it is read back from the ledger: plain data, tuples as lists
+    paid: what was paid for it
     """
 
     kind: str
     data: Mapping[str, Any]
+    paid: Paid = NOTHING
 
 
 class Journal:
@@ -50,27 +54,41 @@ class Journal:
     it broke, was cut off or was stopped, it finds the entries of the earlier attempts.
     """
 
-    __slots__ = ("_bytes", "_is_over", "_keep", "_lock", "_packed")
+    __slots__ = ("_bytes", "_earlier", "_is_over", "_keep", "_lock", "_packed")
 
     def __init__(
         self, earlier: Sequence[bytes] = (), keep: Callable[[bytes], None] = _keep_in_memory
     ) -> None:
         self._packed = list(earlier)
+        self._earlier = len(self._packed)
         self._bytes = sum(map(len, earlier))
         self._keep = keep
         self._is_over = False
         self._lock = threading.Lock()
 
-    def append(self, kind: str, data: Mapping[str, Any]) -> None:
+    def append(
+        self,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        cost_usd: float | None = None,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+    ) -> None:
         """Add an entry; when this returns it is on disk, whatever happens to any process.
 
         Takes as long as a disk takes to write. An entry is there as a whole or not at all; if this
         raises, or the process dies meanwhile, it may be either.
+
+        cost_usd, input_tokens, output_tokens: what was paid for it. The study's budget counts that
+            however the run ends; a run that tells no such metrics gets them from its journal.
         """
         if not isinstance(data, Mapping):
             raise TypeError(f"a journal entry's data is a mapping, not {type(data).__qualname__}")
+        paid = Paid.checked(cost_usd, input_tokens, output_tokens)
+        entry = {"kind": str(kind), "data": data}
         try:
-            packed = _shrink(pack({"kind": str(kind), "data": data}))
+            packed = _shrink(pack({**entry, "paid": list(paid)} if any(paid) else entry))
         except UnwritableError as error:
             raise UnwritableError(f"journal entry '{kind}': {error}") from None
         with self._lock:
@@ -81,7 +99,14 @@ class Journal:
 
     def entries(self) -> tuple[JournalEntry, ...]:
         """What earlier attempts at this run have committed, then what this one has, in order."""
-        return tuple(JournalEntry(**unpack(_grow(packed))) for packed in tuple(self._packed))
+        return tuple(map(_read, tuple(self._packed)))
+
+    def paid(self) -> tuple[Paid, Paid]:
+        """What entries were paid for: by earlier attempts, by this one."""
+        packed = tuple(self._packed)
+        if not packed:
+            return NOTHING, NOTHING
+        return add_up_paid(packed[: self._earlier]), add_up_paid(packed[self._earlier :])
 
     def close(self) -> None:
         """The run is over, and nothing more is kept."""
@@ -102,3 +127,17 @@ class Journal:
                 f"{MOST_ENTRIES:,} entries and {MOST_JOURNAL_BYTES >> 20} MB, and this one has "
                 f"{len(self._packed):,} with {self._bytes / 2**20:.1f} MB"
             )
+
+
+def _read(packed: bytes) -> JournalEntry:
+    told = unpack(_grow(packed))
+    return JournalEntry(told["kind"], told["data"], Paid(*told.get("paid", ())))
+
+
+def add_up_paid(packed: Iterable[bytes]) -> Paid:
+    """What entries were paid for, all together; bytes that are no entry were paid nothing for."""
+    total = NOTHING
+    for each in packed:
+        with suppress(UnreadableError, zlib.error, TypeError, ValueError, KeyError):
+            total = total.plus(_read(each).paid)
+    return total

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.agents.events import read_event
+from fairtrial.agents.payments import MOST
 from fairtrial.ledger.packing import EventData
 from fairtrial.model.foreign import fields_of, plain_number
 from fairtrial.model.runs import RunOutput
@@ -20,8 +21,6 @@ _REPORT = ("success", "error")
 _KNOWN = frozenset((*_OUTPUT, *_PARTS, *_REPORT))
 COUNTED = ("cost_usd", "input_tokens", "output_tokens", "total_tokens")
 """Metrics that budgets add up."""
-MOST = 2**53
-"""The largest number of tokens that can be believed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from fairtrial.arena.proposals.candidates import editable_files, resolve
 from fairtrial.arena.proposals.patches import render_patch
 from fairtrial.arena.proposals.paths import Change, PathRules
 from fairtrial.arena.proposals.protection import protection_of
+from fairtrial.arena.room import Room
 from fairtrial.arena.slots.worktrees import WorktreeSlot
 from fairtrial.arena.tasks import run_all
 from fairtrial.arena.trial import CheckRun, Trial
@@ -77,6 +78,7 @@ class Arena:
         self._ground, self._trials, self._rules = ground, tuple(trials), rules
         self._seen: dict[str, _Entry] = {}
         self._readers: Semaphore = anyio.Semaphore(READERS)
+        self._room = Room(ground.pool.snapshot.repo.parent)
         self.base = ground.pool.snapshot.commit
         self.tree = ground.pool.snapshot.tree
         self.notes = tuple(notes)
@@ -151,12 +153,17 @@ class Arena:
     ) -> Judgement:
         """Check a candidate; never raises for what a candidate is or does.
 
+        What fails on a full disk raises `NoRoomError`: whoever goes on would judge nothing else.
         One that equals an earlier one after normalisation, or the base, inherits its verdict.
         `begun` is called when it has got a slot.
         """
         if resolved is None:
             resolved = await self._resolve(candidate)
+            while _is_our_fault(resolved) and await self._room.comes_back():
+                resolved = await self._resolve(candidate)
         if isinstance(resolved, Rejection):
+            if _is_our_fault(resolved):
+                self._room.mind()
             return _rejected(candidate, "", resolved)
         if not resolved.digest:
             return Judgement(candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE)
@@ -190,10 +197,18 @@ class Arena:
                 begun()
             return await self._run_checks(slot, changes)
 
-        try:
-            tally = await self._ground.undisturbed(work)
-        except Exception as error:  # one candidate must not cost the others theirs
-            return _rejected(candidate, changes.digest, _blame_us(error))
+        while True:
+            fault: Exception | None = None
+            with self._room.used():
+                try:
+                    tally = await self._ground.undisturbed(work)
+                except Exception as error:  # one candidate must not cost the others theirs
+                    fault = error
+            has_passed = fault is None and tally.rejection is None
+            if has_passed or not await self._room.comes_back():
+                break
+        if fault is not None:
+            return unjudged(candidate, fault, changes)
         return Judgement(
             name=candidate.name,
             digest=changes.digest,
@@ -292,9 +307,18 @@ def _inside(file: str, seen: str) -> str:
 
 
 def _rejected(candidate: Candidate, digest: str, rejection: Rejection) -> Judgement:
-    ours = rejection.reason == Reason.EVALUATOR
-    verdict = Verdict.INCONCLUSIVE if ours else Verdict.REJECTED
+    verdict = Verdict.INCONCLUSIVE if _is_our_fault(rejection) else Verdict.REJECTED
     return Judgement(candidate.name, digest, verdict, rejection=rejection.cleaned())
+
+
+def _is_our_fault(found: Changes | Rejection) -> bool:
+    return isinstance(found, Rejection) and found.reason == Reason.EVALUATOR
+
+
+def unjudged(candidate: Candidate, error: Exception, changes: Changes | Rejection) -> Judgement:
+    """A candidate that could not be judged, and not through its own fault."""
+    digest = changes.digest if isinstance(changes, Changes) else ""
+    return _rejected(candidate, digest, _blame_us(error))
 
 
 def _blame_us(error: BaseException) -> Rejection:

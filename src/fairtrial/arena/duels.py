@@ -15,11 +15,13 @@ from statistics import fmean
 
 from fairtrial.arena.arena import BASE
 from fairtrial.arena.bench.deciding import measure
+from fairtrial.arena.bench.second_opinion import with_instructions
 from fairtrial.arena.bench.summary import Replicate, statistics_of
+from fairtrial.arena.bench.valgrind import find_valgrind
 from fairtrial.arena.contest import rules_of, with_timing
 from fairtrial.arena.evaluation import Given, judge_all
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.proposals.folders import read_candidate
+from fairtrial.arena.proposals.folders import read_candidate, tell_apart
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.loading.problems import load_problem
@@ -98,7 +100,8 @@ async def compare_candidates(
 ) -> Comparison:
     """Check both, then time the second against the first; ``base`` stands for the base."""
     settings = settings or ArenaSettings()
-    given = [_read(first), _read(second)]
+    valgrind = find_valgrind() if settings.instructions else None
+    given = tell_apart([_read(first), _read(second)])
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
         settings.say("timing the unchanged base")
@@ -124,6 +127,11 @@ async def compare_candidates(
                 label="duel",
                 watcher=None if timed is None else lambda _, *told: timed(*told),
             )
+            if valgrind is not None and isinstance(found, Measurement):
+                settings.say("counting instructions")
+                timings = {other.name: (changes, found)}
+                counted = await with_instructions(bench, valgrind, rival, timings)
+                found = counted[other.name]
             notes = (*arena.notes, *bench.notes)
     if isinstance(found, Measurement):
         return Comparison(problem.problem_id, one, other, found, notes)
@@ -134,7 +142,7 @@ def _read(given: Given) -> Candidate:
     if isinstance(given, Candidate):
         return given
     if os.fspath(given) == BASE:
-        return Candidate(BASE)
+        return Candidate(BASE, files={})
     return read_candidate(Path(given))
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.arena import Arena
+from fairtrial.arena.arena import Arena, unjudged
 from fairtrial.arena.bench.bench import Bench
+from fairtrial.arena.bench.second_opinion import with_instructions
+from fairtrial.arena.bench.valgrind import Valgrind, find_valgrind
 from fairtrial.arena.contest import Contest
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.proposals.folders import read_candidate
+from fairtrial.arena.proposals.folders import read_candidate, tell_apart
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.judgements import Judgement
@@ -110,7 +113,14 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
     """Plain data: what else the clock said; nothing where it wasn't asked."""
     if measured is None:
         nothing: dict[str, Any] = dict.fromkeys(("confidence", "adopt"))
-        return {**nothing, "vetoes": [], "is_confirmed": False, "waited_s": None, "timings": []}
+        return {
+            **nothing,
+            "vetoes": [],
+            "is_confirmed": False,
+            "waited_s": None,
+            "timings": [],
+            "instructions": {},
+        }
     return {
         "confidence": measured.estimate.confidence if measured.estimate else None,
         "adopt": measured.adopt,
@@ -132,6 +142,11 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
             }
             for timing in measured.timings
         ],
+        "instructions": {
+            timing.benchmark: {**asdict(pair), "ratio": pair.base / pair.candidate}
+            for timing in measured.timings
+            if (pair := timing.instructions) is not None
+        },
     }
 
 
@@ -163,9 +178,10 @@ async def evaluate_candidates(
     timed: called with a candidate's place, its sessions and how it stands, while it is timed
     """
     settings = settings or ArenaSettings()
-    read = [
-        each if isinstance(each, Candidate) else read_candidate(Path(each)) for each in candidates
-    ]
+    valgrind = find_valgrind() if settings.instructions else None
+    read = tell_apart(
+        [each if isinstance(each, Candidate) else read_candidate(Path(each)) for each in candidates]
+    )
     async with (
         open_arena(problem, slots=slots, settings=settings) as arena,
         _opening_bench(arena, settings) as bench,
@@ -176,6 +192,9 @@ async def evaluate_candidates(
         if bench is not None:
             contest = Contest(arena.problem, bench, settings.timing)
             judgements = await contest.settle(judgements, resolved, judged, timed)
+            if valgrind is not None:
+                settings.say("counting instructions")
+                judgements = await _count(bench, valgrind, judgements, resolved)
             notes += bench.notes
         return Evaluation(
             problem.problem_id, arena.base, arena.sandbox_name, judgements, notes, arena.kept
@@ -193,6 +212,24 @@ async def _opening_bench(arena: Arena, settings: ArenaSettings) -> AsyncIterator
         yield bench
 
 
+async def _count(
+    bench: Bench,
+    valgrind: Valgrind,
+    judgements: Sequence[Judgement],
+    resolved: Sequence[Changes | Rejection],
+) -> tuple[Judgement, ...]:
+    """The same judgements, with instruction counts beside what the clock said."""
+    timed = {
+        judgement.digest: (changes, judgement.measurement)
+        for judgement, changes in zip(judgements, resolved, strict=True)
+        if judgement.measurement is not None and isinstance(changes, Changes)
+    }
+    counted = await with_instructions(bench, valgrind, None, timed)
+    return tuple(
+        replace(each, measurement=counted.get(each.digest, each.measurement)) for each in judgements
+    )
+
+
 async def judge_all(
     arena: Arena,
     candidates: Sequence[Candidate],
@@ -208,7 +245,10 @@ async def judge_all(
 
     async def judge(place: int) -> None:
         tell = None if begun is None else partial(begun, place)
-        judgement = await arena.judge(candidates[place], changes[place], tell)
+        try:
+            judgement = await arena.judge(candidates[place], changes[place], tell)
+        except NoRoomError as error:  # what was judged before it came to that is told
+            judgement = unjudged(candidates[place], error, changes[place])
         results[place] = judgement
         if judged is not None:
             judged(place, judgement)

@@ -17,6 +17,7 @@ from fairtrial.arena.checks.tests import SuiteTrial, prepare_tests
 from fairtrial.arena.ground import Ground
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.proposals.candidates import editable_files
+from fairtrial.arena.proposals.matching import no_match, refuse_matching_nothing
 from fairtrial.arena.proposals.paths import PathRules
 from fairtrial.arena.roots import find_import_roots
 from fairtrial.arena.settings import ArenaSettings
@@ -51,6 +52,7 @@ async def open_arena(
 
     settings = settings or ArenaSettings()
     top = await find_top(problem.folder / problem.repo)
+    await anyio.to_thread.run_sync(refuse_matching_nothing, problem)
     problem = resolve_paths(problem, top)
     # Sandboxes are tried, which takes a moment; the loop may be somebody else's.
     find = partial(find_sandbox, problem.sandbox, unsandboxed=settings.unsandboxed)
@@ -82,7 +84,7 @@ async def open_arena(
             import_roots=find_roots(problem, pool.base),
             included=tuple(Mount(top / each.path, top / each.path) for each in included),
             cores=anyio.Semaphore(cores),
-            lock=HostLock(settings.lock_folder),
+            lock=HostLock(settings.lock_folder, settings.say),
         )
         settings.say("running the checks on the unchanged base")
         trials = await prepare_trials(ground)
@@ -149,6 +151,9 @@ async def prepare_trials(ground: Ground) -> list[Trial]:
 async def fly_canary(ground: Ground, trials: Sequence[Trial], rules: PathRules) -> list[str]:
     """Refuse a problem whose checks hold although no editable file can be used."""
     files = await editable_files(ground.pool.snapshot, rules)
+    if not files:
+        where = "that a candidate may change (see `unprotect`, and .gitignore)"
+        raise no_match(rules.editable, where)
     canaries = make_canaries(files)
     if not canaries:
         return ["no editable file could be broken on purpose: which code runs was not proved"]

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from fairtrial.errors import Mistake, StudyError
+from fairtrial.model.fields import field_types
+from fairtrial.model.record import convert, describe
+
 
 def _say_nothing(text: str) -> None:
     pass
@@ -22,6 +26,7 @@ class ArenaSettings:
     lock_folder: where the host-wide lock is, if not in its usual place
     timing: what is done with candidates that passed: `race` looks for the best of them, `each`
         times every one until something can be said of it, `none` leaves it at the checks
+    instructions: whether the instructions of candidates that were timed are counted, too
     say: told what is going on while the arena is made ready
     """
 
@@ -30,4 +35,16 @@ class ArenaSettings:
     keep_slots: bool = False
     lock_folder: Path | None = None
     timing: Literal["race", "each", "none"] = "race"
+    instructions: bool = False
     say: Callable[[str], None] = _say_nothing
+
+    def __post_init__(self) -> None:
+        mistakes: list[Mistake] = []
+        for name, hint in field_types(type(self)).items():
+            if name != "say":
+                value = convert(getattr(self, name), hint, (name,), mistakes)
+                object.__setattr__(self, name, value)
+        if not callable(self.say):
+            mistakes.append(Mistake(("say",), f"expected a function, got {describe(self.say)}"))
+        if mistakes:
+            raise StudyError(mistakes, source=type(self).__name__)

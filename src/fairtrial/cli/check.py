@@ -10,6 +10,7 @@ from fairtrial.cli.output import count, json_option, print_json, study_argument,
 from fairtrial.design.build import build_design
 from fairtrial.design.schedule import count_runs
 from fairtrial.loading import read_study
+from fairtrial.prospect import claim_warnings, planned_tests, untested_claims
 
 
 @click.command(
@@ -22,11 +23,19 @@ from fairtrial.loading import read_study
 def command(study: Path, as_json: bool) -> None:
     """Find every mistake in a study file, with its line and what was expected there.
 
-    Exit code 0 if there is none, 2 if there are any.
+    Exit code 0 if there is none, 2 if there are any. Claims that won't be tested, or may be meant
+    otherwise than they will be, get a warning; so do agents and problems that nothing is bound to.
     """
     loaded = read_study(study)
     conditions = build_design(loaded.study)
     runs = count_runs(loaded.study, conditions)
+    untested = untested_claims(planned_tests(loaded.study, conditions))
+    warnings = [
+        *loaded.warning_lines(),
+        *loaded.unbound_lines(),
+        *claim_warnings(loaded.study, conditions),
+        *(f"{name} will not be tested: {'; '.join(why)}" for name, why in untested.items()),
+    ]
     if as_json:
         print_json(
             {
@@ -34,9 +43,13 @@ def command(study: Path, as_json: bool) -> None:
                 "study_id": loaded.study.study_id,
                 "conditions": len(conditions),
                 "runs": runs,
-                "warnings": loaded.warning_lines(),
+                "warnings": warnings,
+                "untested": list(untested),
             }
         )
         return
-    warn(loaded.warning_lines())
-    click.echo(f"{study}: no mistakes; {count(len(conditions), 'condition')}, {count(runs, 'run')}")
+    warn(warnings)
+    told = f", {count(len(warnings), 'warning')}" if warnings else ""
+    told += f": {', '.join(untested)} will not be tested" if untested else ""
+    size = f"{count(len(conditions), 'condition')}, {count(runs, 'run')}"
+    click.echo(f"{study}: no mistakes{told}; {size}")

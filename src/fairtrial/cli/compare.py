@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fairtrial.arena.bench.valgrind import find_valgrind
 from fairtrial.arena.duels import Comparison, compare_candidates
 from fairtrial.arena.evaluation import judgement_as_dict, measured_as_dict
 from fairtrial.arena.settings import ArenaSettings
@@ -21,7 +22,12 @@ from fairtrial.cli.output import (
     warn,
 )
 from fairtrial.cli.stopping import run_until_told
-from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
+from fairtrial.cli.timing_files import (
+    check_timing_files,
+    instructions_option,
+    timing_options,
+    write_timing_files,
+)
 from fairtrial.cli.timings import remark_lines, verdict_text
 from fairtrial.cli.verdicts import LONGEST_NOTE, print_verdicts, shown_name
 from fairtrial.errors import LabError, on_one_line
@@ -46,6 +52,7 @@ from fairtrial.stats.ratios import estimate_text
     help="Run candidates without a sandbox where there is none, or where the problem says plain.",
 )
 @timing_options
+@instructions_option
 def command(
     problem: Path,
     first: str,
@@ -54,6 +61,7 @@ def command(
     unsandboxed: bool,
     samples: Path | None,
     plot: Path | None,
+    instructions: bool,
 ) -> int:
     """Time candidate B against candidate A: how many times as fast is B?
 
@@ -62,9 +70,11 @@ def command(
     """
     loaded, doubts = read_problem(problem)
     check_timing_files(samples, plot)
+    if instructions:
+        find_valgrind()  # before anything is run
     warn(doubts)
     tell = say_nothing if as_json else say
-    settings = ArenaSettings(unsandboxed=unsandboxed, say=tell)
+    settings = ArenaSettings(unsandboxed=unsandboxed, instructions=instructions, say=tell)
 
     def timed(sessions: int, estimate: Estimate | None) -> None:
         tell(f"{sessions} sessions, {estimate_text(estimate)}")

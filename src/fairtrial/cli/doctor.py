@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -9,14 +11,16 @@ from typing import Literal
 
 import click
 
+from fairtrial.arena.bench.valgrind import MACOS, find_valgrind
 from fairtrial.arena.duels import builtin_problem, check_clock
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.homes import HOME_VARIABLE, list_places
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timings import percent_text
-from fairtrial.errors import FairtrialError
+from fairtrial.errors import FairtrialError, StudyError
 from fairtrial.sandbox.facts import Fact, Survey, survey
+from fairtrial.sandbox.remedies import install
 from fairtrial.sandbox.speed import survey_clock
 from fairtrial.stats.sequential import LOOKS
 from fairtrial.stats.visibility import visible_within
@@ -24,6 +28,7 @@ from fairtrial.stats.visibility import visible_within
 COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4
 SECONDS, GOOD_EFFECT = 5.0, 0.05
+COUNTS, TRIAL_S = "instruction counts", 20.0
 REMEDY = " " * 10
 
 
@@ -38,10 +43,11 @@ def command(as_json: bool, quick: bool) -> int:
     """Say what this machine can enforce when candidates run, and how to get the rest.
 
     Sandboxes are really tried. Says as well what here disturbs a clock, and which effect can be
-    seen in five seconds, for candidates that are timed. Exits with 0 if candidates can run in a
-    full sandbox, else with 4.
+    seen in five seconds, for candidates that are timed; and whether their instructions can be
+    counted. Exits with 0 if candidates can run in a full sandbox, else with 4.
     """
-    found, clock = survey(list_places(), HOME_VARIABLE), survey_clock()
+    found = survey(list_places(), HOME_VARIABLE)
+    clock = (*survey_clock(), look_at_valgrind())
     if not quick:
         if not as_json:
             note(f"timing a function against itself for {SECONDS:g} s ...")
@@ -74,6 +80,24 @@ def look_at_visible_effect() -> Fact:
     status: Literal["yes", "partly"] = "yes" if seen <= GOOD_EFFECT else "partly"
     remedy = "" if status == "yes" else "Let nothing else run while candidates are timed."
     return Fact(name, status, f"{percent_text(seen)} in {SECONDS:g} s ({told})", remedy)
+
+
+def look_at_valgrind() -> Fact:
+    """Whether instructions can be counted here, for `fairtrial doctor`."""
+    if sys.platform == "darwin":
+        return Fact(COUNTS, "no", f"{MACOS}; nothing but --instructions needs it")
+    try:
+        program = find_valgrind().program
+    except StudyError:
+        remedy = f"For a second opinion (--instructions):\n{install('valgrind')}"
+        return Fact(COUNTS, "no", "no valgrind; nothing but --instructions needs it", remedy)
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=True, timeout=TRIAL_S
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return Fact(COUNTS, "no", f"{program} can't be used: {error}")
+    return Fact(COUNTS, "yes", f"{done.stdout.strip()[:80]}, for --instructions")
 
 
 def _print(found: Survey, clock: Sequence[Fact]) -> None:

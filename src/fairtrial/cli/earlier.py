@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from fairtrial.agents.optimise.records import problem_print
 from fairtrial.arena.snapshots.snapshot import take_snapshot
@@ -19,32 +21,56 @@ from fairtrial.model.runs import RunStatus
 from fairtrial.model.study import Study
 from fairtrial.tables.results import open_results
 
+RULES = (
+    *("lines", "max_candidates", "repair", "slots"),
+    *("max_seconds", "max_cost_usd", "unsandboxed"),
+)
+"""Options that no answer depends on: what was begun goes on with others, at no further cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What a folder holds.
+
+    others: how it differs from what is asked for now
+    outputs: what was found; None while nothing was
+    """
+
+    others: Sequence[str]
+    outputs: Mapping[str, Any] | None
+
 
 def choose_folder(
     given: Path | None, default: Path, study: Study, problem: CodeProblem, *, takes: bool
 ) -> Path:
     """The folder that was asked for; else the first that is free or holds this very optimisation.
 
-    What was found for another base, or under other options, stays where it is.
+    What was found for another base, for another problem or under other rules stays where it is.
 
-    takes: whether its best is to be taken over: also one that was found for another base
+    takes: whether its best is to be taken over: also one that was found for another base, the last,
+        if none was for this one
     """
     if given is not None:
         _refuse_name(given)
-        others = _find_differences(given, study, is_done=True)
-        if others:
+        earlier = _look_into(given, study)
+        if earlier and earlier.outputs is not None and earlier.others:
             raise LedgerError(
                 f"{given} holds another optimisation:\n  "
-                + "\n  ".join(others)
+                + "\n  ".join(earlier.others)
                 + "\nchoose another --output"
             )
         return given
+    older = None
     for number in count(1):
         folder = default if number == 1 else default.with_name(f"{default.name}-{number}")
-        if _find_differences(folder, study, is_done=False):
+        earlier = _look_into(folder, study)
+        if earlier is None:
+            return older or folder
+        if earlier.others or _is_for_another_problem(earlier, problem):
             continue
-        if takes or not is_outdated(folder, problem):
+        if not _is_for_another_base(earlier, problem):
             return folder
+        older = folder if takes else None
     raise AssertionError("unreachable")
 
 
@@ -56,41 +82,54 @@ def _refuse_name(folder: Path) -> None:
         raise StudyError(Mistake(("--output",), message, "choose another name")) from None
 
 
-def _has_study(folder: Path) -> bool:
-    """Whether something was begun there; what can't be read at all is told by whoever writes."""
+def _look_into(folder: Path, study: Study | None = None) -> _Earlier | None:
+    """What is there; what can't be read at all is told by whoever writes."""
     if not (folder / LEDGER_NAME).exists():
-        return False
+        return None
     try:
-        with open_results(folder):
-            return True
+        with open_results(folder) as results:
+            found = [each.outputs for each in results if each.status == RunStatus.SUCCESS]
+            prints = [study_print(each, ()) for each in (results.study, study or results.study)]
     except LedgerError:
-        return False
+        return None
+    if not found:
+        for each in prints:
+            each["agents"] = _without_rules(each["agents"])
+    return _Earlier(differences(*prints), found[0] if found else None)
 
 
-def _find_differences(folder: Path, study: Study, *, is_done: bool) -> Sequence[str]:
-    """How what is there differs from a study.
+def _without_rules(agents: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {
+            **agent,
+            "options": {key: each for key, each in agent["options"].items() if key not in RULES},
+        }
+        for name, agent in agents.items()
+    }
 
-    is_done: whether that matters only if something was found already; what was only begun goes on
-        with other rules
-    """
-    if not _has_study(folder):
-        return ()
-    with open_results(folder) as results:
-        if is_done and not results:
-            return ()
-        return differences(study_print(results.study, ()), study_print(study, ()))
+
+def has_found(folder: Path) -> bool:
+    """Whether an optimisation came to its end there."""
+    earlier = _look_into(folder)
+    return earlier is not None and earlier.outputs is not None
 
 
 def is_outdated(folder: Path, problem: CodeProblem) -> bool:
-    """Whether it holds what was found for another base than there is now."""
-    if not _has_study(folder):
-        return False
-    with open_results(folder) as results:
-        found = [each.outputs for each in results if each.status == RunStatus.SUCCESS]
-    if any(each.get("problem") != problem_print(problem) for each in found):
-        return True
-    trees = {each.get("tree") for each in found}
-    return bool(trees) and run_until_told(partial(_find_tree, problem)) not in trees
+    """Whether it holds what was found for another base, or problem, than there is now."""
+    earlier = _look_into(folder)
+    return earlier is not None and (
+        _is_for_another_problem(earlier, problem) or _is_for_another_base(earlier, problem)
+    )
+
+
+def _is_for_another_problem(earlier: _Earlier, problem: CodeProblem) -> bool:
+    found = earlier.outputs
+    return found is not None and found.get("problem") != problem_print(problem)
+
+
+def _is_for_another_base(earlier: _Earlier, problem: CodeProblem) -> bool:
+    found = earlier.outputs
+    return found is not None and found.get("tree") != run_until_told(partial(_find_tree, problem))
 
 
 async def _find_tree(problem: CodeProblem) -> str:

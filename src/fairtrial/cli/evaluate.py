@@ -8,13 +8,19 @@ from pathlib import Path
 
 import click
 
+from fairtrial.arena.bench.valgrind import find_valgrind
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates
-from fairtrial.arena.proposals.folders import read_candidate
+from fairtrial.arena.proposals.folders import read_candidate, tell_apart
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.judging import Watch, watch
 from fairtrial.cli.output import json_option, note, print_json, shown_path, warn
 from fairtrial.cli.stopping import run_until_told
-from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
+from fairtrial.cli.timing_files import (
+    check_timing_files,
+    instructions_option,
+    timing_options,
+    write_timing_files,
+)
 from fairtrial.cli.verdicts import print_evaluation, print_verdicts
 from fairtrial.errors import FairtrialError, LabError, Mistake, StudyError
 from fairtrial.loading.problems import read_problem
@@ -54,6 +60,7 @@ from fairtrial.model.code import CodeProblem
     help="Time every candidate until something can be said of it; else the best is looked for.",
 )
 @timing_options
+@instructions_option
 @click.option("--cold", is_flag=True, help="Start every check from nothing: slower, same verdicts.")
 def command(
     problem: Path,
@@ -66,6 +73,7 @@ def command(
     each: bool,
     samples: Path | None,
     plot: Path | None,
+    instructions: bool,
     cold: bool,
 ) -> int:
     """Judge code candidates: does each still do what the base does, and is it faster?
@@ -81,6 +89,8 @@ def command(
     loaded, doubts = read_problem(problem)
     read = _read_all(candidates)
     check_timing_files(samples, plot)
+    if instructions:
+        _check_counting(check_only)
     warn(doubts)
     watching = watch([each.name for each in read], is_silent=as_json)
     settings = ArenaSettings(
@@ -88,6 +98,7 @@ def command(
         warm=not cold,
         keep_slots=keep_slots,
         timing="none" if check_only else "each" if each else "race",
+        instructions=instructions,
         say=watching.say,
     )
     try:
@@ -114,6 +125,14 @@ def command(
     raise LabError("some candidates could not be judged, through no fault of theirs; see above")
 
 
+def _check_counting(check_only: bool) -> None:
+    """Refuse what can't be counted, before anything is run for it."""
+    if check_only:
+        message = "--instructions counts for candidates that are timed, and --check-only times none"
+        raise StudyError(Mistake((), message, "leave one of them out"))
+    find_valgrind()
+
+
 def _read_all(paths: Sequence[Path]) -> list[Candidate]:
     """The candidates; one report of all that can't be read."""
     read, refused = [], []
@@ -132,7 +151,7 @@ def _read_all(paths: Sequence[Path]) -> list[Candidate]:
                 for each in error.mistakes
             ]
         )
-    return read
+    return tell_apart(read)
 
 
 def _evaluate(

@@ -19,15 +19,20 @@ from fairtrial.stats.ratios import estimate_text
 from fairtrial.tables.results import Results, open_results
 
 Row = Mapping[str, Any]
-LONGEST_WHY, LONGEST_NAME = 100, 60
+LONGEST_WHY, LONGEST_NAME, LONGEST_ERROR = 100, 60, 300
 
 
 def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
     """The rows of all runs, or of one; a `StudyError` if no run has any."""
     with open_results(folder) as results:
         rows: list[Row] = [row for row in results.candidates if row["run_id"].startswith(run_id)]
+        failed = [each for each in results if each.error_info]
     if not rows:
         message = f"{folder} has no candidates to show"
+        if failed:
+            why = on_one_line(str(failed[0].error_info), LONGEST_ERROR)
+            hint = f"its run failed: {why}: `fairtrial show {folder} {failed[0].run_id}`"
+            raise StudyError(Mistake((), message, hint))
         hint = (
             "those of an optimisation are told when it is done; a run is shown by "
             "`fairtrial show DIR RUN_ID`"

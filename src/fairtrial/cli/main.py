@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
@@ -109,9 +111,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _run(given)
     except OSError:
         code = 2  # not even the report could be written
+    except KeyboardInterrupt:  # another one, while the first was told
+        code = 130
     if arguments is None:
+        _leave_in_peace()
         _leave_threads(code)
     sys.exit(code)
+
+
+def _leave_in_peace() -> None:
+    """All is said and done: who is impatient now would only get a traceback of Python's own."""
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _leave_threads(code: int) -> None:

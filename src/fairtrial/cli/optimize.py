@@ -17,9 +17,11 @@ from fairtrial.arena.bench.bench import can_time
 from fairtrial.arena.handover.applying import apply_to_tree, write_patch
 from fairtrial.arena.handover.branching import check_branch, put_on_branch
 from fairtrial.arena.handover.quoting import as_message
+from fairtrial.arena.proposals.matching import refuse_matching_nothing
 from fairtrial.arena.snapshots.snapshot import find_top
-from fairtrial.cli.earlier import choose_folder, is_outdated
+from fairtrial.cli.earlier import choose_folder, has_found, is_outdated
 from fairtrial.cli.lineage import estimate_of
+from fairtrial.cli.numbers import FiniteRange
 from fairtrial.cli.optimizing import watch
 from fairtrial.cli.output import (
     json_option,
@@ -38,6 +40,7 @@ from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import (
     FairtrialError,
     LabError,
+    MisfitError,
     Mistake,
     PluginError,
     StudyError,
@@ -98,12 +101,8 @@ PATCH, EXPLANATION = "best.patch", "best.md"
     metavar="N",
     help="How many first proposals there are; the others come of them. Default: what suits it.",
 )
-@click.option(
-    "--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop asking beyond that."
-)
-@click.option(
-    "--max-seconds", type=click.FloatRange(1), metavar="S", help="Stop asking after that."
-)
+@click.option("--max-cost", type=FiniteRange(0), metavar="USD", help="Stop asking beyond that.")
+@click.option("--max-seconds", type=FiniteRange(1), metavar="S", help="Stop asking after that.")
 @click.option("--no-repair", is_flag=True, help="Don't ask for repairs of candidates that fail.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What choices are drawn with.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
@@ -144,7 +143,8 @@ def command(
     settings = RunSettings(
         output_dir=folder,
         resume=True,
-        retry="failed",  # what was wrong may have been mended
+        retry="failed",  # what was wrong may have been mended, in the problem's file for instance
+        accept_changes=not has_found(folder),
         executor="serial",
         on_result=found_now.append,
         tell=lambda text: warn([text]),
@@ -156,7 +156,7 @@ def command(
         raise KeyboardInterrupt("what was answered and judged is kept: the same command goes on")
     (result,) = results
     if result.status != RunStatus.SUCCESS:
-        error = _explain(result.error_info or "")
+        error = _explain(result.error_info or "", problem)
         if not as_json:
             raise error
         print_json({"ok": False, "error": str(error), "output_dir": str(folder)})
@@ -181,18 +181,21 @@ def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandbo
         message = "is empty, and no check runs pytest: nothing can be timed"
         hint = "name a call with inputs, or a command"
         raise StudyError(Mistake(("bench",), message, hint), source=str(path))
+    refuse_matching_nothing(problem, str(path))
     find_sandbox(problem.sandbox, unsandboxed=unsandboxed)
     if branch is not None:
         top = run_until_told(partial(find_top, problem.folder / problem.repo))
         run_until_told(partial(check_branch, top, branch))
 
 
-def _explain(told: str) -> FairtrialError:
+def _explain(told: str, problem: Path) -> FairtrialError:
     """A run that failed as the error that it was: whose fault it is, and what to do."""
     kind, _, message = told.partition(": ")
-    if kind in (StudyError.__name__, PluginError.__name__):
-        return StudyError(message)
-    text = message if kind == LabError.__name__ else told
+    if kind in {each.__name__ for each in (StudyError, PluginError, MisfitError)}:
+        mistakes = [Mistake((), line) for line in message.splitlines()]
+        return StudyError(mistakes, source=str(problem))
+    ours = {LabError.__name__, *(each.__name__ for each in LabError.__subclasses__())}
+    text = message if kind in ours else told
     return LabError(f"{text}; the same command goes on where it was")
 
 

@@ -49,7 +49,7 @@ class Lines(Watcher):
 
     def say(self, text: str) -> None:
         if self.intro:
-            click.echo(fold(self.intro), file=self.stream)
+            self.print_intro(fold(self.intro))
             self.intro = ""
         self.print(text if text.endswith(".") else f"{text} ...")
 
@@ -92,6 +92,10 @@ class Lines(Watcher):
         if self.best is None or estimate.low > self.best[0]:
             self.best = (estimate.low, f"{entry.id}, {estimate_text(estimate)}")
             self.print(f"best so far: {self.best[1]}", colour)
+
+    def print_intro(self, text: str) -> None:
+        """What stands above all."""
+        click.echo(text, file=self.stream)
 
     def print(self, text: str, colour: str | None = None) -> None:
         """A line, with the time since the beginning."""
@@ -164,6 +168,12 @@ class Live(Lines):
         self.timed = ""
         self.rejected += judgement.rejection is not None
         Lines.judged(self, entry, judgement, diff)
+
+    def print_intro(self, text: str) -> None:
+        """Above the state of things, which may be drawn already."""
+        from rich.text import Text
+
+        self.canvas.print(Text(text))
 
     def print(self, text: str, colour: str | None = None) -> None:
         """A line above the state of things."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 import itertools
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from fairtrial.cli.going_on import resume_command
 from fairtrial.cli.output import count, note, print_json, print_wrapped, shown_path, style
+from fairtrial.engine.settings import RunSettings
 from fairtrial.ledger.reading import Summary
 from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.runs import RunStatus
@@ -35,11 +37,11 @@ def print_outcome(
     as_json: bool,
     allow_failures: bool,
     is_pilot: bool,
-    options: Sequence[str] = (),
+    settings: RunSettings | None = None,
 ) -> int:
     """Say what came of it and where it is; returns the exit code.
 
-    options: those that it should go on with
+    settings: those that it should go on with
     """
     summary = results.reader.summary()
     code = _exit_code(results.stopped, summary, allow_failures=allow_failures)
@@ -55,9 +57,8 @@ def print_outcome(
         note(WHY[results.stopped])
     if summary.pending and not summary.is_running:
         why = "this was a pilot: " if is_pilot and results.stopped is None else ""
-        more = _raise_budget(results, summary) if results.stopped == "budget" else ""
-        with_ = "".join(f" {option}" for option in options) + more
-        note(f"{why}{count(summary.pending, 'run')} to go: fairtrial resume {folder}{with_}")
+        command = resume_command(results.folder, results.study, summary, settings)
+        note(f"{why}{count(summary.pending, 'run')} to go: {command}")
     click.echo(f"results: {shown_path(results.folder)}")
     if summary.done:
         click.echo(f"next:    fairtrial report {folder}")
@@ -65,13 +66,6 @@ def print_outcome(
         failed = " --failed" if summary.counts.get("failed") else ""
         click.echo(f"again:   fairtrial retry {folder}{failed}")
     return code
-
-
-def _raise_budget(results: Results, summary: Summary) -> str:
-    """The option that raises the budget which is used up."""
-    most = results.study.run_budget.max_tokens
-    is_tokens = most is not None and summary.tokens >= most
-    return f" --set run_budget.{'max_tokens' if is_tokens else 'max_cost_usd'}=..."
 
 
 def _exit_code(stopped: str | None, summary: Summary, *, allow_failures: bool) -> int:

@@ -15,7 +15,7 @@ from fairtrial.cli.targets import refuse_overwriting
 from fairtrial.design.balance import balance_report
 from fairtrial.design.schedule import plan_runs, replicates_of
 from fairtrial.loading import read_study
-from fairtrial.prospect import hypothesis_power, planned_tests
+from fairtrial.prospect import claim_warnings, hypothesis_power, planned_tests
 from fairtrial.tables.canonical import PLAN_COLUMNS, condition_columns, condition_rows, plan_rows
 from fairtrial.tables.files import check_format, write_table
 
@@ -62,10 +62,11 @@ def command(
     plan = Plan(loaded.study)
     older = None if against is None else Plan(read_study(against).study)
     written = _write(plan, out, runs_out)
+    warnings = [*loaded.warning_lines(), *loaded.unbound_lines()]
     if as_json:
-        print_json(_as_json(plan, older, written, loaded.warning_lines()))
+        print_json(_as_json(plan, older, written, warnings))
         return
-    warn([*loaded.warning_lines(), *_warnings(plan)])
+    warn([*warnings, *claim_warnings(plan.study, plan.conditions)])
     print_plan(plan)
     if older is not None:
         print_changes(plan, older)
@@ -80,12 +81,6 @@ def _write(plan: Plan, out: Path | None, runs_out: Path | None) -> list[str]:
     if runs_out is not None:
         write_table(runs_out, PLAN_COLUMNS, plan_rows(plan_runs(plan.study, plan.conditions)))
     return [str(path) for path in (out, runs_out) if path is not None]
-
-
-def _warnings(plan: Plan) -> list[str]:
-    """What may be meant otherwise than it will be tested."""
-    tests = planned_tests(plan.study, plan.conditions)
-    return list(dict.fromkeys(test.warning for test in tests if test.warning))
 
 
 def _as_json(
@@ -107,6 +102,6 @@ def _as_json(
         "power": [power.to_dict() for power in hypothesis_power(study, plan.conditions)],
         "changes": None if older is None else plan.changes_from(older),
         "written": list(written),
-        "warnings": [*warnings, *_warnings(plan)],
+        "warnings": [*warnings, *claim_warnings(study, plan.conditions)],
         "condition_table": list(condition_rows(study, plan.conditions)),
     }

@@ -16,9 +16,9 @@ from fairtrial.cli.output import (
     print_markdown,
 )
 from fairtrial.files import replacing
+from fairtrial.report.deviations import deviation_lines
 from fairtrial.report.hypotheses import judge_table
 from fairtrial.report.markdown import full_report
-from fairtrial.report.methods import deviation_lines
 from fairtrial.report.summary import render_markdown_summary
 from fairtrial.report.values import RunTable, collect
 from fairtrial.tables.results import open_results
@@ -66,5 +66,6 @@ def _plain(data: RunTable, left_out: int) -> dict[str, Any]:
         "statuses": dict(data.tally.statuses),
         "left_out": left_out + data.tally.homeless,
         "deviations": list(deviation_lines(data, tests, left_out)),
+        "claims": data.record.to_dict(data.study),
         "tests": [test.to_dict() for test in tests],
     }

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from fairtrial.cli.going_on import as_before, options_of
+from fairtrial.cli.measuring import Measured
 from fairtrial.cli.outcome import print_outcome
 from fairtrial.cli.output import json_option, note, print_json, study_argument, warn
 from fairtrial.engine.control import request, requested
@@ -51,11 +53,6 @@ class HowToRun:
             progress=self._mode(),
             tell=lambda notice: warn([notice]),
         )
-
-    def to_repeat(self) -> list[str]:
-        """The options that the rest of the study should be run with, too."""
-        given = {"--executor": self.executor, "--parallel": self.parallel}
-        return [f"{name} {value}" for name, value in given.items() if value is not None]
 
     def _mode(self) -> ProgressMode:
         if self.progress is False:
@@ -229,14 +226,28 @@ def _lift_pause(folder: Path, *, as_json: bool) -> bool:
 def _run(study: Study, settings: RunSettings, how: HowToRun, *, dry_run: bool = False) -> int:
     if dry_run:
         return _tell_dry_run(study, settings, how)
-    results = conduct(study, settings)
+    if settings.resume:
+        settings = _as_before(study, settings)
+    measured = Measured(study)
+    results = conduct(study, replace(settings, look_early=measured.look_early))
+    warn(measured.look_back(results))
     return print_outcome(
         results,
         as_json=how.as_json,
         allow_failures=how.allow_failures,
         is_pilot=how.only is not None or how.limit is not None,
-        options=how.to_repeat(),
+        settings=settings,
     )
+
+
+def _as_before(study: Study, settings: RunSettings) -> RunSettings:
+    """With what the last session was told, where this one isn't, and a line that says so."""
+    settled = as_before(study, settings)
+    own = options_of(settings)
+    taken = [option for option in options_of(settled) if option not in own]
+    if taken:
+        note(f"going on with {' '.join(taken)}, as last time")
+    return settled
 
 
 def _tell_dry_run(study: Study, settings: RunSettings, how: HowToRun) -> int:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from fairtrial.cli.going_on import resume_command
 from fairtrial.cli.outcome import COLOURS, best_first, summary_facts
 from fairtrial.cli.output import count, folder_argument, json_option, print_json, style
+from fairtrial.engine.elsewhere import say_who_times
 from fairtrial.engine.progress import spell_rate, spell_time
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.reading import LedgerReader, Summary
 from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.ledger.summary import spell_cost
+from fairtrial.model.study import Study
+from fairtrial.sandbox.quiet import HostLock
 
 WATCH_S = 1.0
 START_S, LOOK_S = 10.0, 0.1
@@ -45,15 +51,19 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
         owner = owner_of(folder)
         reader = LedgerReader.open(folder)
         try:
-            summary, study_id = reader.summary(), reader.study.study_id
+            summary, study = reader.summary(), reader.study
         finally:
             reader.close()
         if as_json:
-            print_json({"study_id": study_id, **summary_facts(summary)})
+            print_json({"study_id": study.study_id, **summary_facts(summary)})
         else:
             if watch and owner is not None:
                 click.clear()
-            _print(study_id, summary, owner)
+            _print(study.study_id, summary, owner)
+            if owner is not None and (taken := _taken(study, owner)):
+                click.echo(f"  {taken}")
+            if owner is None and summary.pending:
+                click.echo(f"  go on    {resume_command(folder, study, summary)}")
         if not watch or owner is None:
             return
         time.sleep(WATCH_S)
@@ -102,6 +112,15 @@ def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> 
             age = spell_time(max(0.0, time.time() - run["began"]))
             who = " on ".join(filter(None, (run["agent_id"], run["problem_id"])))
             click.echo(f"    {run['run_id']}  {age}  {who}")
+
+
+def _taken(study: Study, owner: Mapping[str, object]) -> str:
+    """Code problems wait while somebody else times, and a run that waits looks like one at work."""
+    pid = owner.get("pid")
+    is_here = isinstance(pid, int) and owner.get("host") == socket.gethostname()
+    if not is_here or all(each.use != "code" for each in study.problems.values()):
+        return ""
+    return say_who_times(HostLock(), int(str(pid)))
 
 
 def _state(summary: Summary, owner: dict[str, object] | None) -> str:

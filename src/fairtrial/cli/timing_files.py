@@ -32,6 +32,16 @@ def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return samples(plot(command))
 
 
+def instructions_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--instructions``."""
+    option = click.option(
+        "--instructions",
+        is_flag=True,
+        help="Count instructions with valgrind, too: a second opinion, never the verdict.",
+    )
+    return option(command)
+
+
 def check_timing_files(samples: Path | None, plot: Path | None) -> None:
     """Refuse what can't be written, before any work is done for it."""
     if samples is not None:

@@ -11,7 +11,7 @@ import click
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell
 from fairtrial.errors import on_one_line
-from fairtrial.model.timings import Estimate, Measurement, Timing
+from fairtrial.model.timings import Estimate, Measurement, Pair, Timing
 from fairtrial.model.verdicts import Verdict
 from fairtrial.stats.ratios import estimate_text, ratio_text
 from fairtrial.stats.sequential import LOOKS
@@ -23,6 +23,8 @@ OTHER_STORY = 0.05
 """By how much CPU time has to differ from the clock on the wall to be mentioned, as a share."""
 SLOW_START, MUCH_OUTSIDE, MORE_MEMORY = 1.1, 0.1, 1.1
 """From where on start-up, work outside of samples and memory are mentioned."""
+SAME_COUNT = 0.01
+"""Where other things lie in memory, counts of the same code may differ by about as much."""
 OUT_OF_RACE = "out of the race"
 """How the note on a candidate begins that can't win any more."""
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -182,6 +184,8 @@ def _remarks(measurement: Measurement) -> Iterator[str]:
 
 def _timing_remarks(timing: Timing, vetoes: str) -> Iterator[str]:
     """What a benchmark's figures say, unless its vetoes and notes have said it."""
+    if timing.instructions is not None:
+        yield instructions_text(timing.instructions)
     other = other_story(timing)
     if other and not any("CPU" in each for each in timing.notes):
         yield other
@@ -197,6 +201,16 @@ def _timing_remarks(timing: Timing, vetoes: str) -> Iterator[str]:
         )
 
 
+def instructions_text(pair: Pair) -> str:
+    """`instructions: 1.32x fewer (4,100,000, the base 5,412,000)`."""
+    ratio = pair.base / pair.candidate
+    figures = f"({pair.candidate:,.0f}, the base {pair.base:,.0f})"
+    if abs(math.log(ratio)) < SAME_COUNT:
+        return f"instructions: as many, to {percent_text(SAME_COUNT)} {figures}"
+    word, times = ("fewer", ratio) if ratio > 1 else ("more", 1 / ratio)
+    return f"instructions: {ratio_text(times)} {word} {figures}"
+
+
 def other_story(timing: Timing) -> str:
     """What CPU time says where it says something else than the clock on the wall."""
     cpu, estimate = timing.cpu_ratio, timing.estimate
@@ -207,8 +221,8 @@ def other_story(timing: Timing) -> str:
     told = f"by CPU time it is {ratio_text(cpu)}, by the clock on the wall "
     told += ratio_text(estimate.ratio)
     if cpu < estimate.ratio:
-        return f"{told}: it waits less, or has several cores at work at once"
-    return f"{told}: it computes less, but waits for something"
+        return f"{told}: several cores at once, less waiting or other programs make the difference"
+    return f"{told}: waiting, or other programs, make the difference"
 
 
 def print_measurement(name: str, measurement: Measurement) -> None:

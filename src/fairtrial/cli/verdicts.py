@@ -63,8 +63,11 @@ def shown_name(name: str) -> str:
 
 def _why(judgement: Judgement) -> str:
     parts = []
+    timed = judgement.measurement
     if judgement.duplicate_of is not None:
         parts.append(f"same as {shown_name(judgement.duplicate_of)}")
+    elif timed is not None and timed.is_confirmed:
+        parts.append(f"{'the best' if timed.adopt else 'led the race'}, measured again")
     if judgement.rejection is not None:
         reason, message = judgement.rejection.reason.value, judgement.rejection.message
         parts.append(message if message.startswith(reason) else f"{reason}: {message}")
@@ -185,8 +188,7 @@ def _sum_up_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
     )
     if chosen:
         names = [f"{name} ({ratio_text(ratio)})" for _, ratio, name in chosen]
-        more = f" and {len(names) - MOST_CHOSEN} more" if len(names) > MOST_CHOSEN else ""
-        yield f"To be adopted: {', '.join(names[:MOST_CHOSEN])}{more}."
+        yield from _tell_chosen(names, has_winner=chosen[0][0] or len(chosen) == 1)
     else:
         yield f"{count(len(timed), 'candidate')} timed, none to be adopted."
     estimates = [each.measurement.estimate for each in timed if each.measurement]
@@ -197,6 +199,18 @@ def _sum_up_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
     idle_s = sum(each.measurement.waited_s for each in timed if each.measurement)
     if idle_s >= LEAST_IDLE_S:
         yield f"The host stood idle for {idle_s:.1f} s so that timing had it to itself."
+
+
+def _tell_chosen(names: Sequence[str], *, has_winner: bool) -> Iterator[str]:
+    """The one to take; of others only what was measured: each for itself, against the base."""
+    if has_winner:
+        yield f"To be adopted: {names[0]}."
+        names = names[1:]
+    if not names:
+        return
+    more = f" and {len(names) - MOST_CHOSEN} more" if len(names) > MOST_CHOSEN else ""
+    which = "Alone, these would be adopted, too" if has_winner else "To be adopted, each alone"
+    yield f"{which}: {', '.join(names[:MOST_CHOSEN])}{more}; together they were not tried."
 
 
 def count_verdicts(judgements: Sequence[Judgement]) -> str:

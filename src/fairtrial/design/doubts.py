@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from fairtrial.design.constraints import Expression
@@ -23,16 +24,26 @@ _OF_LEVELS = (*BY_COMBINATION, *BY_LEVEL, DesignKind.CUSTOM_MATRIX)
 
 def expression_doubts(study: Study) -> Iterator[Mistake]:
     """A remark for each comparison, in constraints and `when`, that can never be met."""
-    factors = {factor.name: factor for factor in study.factors if _has_only_levels(study, factor)}
-    blocks = {block.name: block.levels for block in study.blocks}
     for path, text in _expressions(study):
-        for name, value in _comparisons(text):
-            if value is None:
-                continue
-            if name in factors:
-                yield from _doubts(path, factors[name], value)
-            elif name in blocks and value not in blocks[name]:
-                yield _never(path, name, value, blocks[name])
+        yield from comparison_doubts(study, path, text)
+
+
+def comparison_doubts(
+    study: Study, path: Place, text: str, others: Mapping[str, Sequence[Any]] = MappingProxyType({})
+) -> Iterator[Mistake]:
+    """A remark for each comparison of an expression that can never be met.
+
+    others: what else it may ask for beside factors and blocks, with all values
+    """
+    factors = {factor.name: factor for factor in study.factors if _has_only_levels(study, factor)}
+    blocks = {**others, **{block.name: block.levels for block in study.blocks}}
+    for name, value in _comparisons(text):
+        if value is None:
+            continue
+        if name in factors:
+            yield from _doubts(path, factors[name], value)
+        elif name in blocks and value not in blocks[name]:
+            yield _never(path, name, value, blocks[name])
 
 
 def _has_only_levels(study: Study, factor: Factor) -> bool:

@@ -13,6 +13,7 @@ from fairtrial.agents.forms import Call, bind_agent, construct, name_of, preset
 from fairtrial.design.schedule import DEFAULT_AGENT, DEFAULT_PROBLEM, agents_of, problems_of
 from fairtrial.engine.varying import Varied, check_varied, find_varied
 from fairtrial.errors import Mistake, Place, PluginError, StudyError, did_you_mean
+from fairtrial.model.code import CodeProblem
 from fairtrial.model.conditions import Condition
 from fairtrial.model.record import build
 from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, Study
@@ -206,6 +207,8 @@ def make_problem(name: str, given: Any, folder: Path | None) -> Problem:
     if isinstance(given, ProblemBinding):
         problem = _bound_problem(name, given, folder)
     else:
+        if isinstance(given, CodeProblem):  # by name: most studies do without the arena
+            given = plugins.load("problems", "code").of(given, name)
         problem = resolve_problem(name, registry={name: _with_evaluator(given, folder)})
     evaluator = problem.evaluator if isinstance(problem, ProblemPacket) else problem.evaluate
     if evaluator is not None and not (callable(evaluator) and _takes(evaluator, 1)):

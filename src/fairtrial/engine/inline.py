@@ -6,8 +6,8 @@ import os
 import threading
 
 from fairtrial.engine.control import Interrupts
+from fairtrial.engine.paying import Books
 from fairtrial.errors import LabError, LedgerError
-from fairtrial.ledger.journal import Journals
 from fairtrial.model.runs import Assignment, Outcome
 from fairtrial.protocols import Send, Work
 
@@ -19,9 +19,9 @@ class InlineWork:
     run's journal entries but the run itself: they are written at once.
     """
 
-    def __init__(self, work: Work, interrupts: Interrupts, journals: Journals) -> None:
+    def __init__(self, work: Work, interrupts: Interrupts, books: Books) -> None:
         self._attempt, self.fail, self._interrupts = work.attempt, work.fail, interrupts
-        self._journals = journals
+        self._books = books
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
         """Do one run, in this thread."""
@@ -34,7 +34,7 @@ class InlineWork:
             if is_interruptible:
                 interrupts.raise_at_once = False
             try:
-                self._journals.add(assignment.spec, assignment.attempt, data)
+                self._books.add(assignment.spec, assignment.attempt, data)
             except LedgerError as error:  # ours, not the agent's; the loop meets it, too
                 raise LabError(f"the journal can't be written: {error}") from error
             finally:

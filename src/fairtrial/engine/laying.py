@@ -15,8 +15,9 @@ from fairtrial.design.plan import RunPlan
 from fairtrial.engine.pilot import matcher
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
-from fairtrial.ledger.amendments import amended
+from fairtrial.ledger.amendments import amended, first_laid, results_known
 from fairtrial.ledger.carrying import carry_order
+from fairtrial.ledger.claims import claim_changes
 from fairtrial.ledger.faults import explained
 from fairtrial.ledger.prints import differences, study_print
 from fairtrial.ledger.reading import GONE, LedgerReader
@@ -36,7 +37,8 @@ def lay_plan(
     """Lay the plan down in the ledger; returns the order of execution, place by turn.
 
     Refuses a ledger with results unless it is to be resumed, and one of a different study unless
-    the changes are accepted. That replicates were changed after results were there is noted.
+    the changes are accepted. What was changed after results were there (claims, replicates, what
+    was accepted) is noted, and the claims as they were before the first result are kept.
 
     code: what the files of code problems say, by the problems' names; the study only names them
     """
@@ -48,16 +50,23 @@ def lay_plan(
         "print": json.dumps({**study_print(study, plan.conditions), **_code_print(code)}),
     }
     has_plan = ledger.fact("print") is not None
+    accepted: list[str] = []
     if has_plan and _has_any(ledger, "results"):
-        _refuse(ledger, plan, settings, facts["print"] or "")
+        accepted = _refuse(ledger, plan, settings, facts["print"] or "")
     # Attempts that were cancelled, and events, keep their turns though there is no result yet.
     has_begun = has_plan and _has_any(ledger, "results", "attempts", "events")
     if has_begun and all(ledger.fact(name) == facts[name] for name in facts):
         return reader.order
     order = carry_order(reader, plan) if has_begun else plan.order()
-    if has_begun:
-        facts |= amended(reader, study, datetime.now(UTC).isoformat(timespec="seconds"))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    facts |= amended(reader, study, now, accepted) if has_begun else first_laid(study, now)
+    known = results_known(reader) if has_begun else 0
+    changes = claim_changes(reader.study, study) if known else []
     ledger.write_plan(facts, plan.conditions, order)
+    if changes:
+        results = f"{known:,} result{'s were' if known > 1 else ' was'} known"
+        shown = "; ".join(_shorten(changes))
+        settings.tell(f"claims changed after {results}, which the report will tell: {shown}")
     return order
 
 
@@ -75,26 +84,32 @@ def _ask(ledger: Ledger, query: str) -> Any:
         return ledger.connection.execute(query).fetchone()[0]
 
 
-def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -> None:
+def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -> list[str]:
+    """Refuse what is not to be gone on with; returns the changes that were accepted."""
     folder = ledger.path.parent if ledger.path is not None else None
     old, new = json.loads(ledger.fact("print")), json.loads(print_)
     if CODE not in old:  # nobody wrote it down then
         new.pop(CODE, None)
     changes = differences(old, new)
     if changes and not (settings.resume and settings.accept_changes):
-        more = len(changes) - MOST_DIFFERENCES
-        shown = [*changes[:MOST_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else [])]
         raise LedgerError(
             f"{folder} holds results of a different study:\n  "
-            + "\n  ".join(shown)
-            + "\nchoose another --output, or --resume --accept-changes (in Python: resume=True, "
-            "accept_changes=True) to keep the results whose runs are still in the plan"
+            + "\n  ".join(_shorten(changes))
+            + "\nchoose another --output, or keep the results whose runs are still in the plan, by "
+            "`fairtrial run --resume --accept-changes` or `fairtrial resume --accept-changes` (in "
+            "Python: resume=True, accept_changes=True)"
         )
     if not settings.resume:
         raise LedgerError(
             f"{folder} holds results of this study already; go on with --resume (in Python: "
             "resume=True), or choose another output directory (--output; output_dir)"
         )
+    return _shorten(changes)
+
+
+def _shorten(changes: list[str]) -> list[str]:
+    more = len(changes) - MOST_DIFFERENCES
+    return [*changes[:MOST_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def choose_turns(

@@ -14,16 +14,18 @@ from typing import Literal
 from fairtrial.engine.control import ControlFile, Interrupts
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.inline import InlineWork
+from fairtrial.engine.paying import Books
 from fairtrial.engine.progress import Progress, Tally
 from fairtrial.errors import LedgerError
-from fairtrial.ledger.journal import Journals
 from fairtrial.ledger.packing import pack
 from fairtrial.ledger.store import GROUP_S, Ledger
 from fairtrial.model.runs import (
+    Assignment,
     Emitted,
     FailureKind,
     Finished,
     Noted,
+    Outcome,
     Report,
     RunStatus,
 )
@@ -47,7 +49,7 @@ class Loop:
     """One session of running a study; `run` returns why it ended early, or None."""
 
     ledger: Ledger
-    journals: Journals
+    books: Books
     feed: Feed
     work: Work
     tally: Tally
@@ -76,7 +78,7 @@ class Loop:
             with Interrupts() as interrupts, self._watching(is_inline):
                 work = self.work
                 if is_inline:
-                    work = InlineWork(work, interrupts, self.journals)
+                    work = InlineWork(work, interrupts, self.books)
                 while True:
                     try:
                         reports = executor.execute(work, self.feed, slots)
@@ -113,7 +115,8 @@ class Loop:
                         self._catch_up()
                 elif isinstance(report, Noted):
                     spec = self.feed.in_flight[report.turn][0].spec
-                    self.journals.add(spec, report.attempt, report.data)
+                    self.books.add(spec, report.attempt, report.data)
+                    self._mind_budget()
                 elif report is not None:
                     self.ledger.add_event(report)
                 self._look_around(interrupts)
@@ -134,9 +137,8 @@ class Loop:
 
     def _finish(self, report: Finished) -> None:
         assignment, _ = self.feed.finish(report.turn)
-        outcome = report.outcome
-        self._spent_usd += outcome.cost_usd
-        self._used_tokens += outcome.tokens
+        outcome = self._pay(assignment, report.outcome)
+        report = report._replace(outcome=outcome)
         self._mind_budget()
         if outcome.status is RunStatus.BROKEN and outcome.failure_kind in OURS:
             tried = self._tried.get(report.turn, 0)
@@ -151,11 +153,21 @@ class Loop:
         if outcome.status is RunStatus.FAILED and self.budget.fail_fast:
             self.stop = "failure"
 
+    def _pay(self, assignment: Assignment, outcome: Outcome) -> Outcome:
+        """Count what an attempt has paid for; returns its outcome, which says so."""
+        outcome = self.books.close(assignment.spec, outcome)
+        self._spent_usd += outcome.cost_usd
+        self._used_tokens += outcome.tokens
+        return outcome
+
     def _mind_budget(self) -> None:
         """Start nothing more once the budget is used up; what is under way is finished."""
         most_usd, most_tokens = self.budget.max_cost_usd, self.budget.max_tokens
-        is_spent = (most_usd is not None and self._spent_usd >= most_usd) or (
-            most_tokens is not None and self._used_tokens >= most_tokens
+        if most_usd is None and most_tokens is None:
+            return
+        paid = self.books.under_way
+        is_spent = (most_usd is not None and self._spent_usd + paid.cost_usd >= most_usd) or (
+            most_tokens is not None and self._used_tokens + paid.tokens >= most_tokens
         )
         if is_spent and self.stop is None:
             self.stop = "budget"
@@ -223,7 +235,7 @@ class Loop:
             outcome = self.work.fail(
                 assignment, FailureKind.CANCELLED, "the study was stopped", took
             )
-            outcome = outcome._replace(status=RunStatus.PENDING)
+            outcome = self._pay(assignment, outcome)._replace(status=RunStatus.PENDING)
             self.ledger.add_attempt(Finished(turn, assignment.attempt, outcome))
 
     def _blame_agent(self) -> bool:
@@ -254,6 +266,7 @@ class Loop:
             while not ended.wait(GROUP_S / 2):
                 with suppress(LedgerError):  # the loop meets it too, and says so
                     self._keep_up()
+                self.progress.update_remark()
                 if is_main and self.feed.in_flight and self.control.told() == "cancel":
                     self.stop = "cancelled"
                     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairtrial.agents.events import EventStream
+from fairtrial.agents.payments import NOTHING, Paid
 from fairtrial.model.claims import OutcomeSpec
 from fairtrial.tables.outcome import PRIMARY, primary_outcome
+
+TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 def compose_metrics(
@@ -18,8 +21,14 @@ def compose_metrics(
     outcomes: Sequence[OutcomeSpec],
     *,
     has_output: bool = True,
+    paid: Paid = NOTHING,
 ) -> dict[str, Any]:
-    """All metrics of a run."""
+    """All metrics of a run.
+
+    paid: what its journal says; it counts where the agent itself tells nothing
+    """
+    if any(paid):
+        own = _fill_in(own, paid)
     # Tables show the output of a run that emits nothing as its one event, by the agent.
     is_silent = has_output and not events.actors
     metrics = {
@@ -36,6 +45,15 @@ def compose_metrics(
     if found is not None:
         metrics[PRIMARY] = found
     return metrics
+
+
+def _fill_in(own: Mapping[str, Any], paid: Paid) -> Mapping[str, Any]:
+    filled = dict(own)
+    if own.get("cost_usd") is None:
+        filled["cost_usd"] = paid.cost_usd
+    if all(own.get(name) is None for name in TOKENS):
+        filled |= {"input_tokens": paid.input_tokens, "output_tokens": paid.output_tokens}
+    return filled
 
 
 def count_tokens(metrics: Mapping[str, Any]) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from fairtrial.agents.events import EventStream, now
 from fairtrial.agents.journal import Journal
 from fairtrial.agents.output import ReadOutput, read_output
+from fairtrial.agents.payments import Paid
 from fairtrial.agents.task import Task
 from fairtrial.agents.workspace import Workspace
 from fairtrial.engine.awaiting import settle
@@ -228,7 +229,8 @@ class StudyWork:
             run.evaluations = judge(problem, run.outputs)
 
     def _outcome(self, run: _Run, spec: RunSpec, started_at: str, latency_s: float) -> Outcome:
-        metrics = self._metrics(run, latency_s)
+        before, since = run.journal.paid()
+        metrics = self._metrics(run, latency_s, before.plus(since))
         folder = run.workspace.reference
         body: Body = {
             "outputs": {} if run.outputs is None else run.outputs,
@@ -255,16 +257,18 @@ class StudyWork:
             packed = pack(leave_out_unwritable(body))
         kind = run.failure_kind
         status = RunStatus.SUCCESS if kind is None else status_of(kind)
-        cost_usd = float(metrics["cost_usd"])
-        return Outcome(status, kind, cost_usd, count_tokens(metrics), latency_s, packed)
+        # Metrics are of the whole run; what earlier attempts have paid was counted with them.
+        cost_usd = max(float(metrics["cost_usd"]) - before.cost_usd, since.cost_usd)
+        tokens = max(count_tokens(metrics) - before.tokens, since.tokens)
+        return Outcome(status, kind, cost_usd, tokens, latency_s, packed)
 
-    def _metrics(self, run: _Run, latency_s: float) -> dict[str, Any]:
+    def _metrics(self, run: _Run, latency_s: float, paid: Paid) -> dict[str, Any]:
         told = run.metrics, run.evaluations, run.events, latency_s, self._outcomes
         try:
-            return compose_metrics(*told, has_output=run.has_output)
+            return compose_metrics(*told, has_output=run.has_output, paid=paid)
         except Exception as error:  # numbers that can't be reckoned with: a mean beyond all floats
             run.fail(error)
-            return compose_metrics({}, [], run.events, latency_s, ())
+            return compose_metrics({}, [], run.events, latency_s, (), paid=paid)
 
     def _provenance(self, spec: RunSpec, told: Mapping[str, Any]) -> dict[str, Any]:
         if self._bindings.condition_runner is not None:

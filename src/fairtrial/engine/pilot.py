@@ -6,7 +6,9 @@ from array import array
 from collections.abc import Callable, Iterator
 
 from fairtrial.design.constraints import Expression
+from fairtrial.design.doubts import comparison_doubts
 from fairtrial.design.plan import RunPlan
+from fairtrial.design.schedule import agents_of, problems_of
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.study import Study
 
@@ -35,6 +37,31 @@ def check_expression(plan: RunPlan, only: str) -> None:
             _holds(expression, plan, place)
         except StudyError as error:
             raise StudyError([mistake.under(("only",)) for mistake in error.mistakes]) from error
+
+
+def selection_doubts(plan: RunPlan, only: str) -> list[Mistake]:
+    """A remark for each comparison with what a factor, or a run's agent or problem, never is."""
+    study = plan.study
+    admissible = [each for each in plan.conditions if each.admissible]
+    factors = {factor.name for factor in study.factors}
+    others = {
+        "agent_id": {name for each in admissible for name in agents_of(study, each)},
+        "problem_id": {name for each in admissible for name in problems_of(study, each)},
+    }
+    known = {name: sorted(filter(None, met)) for name, met in others.items() if name not in factors}
+    return list(comparison_doubts(study, ("only",), only, known))
+
+
+def refuse_nothing(plan: RunPlan, only: str) -> None:
+    """Refuse an expression that no run of the plan meets, done or not."""
+    expression = Expression(only)
+    places = (place for place in range(len(plan)) if not plan.is_skipped(place))
+    if any(_holds(expression, plan, place) for place in places):
+        return
+    doubts = [*selection_doubts(plan, only)]
+    message = f"no run of the plan meets `{only}`"
+    hint = "; ".join(f"{each.message}; {each.hint}".removesuffix("; ") for each in doubts)
+    raise StudyError(Mistake(("only",), message, hint))
 
 
 def matcher(plan: RunPlan, order: array[int], only: str | None) -> Callable[[int], bool]:

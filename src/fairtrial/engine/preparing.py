@@ -13,7 +13,12 @@ from fairtrial.design.schedule import MOST_RUNS, refuse_collisions
 from fairtrial.engine.binding import Bindings, bind
 from fairtrial.engine.executors.reach import check_reachable
 from fairtrial.engine.one import StudyWork
-from fairtrial.engine.pilot import check_expression, expression_mistakes
+from fairtrial.engine.pilot import (
+    check_expression,
+    expression_mistakes,
+    refuse_nothing,
+    selection_doubts,
+)
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import Mistake, StudyError, spell_count
 from fairtrial.model.conditions import Condition
@@ -73,6 +78,8 @@ def prepare(study: Study, settings: RunSettings) -> Prepared:
     plan, bindings, executor, slots = _look_over(study, settings, mistakes)
     if mistakes or plan is None or bindings is None or executor is None:
         raise StudyError(mistakes)
+    for doubt in selection_doubts(plan, settings.only) if settings.only is not None else ():
+        settings.tell(str(doubt))
     return Prepared(study, plan, bindings, executor, slots)
 
 
@@ -112,6 +119,7 @@ def _plan_and_bind(
             refuse_collisions(study, plan.conditions)
         if settings.only is not None and not mistakes:
             check_expression(plan, settings.only)
+            refuse_nothing(plan, settings.only)
     except StudyError as error:
         mistakes.extend(error.mistakes)
         return None, None

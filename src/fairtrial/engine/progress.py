@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -25,6 +25,7 @@ class Tally:
 
     is_part: this session does only a part of what is left, so how long that takes is unknown
     is_paused: nothing new starts for a while
+    remark: what else is to be known of how it goes
     """
 
     total: int
@@ -35,6 +36,7 @@ class Tally:
     tokens: int = 0
     is_part: bool = False
     is_paused: bool = False
+    remark: Callable[[], str] = str
     clock: Callable[[], float] = time.monotonic
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
@@ -84,6 +86,7 @@ class Tally:
             parts.append(spell_rate(self.rate))
             parts += [] if left is None else [f"{spell_time(left)} left"]
         parts += [spell_cost(self.cost_usd)] if self.cost_usd else []
+        parts += [remark] if not is_over and (remark := self.remark()) else []
         return ", ".join(parts)
 
 
@@ -122,6 +125,13 @@ class Progress:
         self._told = now
         self._tell()
 
+    def update_remark(self) -> None:
+        """Tell it all the same while a run has the loop's thread, if there is a remark."""
+        if self._mode != "none" and self._tally.clock() - self._told >= LINES_S:
+            self._told = self._tally.clock()
+            if self._tally.remark():
+                self._tell()
+
     def _tell(self, *, is_over: bool = False) -> None:
         line = self._tally.line(is_over=is_over)
         try:
@@ -131,6 +141,16 @@ class Progress:
                 print(line, file=self._stream, flush=True)
         except (OSError, ValueError):  # whoever listened is gone, or the log's disk is full
             self._mode = "none"
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Something else is told meanwhile, on lines of its own."""
+        if self._show is not None:
+            with suppress(OSError, ValueError):
+                self._show(None)
+        yield
+        if self._mode == "bar":
+            self._show = _start_bar(self._stream, self._tally)
 
     def close(self) -> None:
         """The last word: the bar stays where it is, a log gets its last line."""

@@ -14,7 +14,9 @@ from fairtrial.errors import Mistake, StudyError
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import open_ledger
+from fairtrial.model.judgements import Stored
 from fairtrial.model.runs import RunResult
+from fairtrial.problems.code import has_judged
 from fairtrial.problems.packet import ProblemPacket
 from fairtrial.tables.export import export_tables
 from fairtrial.tables.rescoring import Judge, Rescored, rescore
@@ -57,7 +59,7 @@ def _judge(
         _refuse_unbound(reader, known)
         # What can't be made is said before anything is judged.
         problems = {name: make_problem(name, known[name], study.folder) for name in known}
-        return (lambda result: judge(problems[_problem_id(result)], result.outputs)), "own"
+        return (lambda result: judge(problems[_problem_id(result)], _output(result))), "own"
     if isinstance(evaluator, str):
         name = evaluator
         evaluator = plugins.load_reference(evaluator, study.folder)
@@ -83,6 +85,12 @@ def _refuse_unbound(reader: LedgerReader, known: Mapping[str, Any]) -> None:
     ]
     if missing:
         raise StudyError(missing)
+
+
+def _output(result: RunResult) -> Mapping[str, Any]:
+    """What a run returned; that of an optimiser says that it had judged its candidates itself."""
+    is_judged = has_judged(result.evaluator_outputs)
+    return Stored(result.outputs) if is_judged else result.outputs
 
 
 def _problem_id(result: RunResult) -> str:

@@ -20,14 +20,16 @@ from typing import Any, Literal
 from fairtrial import plugins
 from fairtrial.engine.binding import Bindings
 from fairtrial.engine.control import ControlFile
+from fairtrial.engine.elsewhere import Elsewhere
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.laying import attempt_counter, choose_turns, lay_plan
 from fairtrial.engine.loop import Loop, Stop
 from fairtrial.engine.one import StudyWork
+from fairtrial.engine.paying import Books, note_cut_off
 from fairtrial.engine.preparing import Prepared, prepare
 from fairtrial.engine.progress import Progress, Tally
 from fairtrial.engine.seeding import preserved_rng
-from fairtrial.engine.settings import RunSettings
+from fairtrial.engine.settings import EARLY_RESULTS, RunSettings
 from fairtrial.errors import LedgerError
 from fairtrial.files import keep_out_of_git
 from fairtrial.ledger.journal import Journals
@@ -38,7 +40,7 @@ from fairtrial.ledger.store import Ledger, open_ledger
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.conditions import Condition
 from fairtrial.model.record import dump
-from fairtrial.model.runs import RunResult
+from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import Study
 from fairtrial.protocols import Executor
 from fairtrial.tables.export import check_target, export_tables
@@ -124,6 +126,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         if ledger.notice is not None:
             settings.tell(ledger.notice)
         code = {name: dump(each) for name, each in _find_code(prepared.bindings).items()}
+        note_cut_off(ledger)
         order = lay_plan(ledger, prepared.plan, settings, code)
         reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
         journals = Journals(ledger)
@@ -136,7 +139,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
             next_attempt=attempt_counter(ledger),
             journal_of=journals.of,
         )
-        stop = _loop(prepared, settings, ledger, journals, feed, control, folder)
+        stop = _loop(prepared, settings, ledger, Books(journals), feed, control, folder)
         if settings.tables:
             export_tables(reader, folder, sqlite=settings.sqlite, parquet=settings.parquet)
         if not settings.checkpoint:
@@ -178,7 +181,7 @@ def _loop(
     prepared: Prepared,
     settings: RunSettings,
     ledger: Ledger,
-    journals: Journals,
+    books: Books,
     feed: Feed,
     control: ControlFile,
     folder: Path,
@@ -192,18 +195,21 @@ def _loop(
         workspaces=folder / "workspaces",
     )
     tally = _tally(reader, settings)
+    if _find_code(prepared.bindings):
+        tally.remark = Elsewhere()
     with _session(ledger, prepared) as session:
+        progress = Progress(settings.progress, tally)  # from here on a bar may be shown
         loop = Loop(
             ledger=ledger,
-            journals=journals,
+            books=books,
             feed=feed,
             work=work,
             tally=tally,
             control=control,
             budget=study.run_budget,
             retry_wait_s=settings.retry_wait_s,
-            deliver=_deliverer(reader, settings),
-            progress=Progress(settings.progress, tally),  # last: from here on a bar may be shown
+            deliver=_deliverer(reader, settings, progress),
+            progress=progress,
         )
         session.ended_how = loop.run(executor, prepared.slots) or "done"
     return loop.stop
@@ -249,15 +255,28 @@ def _tally(reader: LedgerReader, settings: RunSettings) -> Tally:
     )
 
 
-def _deliverer(reader: LedgerReader, settings: RunSettings) -> Callable[[int], None] | None:
-    on_result = settings.on_result
-    if on_result is None:
+def _deliverer(
+    reader: LedgerReader, settings: RunSettings, progress: Progress
+) -> Callable[[int], None] | None:
+    on_result, look_early = settings.on_result, settings.look_early
+    if on_result is None and look_early is None:
         return None
+    early: list[RunResult] = []
 
     def deliver(turn: int) -> None:
+        is_early = look_early is not None and len(early) < EARLY_RESULTS
+        if on_result is None and not is_early:
+            return  # nobody wants it, so it isn't read
         result = reader.result(reader.order[turn])
         assert result is not None
-        on_result(result)
+        if on_result is not None:
+            on_result(result)
+        if is_early and result.status is RunStatus.SUCCESS:
+            early.append(result)
+            if len(early) == EARLY_RESULTS and look_early is not None:
+                with progress.aside():
+                    for text in look_early(early):
+                        settings.tell(text)
 
     return deliver
 

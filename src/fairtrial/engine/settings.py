@@ -13,6 +13,7 @@ from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
 from fairtrial.protocols import Executor
 
+EARLY_RESULTS = 10
 ProgressMode = Literal["bar", "lines", "none"]
 
 
@@ -38,6 +39,8 @@ class RunSettings:
     sqlite, parquet: which further forms of them to write
     progress: how to tell how far it has come
     on_result: called with each result once it is safe
+    look_early: called with the first results that succeed (EARLY_RESULTS of them), once; says what
+        the user should know while there is still time
     tell: called with what the user should know of how the results are kept
     """
 
@@ -61,6 +64,7 @@ class RunSettings:
     parquet: bool = False
     progress: ProgressMode = "none"
     on_result: Callable[[RunResult], None] | None = None
+    look_early: Callable[[Sequence[RunResult]], Sequence[str]] | None = None
     tell: Callable[[str], None] = warnings.warn
 
     def apply(self, study: Study) -> Study:

@@ -15,6 +15,12 @@ _ADD = (
     ":crc FROM journal WHERE run_id = :run_id AND seed = :seed"
 )
 _READ = "SELECT data, crc FROM journal WHERE run_id = ? AND seed = ? ORDER BY number"
+_READ_ATTEMPT = (
+    "SELECT data FROM journal WHERE run_id = ? AND seed = ? AND attempt = ? ORDER BY number"
+)
+_WITHOUT_RESULT = (
+    "SELECT run_id, seed, attempt FROM journal EXCEPT SELECT run_id, seed, attempt FROM results"
+)
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'journal'"
 
 
@@ -58,3 +64,20 @@ def read_journal(
     if any(crc32(data) != crc for data, crc in rows):
         raise damaged(path, f"the journal of {spec.run_id}: its bytes are not those written")
     return tuple(data for data, _ in rows)
+
+
+def read_attempt(
+    connection: sqlite3.Connection, path: Path | None, run_id: str, seed: int, attempt: int
+) -> tuple[bytes, ...]:
+    """The entries of a run's journal that one attempt has made."""
+    with explained(path):
+        rows = connection.execute(_READ_ATTEMPT, (run_id, seed, attempt)).fetchall()
+    return tuple(data for (data,) in rows)
+
+
+def attempts_without_result(
+    connection: sqlite3.Connection, path: Path | None
+) -> list[tuple[str, int, int]]:
+    """Run id, seed and attempt of all entries that no result came of; those set aside included."""
+    with explained(path):
+        return connection.execute(_WITHOUT_RESULT).fetchall()

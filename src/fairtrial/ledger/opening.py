@@ -68,7 +68,10 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     if not path.parent.is_dir():
         raise LedgerError(f"there is no folder {path.parent}")
     if not os.path.lexists(path):
-        raise LedgerError(f"{path.parent} holds no study: there is no {path.name} in it")
+        hint = ""
+        if (path.parent / "manifest.json").exists():  # tables that were copied, or a bundle's
+            hint = "; `fairtrial bundle --with-ledger` packs it"
+        raise LedgerError(f"{path.parent} holds no study: there is no {path.name} in it{hint}")
     _refuse_other_things(path)
     try:
         return _read_only(path, "mode=rw")

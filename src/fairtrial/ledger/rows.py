@@ -56,7 +56,8 @@ def result_of(
             outputs=told["outputs"],
             metrics={**told["metrics"], **judged["metrics"]} if judged else told["metrics"],
             evaluator_outputs=tuple(judged["rows"] if judged else told["evaluations"]),
-            cost=cost,
+            # Of the whole run; the column is what this attempt has added.
+            cost=told["metrics"].get("cost_usd", cost),
             latency=latency,
             trace_refs=tuple(told["trace_refs"]),
             artifact_refs=tuple(told["artifact_refs"]),

@@ -21,8 +21,8 @@ CREATE TABLE IF NOT EXISTS journal (
 TABLES = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 -- what the study is: 'study' and 'folder', 'print' (see prints.py), 'order': for each turn the
--- place in the plan, as 32-bit numbers, 'amendments' (see amendments.py); and what happens: 'live',
--- updated with every commit
+-- place in the plan, as 32-bit numbers, 'amendments', 'first study' and 'changes' (see
+-- amendments.py); and what happens: 'live', updated with every commit
 CREATE TABLE conditions (place INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE sessions (
     session INTEGER PRIMARY KEY, started_at TEXT, ended_at TEXT, ended_how TEXT,

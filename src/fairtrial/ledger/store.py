@@ -152,13 +152,16 @@ class Ledger:
                 self._numbers.pop((turn, report.attempt), None)
             self._note(len(body) + len(report.stdout) + len(report.stderr))
 
-    def add_attempt(self, report: Finished) -> None:
-        """An attempt that is not the run's result: broken and to be tried again, or cancelled."""
+    def add_attempt(self, report: Finished, session: int | None = None) -> None:
+        """An attempt that is not the run's result: broken and to be tried again, or cancelled.
+
+        session: whose it was, if not that of the one that is under way
+        """
         outcome, kind = report.outcome, report.outcome.failure_kind
         attempt = (
             report.turn,
             report.attempt,
-            self.session,
+            self.session if session is None else session,
             outcome.status.value,
             None if kind is None else kind.value,
             *numbers_of(outcome),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +16,10 @@ from fairtrial.loading.document import parse
 from fairtrial.loading.nodes import SIZE_LIMIT_BYTES
 from fairtrial.model.record import build
 from fairtrial.model.study import Study
-from fairtrial.validation import setting_doubts, study_mistakes, word_doubts
+from fairtrial.validation import binding_doubts, setting_doubts, study_mistakes, word_doubts
 
+GLANCE_BYTES = 1 << 16
+"""How much of a file is looked at to tell what it may be."""
 SUFFIXES = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 
 
@@ -31,15 +35,25 @@ class LoadedStudy:
     warnings: values that are read as something else than they look, and comparisons with what a
         factor never is
     source: the file, as its path was given
+    unbound: agents and problems that the file doesn't bind, though it binds others; `run` says so,
+        unless Python binds them
     """
 
     study: Study
     warnings: tuple[Mistake, ...]
     source: str
+    unbound: tuple[Mistake, ...] = ()
 
     def warning_lines(self) -> list[str]:
         """The warnings as text, one line each, with file and line."""
-        return [f"{self.source}:{warning.line}: {warning}" for warning in self.warnings]
+        return self._lines(self.warnings)
+
+    def unbound_lines(self) -> list[str]:
+        """What is not bound, in the same form."""
+        return self._lines(self.unbound)
+
+    def _lines(self, warnings: Iterable[Mistake]) -> list[str]:
+        return [f"{self.source}:{warning.line}: {warning}" for warning in warnings]
 
 
 def load_study(path: str | os.PathLike[str], format: str | None = None) -> Study:
@@ -86,7 +100,8 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     doubts = document.place(
         [*expression_doubts(study), *setting_doubts(study), *word_doubts(study)]
     )
-    return LoadedStudy(study, (*document.warnings, *doubts), source)
+    unbound = document.place(list(binding_doubts(study)))
+    return LoadedStudy(study, (*document.warnings, *doubts), source, tuple(unbound))
 
 
 def is_problem(data: object) -> bool:
@@ -109,15 +124,18 @@ def format_of(path: Path) -> str:
     return format
 
 
-def read_text(path: Path) -> str:
-    """What a file holds; raises `StudyError` if it can't be read, or isn't text."""
+def read_text(path: Path, key: str = "study_id") -> str:
+    """What a file holds; raises `StudyError` if it can't be read, or isn't text.
+
+    key: what a file names that may be meant where a folder is given
+    """
     try:
         with path.open("rb") as file:
             content = file.read(SIZE_LIMIT_BYTES + 1)
     except FileNotFoundError:
         raise StudyError(_missing_file(path)) from None
     except IsADirectoryError:
-        raise StudyError(_folder_instead(path)) from None
+        raise StudyError(_folder_instead(path, key)) from None
     except OSError as error:
         raise StudyError(f"can't be read: {error.strerror or error}") from None
     except ValueError as error:
@@ -143,10 +161,21 @@ def _missing_file(path: Path) -> Mistake:
     return Mistake((), "no such file", hint)
 
 
-def _folder_instead(path: Path) -> Mistake:
-    names = _study_files(path)
+def _folder_instead(path: Path, key: str) -> Mistake:
+    names = [name for name in _study_files(path) if _names(path / name, key)]
     hint = f"did you mean '{path / names[0]}'?" if len(names) == 1 else "name a file in it"
     return Mistake((), "is a directory", hint)
+
+
+def _names(path: Path, key: str) -> bool:
+    """Whether a file is likely one of this kind: problems are no studies, nor the other way."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(GLANCE_BYTES)
+    except OSError:
+        return False
+    found = [each for each in (b"study_id", b"problem_id") if re.search(rb"\b%s\b" % each, begin)]
+    return found[:1] == [key.encode()]
 
 
 def _study_files(folder: Path) -> list[str]:

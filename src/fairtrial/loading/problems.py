@@ -34,7 +34,7 @@ def read_problem(
     """The same, with the warnings as lines of text."""
     source = os.fspath(path)
     try:
-        text = read_text(Path(path))
+        text = read_text(Path(path), "problem_id")
         document = parse(text, format or format_of(Path(path)), if_empty=_START)
     except StudyError as error:
         raise StudyError(error.mistakes, source=source) from None

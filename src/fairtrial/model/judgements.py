@@ -17,6 +17,10 @@ class Judged(dict[str, Any]):
     """
 
 
+class Stored(dict[str, Any]):
+    """What was once `Judged`, as its run has stored it; made where it is judged again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """All that is known of one candidate.

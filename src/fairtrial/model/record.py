@@ -262,7 +262,9 @@ def _convert_scalar(value: Any, hint: Any, path: Place, mistakes: list[Mistake])
     if hint in (str, bool) and isinstance(value, hint):
         return str(value) if hint is str else value
     advice = ""
-    if hint is str and is_number:
+    if hint is str and isinstance(value, bool):
+        advice = f'put it in quotes: "{describe(value)}"'
+    elif hint is str and is_number:
         advice = "put it in quotes"
     elif hint in (int, float) and isinstance(value, str):
         alone = "without quotes" if re.fullmatch(r"[-+.\deE]+", value) else "without a unit"

@@ -114,6 +114,8 @@ class Timing:
     outside: time at work but not being timed beyond the base's, as a share of the base's samples
     peak_rss_mb: the most memory the candidate held, and the base
     notes: what people should know before they believe it
+    instructions: how many each executes per call, or as a process, if they were counted; a second
+        opinion, which decides nothing
     """
 
     benchmark: str
@@ -126,6 +128,7 @@ class Timing:
     outside: float | None = None
     peak_rss_mb: Pair | None = None
     notes: tuple[str, ...] = ()
+    instructions: Pair | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,26 @@ other agent returns (a diff, files) is judged here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairtrial.arena.evaluation import judge_candidates
+from fairtrial.arena.proposals.matching import refuse_matching_nothing
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import LabError, Mistake, StudyError, spell_path
 from fairtrial.loading.problems import load_problem
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.foreign import plain_number
-from fairtrial.model.judgements import Judged, Judgement
+from fairtrial.model.judgements import Judged, Judgement, Stored
 from fairtrial.model.verdicts import Reason, Verdict
 
 EVALUATOR = "code"
+BEST = "best"
+"""The note that only rows of an optimiser's output have."""
 UNITS = {
     "speedup": "times",
     "speedup_low": "times",
@@ -55,11 +59,17 @@ class Code:
         """The problem, read from its file; mistakes say where in that file they are."""
         path = (folder or Path()) / self.path
         try:
-            return BoundCode(load_problem(path), name)
+            return self.of(load_problem(path), name, str(path))
         except StudyError as error:
             raise StudyError(
                 [_seen_from_study(each, error.source) for each in error.mistakes]
             ) from error
+
+    @staticmethod
+    def of(problem: CodeProblem, name: str, source: str = "") -> BoundCode:
+        """The problem as runs have it, if candidates could change anything of it."""
+        refuse_matching_nothing(problem, source)
+        return BoundCode(problem, name)
 
 
 def _seen_from_study(mistake: Mistake, source: str) -> Mistake:
@@ -106,15 +116,50 @@ class BoundCode:
         """
         if isinstance(output, Judged) or _has_nothing(output):
             return _rows(*_told(output))
-        candidate = read_answer(output)
+        is_stored = isinstance(output, Stored)
+        candidate = _read_stored(output) if is_stored else read_answer(output)
         evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
-        return _rows(*_judged(evaluation.judgements[0], output))
+        judgement = evaluation.judgements[0]
+        figures, notes = _judged(judgement, output)
+        if is_stored:
+            _refuse_misfit(judgement)
+            figures, notes = _with_told(figures, output), {BEST: str(output["best"]), **notes}
+        return _rows(figures, notes)
+
+
+def has_judged(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether evaluations are of an output that an optimiser had judged itself."""
+    return any(BEST in (row.get("notes_json") or {}) for row in rows)
 
 
 def _has_nothing(output: Mapping[str, Any]) -> bool:
     """Whether it is the output of an optimiser that found nothing worth taking."""
     is_optimisers = {"best", "patch", "why_over"} <= output.keys()
     return is_optimisers and output["best"] is None and not output["patch"]
+
+
+def _read_stored(output: Mapping[str, Any]) -> Candidate:
+    """What an optimiser found, as its run has stored it: byte for byte, where that is there."""
+    edits = output.get("edits")
+    if isinstance(edits, Mapping) and isinstance(edits.get("patch"), str):
+        return Candidate("answer", diff=base64.b64decode(edits["patch"]))
+    return read_answer(output)
+
+
+def _refuse_misfit(judgement: Judgement) -> None:
+    """What held for the base of its time isn't wrong since there is another base now."""
+    rejection = judgement.rejection
+    if rejection is not None and rejection.reason == Reason.UNUSABLE:
+        raise LabError(f"the project has changed since this was found: {rejection.message}")
+
+
+def _with_told(figures: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:
+    """The best was judged again; how many others there were is as it was told."""
+    told = {name: plain_number(output.get(name)) for name in ("candidates", "passed")}
+    known = {name: number for name, number in told.items() if number is not None}
+    if "passed" in known and not figures["passed"]:
+        known["passed"] = max(known["passed"] - 1, 0)
+    return {**figures, **known}
 
 
 def read_answer(output: Mapping[str, Any]) -> Candidate:
@@ -132,7 +177,7 @@ def read_answer(output: Mapping[str, Any]) -> Candidate:
     if isinstance(given, Candidate):
         return given
     if isinstance(given, (str, bytes)) and name != "files":
-        return Candidate("answer", diff=given.encode() if isinstance(given, str) else given)
+        return Candidate("answer", diff=given)
     if isinstance(given, Mapping) and name == "candidate":
         return read_answer({key: given[key] for key in ("diff", "files") if key in given})
     if isinstance(given, Mapping) and name == "files":
@@ -151,7 +196,7 @@ def _read_file(path: str, given: Any) -> FileState:
             is_link = given.get("is_link") is True
             return FileState(content, given.get("executable"), is_link)
     if isinstance(given, (str, bytes)):
-        return FileState(given.encode() if isinstance(given, str) else given)
+        return FileState(given)
     raise TypeError(f"the content of `{path}` must be text, not {type(given).__qualname__}")
 
 
@@ -166,8 +211,8 @@ def _told(output: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         figures[name] = number
     best = output["best"]
     if best is None:
-        return _as_base(figures), {"best": None, "why": "nothing found is worth taking"}
-    return figures, {"best": str(best)}
+        return _as_base(figures), {BEST: None, "why": "nothing found is worth taking"}
+    return figures, {BEST: str(best)}
 
 
 def _judged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairtrial.model.claims import Hypothesis, HypothesisDirection, HypothesisKind
+from fairtrial.model.claims import Contrast, Hypothesis, HypothesisDirection, HypothesisKind
 from fairtrial.prospect.comparisons import Comparison
 
 MOST_LEVELS = 6
@@ -31,7 +31,8 @@ TESTS = {
 }
 """What a plan's word means for two levels, and for more."""
 
-
+OPERATIONS = ("difference", "difference_in_means", "mean_difference", "")
+"""What a contrast's `operation` may be: all of them mean left minus right."""
 GENERAL = ("difference_in_means", "equivalence")
 """Words for whatever test fits."""
 FITTING = {
@@ -72,6 +73,13 @@ def why_untestable(word: str, comparison: Comparison, is_equal: bool) -> str:
     if fitting is None or word in (*GENERAL, *fitting):
         return ""
     return f"{word} doesn't test {WHAT[comparison.shape]}; use {fitting[0]}"
+
+
+def why_no_operation(contrast: Contrast | None) -> str:
+    """Why what a contrast asks for is not tested; empty if it is."""
+    if contrast is None or contrast.operation.strip().lower() in OPERATIONS:
+        return ""
+    return f"the contrast's operation '{contrast.operation}' is not tested; 'difference' is"
 
 
 def spell_claim(

@@ -13,17 +13,17 @@ from fairtrial.model.record import dump
 from fairtrial.model.study import Study
 from fairtrial.prospect.comparisons import Comparison, comparisons_of, contrast_ends
 from fairtrial.prospect.groups import Variable, count_cells
+from fairtrial.prospect.outcomes import YES_OR_NO, why_unreadable
 from fairtrial.prospect.spelling import (
     is_equivalence,
     spell_claim,
     spell_test,
+    why_no_operation,
     why_untestable,
 )
 from fairtrial.stats.words import find_test
 
 GENERIC = "difference_in_means"
-YES_OR_NO = frozenset({"bool", "boolean", "binary"})
-"""The expected types of outcomes whose values are yes and no."""
 NAMELESS = "primary_outcome"
 SIDED = (HypothesisDirection.GREATER, HypothesisDirection.LESS)
 
@@ -70,6 +70,27 @@ def planned_tests(study: Study, conditions: Sequence[Condition]) -> list[Planned
     return found
 
 
+def claim_warnings(study: Study, conditions: Sequence[Condition]) -> list[str]:
+    """What may be meant otherwise than it will be tested, each thing once."""
+    tests = planned_tests(study, conditions)
+    return list(dict.fromkeys(test.warning for test in tests if test.warning))
+
+
+def untested_claims(tests: Sequence[PlannedTest]) -> dict[str, list[str]]:
+    """The hypotheses that won't be tested, each reason once; where only some of its outcomes are
+    concerned, `h1 on speed`. What one plan leaves to another is tested.
+    """
+    done = {(test.hypothesis_id, test.outcome) for test in tests if not test.reason}
+    partly = {name for name, _ in done}
+    found: dict[str, list[str]] = {}
+    for test in tests:
+        if (test.hypothesis_id, test.outcome) not in done:
+            part = f" on {test.outcome}" if test.hypothesis_id in partly else ""
+            reasons = found.setdefault(f"{test.hypothesis_id}{part}", [])
+            reasons += [test.reason] if test.reason not in reasons else []
+    return found
+
+
 def _tests_of(
     study: Study, conditions: Sequence[Condition], claim: Hypothesis, plan: AnalysisPlan | None
 ) -> Iterator[PlannedTest]:
@@ -109,7 +130,14 @@ def _state(
         is_exploratory=plan is None or claim.kind is HypothesisKind.EXPLORATORY,
     )
     is_equal, word = is_equivalence(claim), deciding_word(study, plan, outcome, comparison)
-    reason = comparison.reason or why_untestable(word, comparison, is_equal)
+    reason = (
+        comparison.reason
+        or why_no_operation(claim.contrast)
+        or why_untestable(word, comparison, is_equal)
+        or next(
+            (why_unreadable(study, each) for each in study.outcomes if each.name == outcome), ""
+        )
+    )
     if plan is not None and plan.outcomes and outcome not in plan.outcomes:
         reason = f"plan '{plan.analysis_plan_id}' doesn't look at it"
     if reason:

@@ -12,6 +12,8 @@ General layout::
     verdicts.py     from figures to a word
     hypotheses.py   all of this for a study: `judge_hypotheses`
     text.py         Markdown that nothing breaks
+    history.py      how the runs came about: run again, judged again, by which code
+    deviations.py   what differs from what was laid down
     findings.py, summary.py, methods.py, codebook.py, markdown.py: the report, part by part
 """
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.model.study import Study
-from fairtrial.prospect.statements import GENERIC, YES_OR_NO
+from fairtrial.prospect.outcomes import YES_OR_NO
+from fairtrial.prospect.statements import GENERIC
 from fairtrial.report.answer import Answer, Detail, Margin, margin_of, spell_difference
 from fairtrial.report.details import (
     Compare,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fairtrial.errors import did_you_mean
+from fairtrial.ledger.amendments import Stands
 from fairtrial.model.claims import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult
@@ -14,6 +14,7 @@ from fairtrial.prospect.statements import GENERIC
 from fairtrial.report.answer import Answer
 from fairtrial.report.answers import answer_question
 from fairtrial.report.details import ELSEWHERE
+from fairtrial.report.deviations import why_late
 from fairtrial.report.hypothesis import HypothesisTest
 from fairtrial.report.questions import Question, ask
 from fairtrial.report.samples import Sample, failure_note, take_sample
@@ -21,7 +22,7 @@ from fairtrial.report.values import RunTable, collect
 from fairtrial.report.verdicts import Verdict, judge
 from fairtrial.stats.finding import UntestableError, quiet
 from fairtrial.stats.multiplicity import adjust_p, is_policy, policy_name
-from fairtrial.stats.words import find_test, known_tests
+from fairtrial.stats.words import find_test, hint_at_test
 
 STAND_IN = "bonferroni"
 """The strictest policy takes the place of one that isn't known."""
@@ -53,7 +54,17 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
     for claim in table.study.hypotheses:
         if claim.hypothesis_id not in planned:
             found += _judge_family(table, None, [claim], GENERIC, decides=True)
-    return found
+    standings = table.record.standings(table.study)
+    return [_mark(test, standings[test.hypothesis_id, test.analysis_plan_id]) for test in found]
+
+
+def _mark(test: HypothesisTest, stands: Stands) -> HypothesisTest:
+    """Say whether a claim was laid down before results; one that wasn't decides nothing."""
+    test = replace(test, standing=stands.standing)
+    if stands.why is None or test.verdict in (Verdict.EXPLORATORY, Verdict.NOT_TESTED):
+        return test
+    why = f"{why_late(stands.why, stands.known)}; {test.why}"
+    return replace(test, verdict=Verdict.EXPLORATORY, why=why)
 
 
 def _judge_plan(
@@ -116,8 +127,8 @@ def _try(question: Question, word: str) -> _Trial:
         with quiet():
             sample = take_sample(question)
             if entry is None:
-                known = did_you_mean(word, known_tests())
-                raise UntestableError(f"'{word}' is not a test that fairtrial knows; {known}")
+                hint = hint_at_test(word)
+                raise UntestableError(f"'{word}' is not a test that fairtrial knows; {hint}")
             return _Trial(question, sample, answer_question(sample, entry.name))
     except UntestableError as error:
         return _Trial(question, sample, None, str(error))

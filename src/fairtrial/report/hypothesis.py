@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fairtrial.ledger.claims import Standing
 from fairtrial.model.record import dump
 from fairtrial.report.answer import Detail
 from fairtrial.report.samples import Group
@@ -20,6 +21,8 @@ class HypothesisTest:
     variables: what is compared
     test: the test, by the word of the plan
     decides: whether it is the first test of its plan, by which the plan decides
+    standing: confirmatory if claim and plan were laid down before the first result and are the
+        same now; exploratory if not; unknown if nobody noted it
     verdict, why: what the data say of the claim, in a word and in a sentence
     method: the test that was made, in words; with its side
     unit: what was counted: runs, or pairs of them
@@ -72,6 +75,7 @@ class HypothesisTest:
     details_title: str = ""
     details: tuple[Detail, ...] = ()
     notes: tuple[str, ...] = ()
+    standing: Standing = "unknown"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -101,4 +105,5 @@ class HypothesisTest:
             "effect_size_name": self.effect_name,
             "verdict": str(self.verdict),
             "why": self.why,
+            "standing": self.standing,
         }

@@ -11,9 +11,10 @@ from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
 from fairtrial.prospect.power import ALPHA
 from fairtrial.report.codebook import codebook_text
+from fairtrial.report.deviations import deviation_lines
 from fairtrial.report.findings import render_tests
 from fairtrial.report.hypotheses import judge_table
-from fairtrial.report.methods import deviation_lines, methods_text, setting_lines
+from fairtrial.report.methods import methods_text, setting_lines
 from fairtrial.report.summary import summary_text
 from fairtrial.report.text import bullets, plain_text
 from fairtrial.report.values import collect
@@ -23,7 +24,8 @@ READING = (
     "the plan's policy for several tests). *Contradicted*: the opposite was found. *Not "
     "supported*: a difference as large as the smallest of interest is ruled out by the 95% "
     "interval. *Inconclusive*: the data can't tell, which is no sign that there is nothing. "
-    "*Exploratory*: looked at without a plan, decides nothing. Of the tests of a plan the first "
+    "*Exploratory*: looked at without a plan, or claimed or changed after results were there; "
+    "decides nothing. Of the tests of a plan the first "
     "decides; the others stand beside it."
 )
 

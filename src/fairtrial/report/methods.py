@@ -8,12 +8,9 @@ from fairtrial.design.schedule import agents_of, count_runs, problems_of, replic
 from fairtrial.model.claims import AnalysisPlan, Hypothesis
 from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import DesignKind
-from fairtrial.model.runs import RunStatus
 from fairtrial.model.study import Study
-from fairtrial.report.hypothesis import HypothesisTest
 from fairtrial.report.text import bullets, code, count, plain_text, table
 from fairtrial.report.values import RunTable
-from fairtrial.report.verdicts import Verdict
 from fairtrial.stats.words import find_test
 
 MOST_NAMES = 12
@@ -166,51 +163,6 @@ def _plan_line(plan: AnalysisPlan) -> str:
 def _spell_test(word: str) -> str:
     entry = find_test(word)
     return code(word) if entry is None else f"{code(word)}: {entry.meaning}"
-
-
-def deviation_lines(
-    data: RunTable, tests: Sequence[HypothesisTest], left_out: int = 0
-) -> Iterator[str]:
-    """In what the study as it was run differs from the study as it was planned."""
-    yield from amendment_lines(data)
-    tally = data.tally
-    aside = tally.statuses[str(RunStatus.SKIPPED)] + tally.statuses[str(RunStatus.BROKEN)]
-    pending = (tally.planned or 0) - len(data) - aside
-    if pending > 0:
-        yield (
-            f"{count(pending, 'planned run')} not done: this is a look at an unfinished study, and "
-            "p values of a first look don't hold for a second one"
-        )
-    if failed := tally.statuses[str(RunStatus.FAILED)]:
-        yield f"{count(failed, 'run')} failed, and have no outcome"
-    if skipped := tally.statuses[str(RunStatus.SKIPPED)]:
-        yield f"{count(skipped, 'run')} left out evenly over the conditions, by max_runs"
-    if broken := tally.statuses[str(RunStatus.BROKEN)]:
-        yield f"{count(broken, 'run')} broken through no fault of the agent, and left out"
-    if left_out or tally.homeless:
-        gone = left_out + tally.homeless
-        yield f"{count(gone, 'result')} of runs that are no longer in the plan left out"
-    for test in tests:
-        if test.verdict is Verdict.NOT_TESTED and test.analysis_plan_id is not None:
-            which = f"{code(test.test)} of {code(test.hypothesis_id)} on {code(test.outcome)}"
-            yield f"{which} not tested: {plain_text(test.why)}"
-
-
-def amendment_lines(data: RunTable) -> Iterator[str]:
-    """How the plan, or the code that runs are about, was changed after results were there."""
-    for problem, trees in data.bases.items():
-        if len(trees) > 1:
-            yield (
-                f"the project of {code(str(problem))} was changed between runs: they are about "
-                f"{len(trees)} different states of it, and can't be compared"
-            )
-    for each in data.amendments:
-        way = "raised" if each.after > each.before else "lowered"
-        done = "1 run was" if each.runs_done == 1 else f"{each.runs_done:,} runs were"
-        yield (
-            f"replicates were {way} from {each.before:,} to {each.after:,} after {done} done "
-            f"({plain_text(each.at)}): p values don't allow for that"
-        )
 
 
 def setting_lines(data: RunTable) -> Iterator[str]:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairtrial.design.table import LARGEST
 from fairtrial.errors import did_you_mean
-from fairtrial.model.claims import SOURCE_TABLES, OutcomeSpec
+from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.conditions import Condition
 from fairtrial.model.foreign import plain_number
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
-from fairtrial.prospect.statements import YES_OR_NO
+from fairtrial.prospect.outcomes import YES_OR_NO, why_unreadable
 from fairtrial.tables.outcome import PRIMARY, primary_outcome
 
-NUMERIC_TYPES = frozenset(
-    {"", "float", "int", "integer", "number", "numeric", "double", "bool", "boolean", "binary"}
-)
+MOST_MET = 200
+"""So many names are kept to find the one that may be meant."""
 _COMBINE: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
@@ -39,17 +38,25 @@ class OutcomeReader:
     reason: why it can't be read from any; empty if it can
     unreadable: what stood there instead of a number, and how often
     from_evaluations: how many values of an outcome of the runs were found among the evaluations
+    found: how many values there were
+    met: what the runs had in its table instead, as long as there was no value
     """
 
     def __init__(self, study: Study, spec: OutcomeSpec) -> None:
         self.spec = spec
-        self.reason = _why_unreadable(study, spec)
+        self.reason = why_unreadable(study, spec)
         self.unreadable: Counter[str] = Counter()
-        self.from_evaluations = 0
+        self.from_evaluations = self.found = 0
+        self.met: dict[str, None] = {}
         self._table = spec.source_table.strip().lower()
         self._how = spec.aggregation.strip().lower()
         self._outcomes = study.outcomes
         self._is_binary = spec.expected_type.strip().lower() in YES_OR_NO
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether it is something that runs give, not their conditions."""
+        return self._table != "conditions"
 
     def read(self, result: RunResult, condition: Condition) -> float:
         """The value of a run that succeeded; nan if it has none."""
@@ -59,9 +66,21 @@ class OutcomeReader:
             number for value in self._find(result, condition) if (number := self._number(value))
         ]
         numbers = [number for (number,) in values]
+        self.found += len(numbers)
+        if not self.found and len(self.met) < MOST_MET:
+            self.met.update(dict.fromkeys(map(str, _names(result, self._table))))
         if self._how == "count" and self._table != "events":
             return float(len(numbers))
         return float(_COMBINE[self._how](numbers)) if numbers else math.nan
+
+    def why_nothing(self) -> str:
+        """Why no run had a value, as far as that can be told."""
+        name, column = self.spec.name, self.spec.column
+        if self.unreadable:
+            shown = ", ".join(text for text, _ in self.unreadable.most_common(3))
+            return f"the values of '{name}' are not numbers: {shown}"
+        where = f"{self.spec.source_table}.{column}"
+        return f"no run has a value for '{name}' ({where}); {did_you_mean(column, self.met)}"
 
     def _find(self, result: RunResult, condition: Condition) -> Iterator[Any]:
         if self._table == "runs":
@@ -116,6 +135,37 @@ class OutcomeReader:
         return None
 
 
+def unmeasured(study: Study, results: Iterable[RunResult]) -> list[str]:
+    """A remark for each outcome that none of these results, which all succeeded, has a value of."""
+    nowhere = Condition("", {}, {})
+    readers = [OutcomeReader(study, each) for each in study.outcomes]
+    # What conditions hold is known before; what can't be read at all was told before.
+    readers = [each for each in readers if not each.reason and each.is_of_runs]
+    looked_at = 0
+    for result in results:
+        looked_at += 1
+        for reader in readers:
+            reader.read(result, nowhere)
+    return [each.why_nothing() for each in readers if not each.found] if looked_at else []
+
+
+def _names(result: RunResult, table: str) -> Iterator[Any]:
+    """What a run has in a table that an outcome could be called."""
+    evaluations = (row.get("metric_name") for row in result.evaluator_outputs)
+    if table == "events":
+        for event in result.observations:
+            kind, meta = event.get("event_type"), event.get("meta")
+            yield kind
+            yield from (f"{kind}.{key}" for key in (meta if isinstance(meta, Mapping) else ()))
+        return
+    if table == "evaluations":
+        yield from evaluations
+    elif table == "runs":
+        yield from result.metrics
+        yield from evaluations
+        yield from ("latency_s", "cost_usd")
+
+
 def find_evaluations(result: RunResult, name: str) -> Iterator[Any]:
     """The values of a metric among a run's evaluations."""
     rows = result.evaluator_outputs
@@ -134,28 +184,3 @@ def _assigned(condition: Condition, column: str) -> Any:
         return condition.factor_assignments[column]
     name = column.removeprefix("block_")
     return condition.block_assignments.get(column, condition.block_assignments.get(name))
-
-
-def _why_unreadable(study: Study, spec: OutcomeSpec) -> str:
-    table = spec.source_table.strip().lower()
-    how = spec.aggregation.strip().lower()
-    if spec.derivation:
-        return (
-            f"outcome '{spec.name}' is derived ({spec.derivation}), which fairtrial doesn't "
-            "compute; let the agent or the evaluator give it as a number"
-        )
-    if table not in SOURCE_TABLES:
-        hint = did_you_mean(table, SOURCE_TABLES)
-        return f"outcome '{spec.name}': there is no table '{spec.source_table}'; {hint}"
-    if how not in _COMBINE:
-        hint = did_you_mean(how, _COMBINE)
-        return f"outcome '{spec.name}': no such aggregation: '{spec.aggregation}'; {hint}"
-    if spec.expected_type.strip().lower() not in NUMERIC_TYPES:
-        return f"outcome '{spec.name}' is {spec.expected_type}, not a number"
-    if table == "conditions":
-        names = [factor.name for factor in study.factors]
-        names += [name for block in study.blocks for name in (block.name, f"block_{block.name}")]
-        if spec.column not in names:
-            hint = did_you_mean(spec.column, names)
-            return f"outcome '{spec.name}': conditions have no column '{spec.column}'; {hint}"
-    return ""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from fairtrial.model.claims import (
     AnalysisPlan,
-    Contrast,
     Hypothesis,
     HypothesisDirection,
     HypothesisKind,
@@ -19,13 +18,11 @@ from fairtrial.model.claims import (
 )
 from fairtrial.model.study import Study
 from fairtrial.prospect.comparisons import Comparison, comparisons_of
-from fairtrial.prospect.spelling import is_equivalence
+from fairtrial.prospect.spelling import is_equivalence, why_no_operation
 from fairtrial.prospect.statements import narrow, outcomes_asked, subtracted_last
 from fairtrial.report.values import RunTable
 from fairtrial.stats.finding import Alternative
 
-OPERATIONS = ("difference", "difference_in_means", "mean_difference", "")
-"""What a contrast's `operation` may be: all of them mean left minus right."""
 MEDIATION = (
     "mediation takes a causal model that fairtrial doesn't fit; test each path as a hypothesis of "
     "its own, or analyse the tables elsewhere"
@@ -106,10 +103,4 @@ def _narrow(
 def _why_not(hypothesis: Hypothesis, comparison: Comparison) -> str:
     if hypothesis.kind is HypothesisKind.MEDIATION:
         return MEDIATION
-    return comparison.reason or _why_no_operation(hypothesis.contrast)
-
-
-def _why_no_operation(contrast: Contrast | None) -> str:
-    if contrast is None or contrast.operation.strip().lower() in OPERATIONS:
-        return ""
-    return f"the contrast's operation '{contrast.operation}' is not tested; 'difference' is"
+    return comparison.reason or why_no_operation(hypothesis.contrast)

@@ -213,13 +213,9 @@ def _why_nothing(question: Question, runs: int) -> str:
     if not runs:
         return "no run belongs to the groups that are compared"
     reader = table.readers[name]
-    if reader.unreadable:
-        shown = ", ".join(text for text, _ in reader.unreadable.most_common(3))
-        return f"the values of '{name}' are not numbers: {shown}"
-    if table.failed.all():
+    if table.failed.all() and not reader.unreadable:
         return "every run failed"
-    where = f"{reader.spec.source_table}.{reader.spec.column}"
-    return f"no run has a value for '{name}' ({where}); {did_you_mean(name, table.tally.metrics)}"
+    return reader.why_nothing()
 
 
 def _filtered(question: Question) -> NDArray[np.bool_]:

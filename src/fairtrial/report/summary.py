@@ -11,10 +11,10 @@ from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import Study
+from fairtrial.report.deviations import amendment_lines, standing_text
 from fairtrial.report.findings import render_verdicts
 from fairtrial.report.hypotheses import judge_table
 from fairtrial.report.hypothesis import HypothesisTest
-from fairtrial.report.methods import amendment_lines
 from fairtrial.report.text import bullets, code, count, figure, plain_text, table
 from fairtrial.report.values import RunTable, collect
 from fairtrial.tables.outcome import PRIMARY
@@ -47,6 +47,7 @@ def summary_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
     parts = [_lead(data)]
     if data.study.hypotheses:
         parts += ["## Verdicts", render_verdicts(tests) or "Nothing was tested."]
+        parts += filter(None, [standing_text(data, tests)])
     parts += ["## Runs", bullets(_run_lines(data))]
     if data.conditions and len(data):
         parts += ["## Conditions", condition_text(data)]

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.design.schedule import count_runs
-from fairtrial.ledger.amendments import Amendment, read_amendments
+from fairtrial.ledger.amendments import Amendment, Record, read_amendments
 from fairtrial.model.claims import OutcomeSpec
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import Study
 from fairtrial.prospect.groups import Variable
 from fairtrial.report.copies import Proposed
+from fairtrial.report.history import History, read_history, record_for
 from fairtrial.report.outcomes import OutcomeReader
 from fairtrial.tables.outcome import PRIMARY
 from fairtrial.tables.results import Results
@@ -113,6 +114,10 @@ class RunTable:
         self._variables: dict[str, tuple[Variable, Codes]] = {}
         self.amendments: tuple[Amendment, ...] = ()
         """Changes of the plan that came after results."""
+        self.record = Record()
+        """How the claims came to be what they are."""
+        self.history: History | None = None
+        """How the runs came about; None if no ledger tells."""
         self.bases: dict[str | None, set[str]] = {}
         """The states of a project that optimisers worked on, by problem."""
         self.proposed = Proposed()
@@ -204,11 +209,13 @@ def collect(
 ) -> RunTable:
     """Read all results, once, in any order.
 
-    Those of a ledger tell how the plan was changed after results were there, too.
+    Those of a ledger tell how plan and claims were changed after results were there, too.
     """
     table = RunTable(study, conditions)
     if isinstance(run_results, Results):
         table.amendments = read_amendments(run_results.reader)
+        table.record = record_for(run_results.reader, study)
+        table.history = read_history(run_results.reader)
     for result in run_results:
         table.add(result)
     return table

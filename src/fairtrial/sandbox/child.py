@@ -8,6 +8,7 @@ How it is started is the sandbox's business.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -16,19 +17,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import LabError
+from fairtrial.guest.watch import LONGEST_WALL
 from fairtrial.model.commands import Command, Completed, Ending
 from fairtrial.sandbox.capture import Head, HeadAndTail
 from fairtrial.sandbox.cgroup import Group, limiting
 from fairtrial.sandbox.descriptors import Descriptors
+
+if TYPE_CHECKING:
+    from anyio import CancelScope
 
 _CHUNK = 1 << 16
 _REPORT_BYTES = 4096
 _PATIENCE_S = 15.0
 """How long our init may take to end everything before it is ended itself."""
 _MIND_EVERY_S = 0.25
+_STEP_S = 1.0
 _SELDOM_S = 0.25
 """How often our init looks at what is timed: looking disturbs."""
 
@@ -186,6 +192,7 @@ class _Child:
         import anyio
 
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_outwait, self.command.timeout_s, tasks.cancel_scope)
             if group is not None:
                 tasks.start_soon(_mind, group, stop)
             for descriptor, sink in self.sinks.items():
@@ -255,6 +262,18 @@ async def _mind(group: Group, stop: Callable[[], None]) -> None:
     while not group.exceeded():
         await anyio.sleep(_MIND_EVERY_S)
     stop()
+
+
+async def _outwait(timeout_s: float, scope: CancelScope) -> None:
+    """Give our init up when it should have ended all long ago: whoever can reach it may stop it.
+
+    Counted in steps: what we were stopped for ourselves (Ctrl-Z) is one of them at most.
+    """
+    import anyio
+
+    for _ in range(math.ceil((LONGEST_WALL * timeout_s + _PATIENCE_S) / _STEP_S)):
+        await anyio.sleep(_STEP_S)
+    scope.cancel()
 
 
 async def _listen(descriptor: int, sink: HeadAndTail | Head) -> None:

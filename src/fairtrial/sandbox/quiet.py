@@ -14,7 +14,7 @@ import fcntl
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -28,7 +28,11 @@ GATE, MAIN, BELL = "fairtrial-host.gate", "fairtrial-host.main", "fairtrial-host
 DRAIN_MAX_S = 30.0
 SOON_S, LATER_S, SELDOM_S = 0.0005, 0.01, 1.0
 """When to look again: at first; while others work; while somebody times (the bell is quicker)."""
-NOTE_BYTES = 64
+SAY_S, SAY_AGAIN_S = 3.0, 60.0
+"""When somebody who waits is told for whom: after so long, and not again for so long."""
+WAITING = "waiting for the machine: another fairtrial is timing (process {})"
+NOTE_BYTES, PID_BYTES = 64, 16
+MOST_ANCESTORS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,27 @@ _held: ContextVar[tuple[tuple[int, Lease], ...]] = ContextVar("_held", default=(
 
 
 class HostLock:
-    """The lock of this host. Tests give a folder, to have one of their own."""
+    """The lock of this host. Tests give a folder, to have one of their own.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    say: told now and then that we wait for somebody else who times
+    """
+
+    def __init__(
+        self, folder: Path | None = None, say: Callable[[str], None] | None = None
+    ) -> None:
         self._folder = HOST_FOLDER if folder is None else folder
+        self._say = say
+        self._said_s = -math.inf
+
+    def who_times(self, ours: int | None = None) -> int | None:
+        """The process of somebody else who has the host alone, or is about to; None if nobody.
+
+        ours: the process that is not somebody else, nor are those it has started; by default this
+        """
+        with ExitStack() as opened:
+            files = _Files(self._folder, opened)
+            pid = _read_pid(files.gate) if _has_writer(files.bell) else None
+        return None if pid is None or _is_below(pid, ours or os.getpid()) else pid
 
     def check(self) -> None:
         """Raise a `LabError` if its files can't be used here; takes nothing."""
@@ -127,11 +148,15 @@ class HostLock:
         from anyio.lowlevel import checkpoint
 
         await checkpoint()  # a loop of short leases gives others their turn
+        said_s = self._said_s
         while True:
             # Nothing is lost when this is cancelled: what is open is closed, and so unlocked.
             with ExitStack() as opened:
                 files = _Files(self._folder, opened)
-                await _take(files.gate, fcntl.LOCK_EX, files.bell)
+                await _take(files.gate, fcntl.LOCK_EX, files.bell, self._tell)
+                if self._say is not None and self._said_s != said_s:
+                    said_s = self._said_s
+                    self._say("going on: the machine is free")
                 if side == fcntl.LOCK_EX:
                     _write_note(files.gate, drain_max_s)
                     opened.enter_context(open_common_fifo(self._folder / BELL, os.O_RDWR))
@@ -139,6 +164,15 @@ class HostLock:
                 if files.are_current():
                     held.enter_context(opened.pop_all())
                     return files
+
+    def _tell(self) -> None:
+        """Say whom we wait for, but not all the time."""
+        now_s = time.monotonic()
+        if self._say is not None and now_s - self._said_s >= SAY_AGAIN_S:
+            pid = self.who_times()
+            if pid is not None:
+                self._said_s = now_s
+                self._say(WAITING.format(pid))
 
 
 class _Files:
@@ -170,11 +204,20 @@ def _holding(lease: Lease) -> Iterator[None]:
         _held.set(before)
 
 
-async def _take(handle: Handle, how: int, bell: Handle | None = None) -> None:
+async def _take(
+    handle: Handle,
+    how: int,
+    bell: Handle | None = None,
+    tell: Callable[[], None] | None = None,
+) -> None:
+    """Wait for a lock; `tell` is called again and again once that takes long."""
     import anyio
 
     pause_s = SOON_S
+    began_s = time.monotonic()
     while not handle.lock(how):
+        if tell is not None and time.monotonic() - began_s >= SAY_S:
+            tell()
         if bell is not None and _has_writer(bell):
             with anyio.move_on_after(SELDOM_S):
                 await anyio.wait_readable(bell.fd)
@@ -193,6 +236,7 @@ def _has_writer(bell: Handle) -> bool:
 
 def _write_note(gate: Handle, drain_max_s: float) -> None:
     note = f"{time.monotonic():.6f} {drain_max_s:.6f}".ljust(NOTE_BYTES - 1) + "\n"
+    note += f"{os.getpid()}".ljust(PID_BYTES - 1) + "\n"
     with suppress(OSError):  # a full disk: holders see that they are waited for, not since when
         os.pwrite(gate.fd, note.encode(), 0)
 
@@ -204,3 +248,23 @@ def _read_note(gate: Handle) -> tuple[float, float]:
     except ValueError:
         return 0.0, math.inf
     return max(0.0, time.monotonic() - since_s), drain_max_s
+
+
+def _read_pid(gate: Handle) -> int | None:
+    try:
+        return int(os.pread(gate.fd, PID_BYTES, NOTE_BYTES))
+    except ValueError:
+        return None  # an older fairtrial, which doesn't say
+
+
+def _is_below(pid: int, ours: int) -> bool:
+    """Whether a process is a certain one, or was started by it, as its workers are."""
+    for _ in range(MOST_ANCESTORS):
+        if pid == ours:
+            return True
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+            pid = int(stat.rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+    return False

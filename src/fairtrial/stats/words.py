@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fairtrial.errors import did_you_mean
+
 MISSING_DATA_POLICIES = ("drop", "zero", "fail")
 """What can happen to runs without a value: they don't count, count as 0, or stop the test."""
 MISSING_ALIASES = {
@@ -119,3 +121,10 @@ def missing_data_policy(word: str) -> str | None:
 
 def _plain(word: str) -> str:
     return word.strip().lower().replace("'", "").replace("-", "_").replace(" ", "_")
+
+
+def hint_at_test(word: str) -> str:
+    """What may be meant by a word for a test that nobody knows; other words for one count."""
+    aliases = [alias for each in WORDS for alias in each.aliases]
+    hints = [did_you_mean(word, names) for names in (known_tests(), aliases)]
+    return next((hint for hint in hints if hint.startswith("did")), hints[0])

@@ -50,6 +50,7 @@ def make_manifest(
         "provenance": add_own(source.provenance, source.study.provenance_metadata),
         "sessions": list(source.sessions),
         "rescored": dict(source.rescored),
+        "claims": dict(source.claims),
         "left_out": left_out,
         "files": {path.name: _describe(path, rows.get(path.name)) for path in files},
     }

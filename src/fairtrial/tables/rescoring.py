@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairtrial.errors import Broken, LabError
 from fairtrial.ledger.packing import pack
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import Ledger
@@ -26,7 +27,8 @@ class Rescored:
     """What a new evaluator came to.
 
     scored: how many runs it judged
-    failures: for each run that it failed on why; its earlier verdict no longer counts
+    failures: for each run that it failed on why; its earlier verdict no longer counts, unless it
+        was the lab that broke
     passed_over: how many runs have no output to judge: their agent failed, or they broke
     """
 
@@ -61,7 +63,7 @@ def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: st
         except (Exception, SystemExit) as error:  # the evaluator is not ours
             reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
             failures[result.run_id] = reason
-            if was_unjudged:
+            if was_unjudged or isinstance(error, (LabError, Broken)):
                 continue  # it stays as it was
             packed = pack(_scores(result, [_failed(evaluator, reason)], reader.study.outcomes))
         group.append((reader.turns[place], packed))

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairtrial.design.plan import RunPlan
 from fairtrial.errors import Mistake, StudyError
+from fairtrial.ledger.amendments import read_record
 from fairtrial.ledger.faults import explained
 from fairtrial.ledger.reading import GONE, LedgerReader
 from fairtrial.model.conditions import Condition
@@ -31,6 +32,7 @@ class Source:
     sessions: who ran them, session by session
     left_out: how many results and runs are not among them, and why
     rescored: how many runs were judged anew, by evaluator
+    claims: which claims were laid down before results, and what was changed later
     """
 
     study: Study
@@ -40,6 +42,7 @@ class Source:
     sessions: Sequence[Mapping[str, Any]] = ()
     left_out: Mapping[str, Any] = field(default_factory=dict)
     rescored: Mapping[str, int] = field(default_factory=dict)
+    claims: Mapping[str, Any] = field(default_factory=dict)
 
 
 def ledger_source(reader: LedgerReader) -> Source:
@@ -60,6 +63,7 @@ def ledger_source(reader: LedgerReader) -> Source:
         sessions,
         {"not_in_plan": stored - len(done), "pending": pending},
         rescored,
+        read_record(reader).to_dict(reader.study),
     )
 
 

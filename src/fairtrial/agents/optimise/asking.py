@@ -6,11 +6,13 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.agents.optimise.records import REPLY, Journal, Known
+from fairtrial.agents.optimise.records import REPLY, STEP, Journal, Known
 from fairtrial.agents.optimise.replies import read_reply
-from fairtrial.agents.proposers.replay import record_of, reply_of
+from fairtrial.agents.payments import NOTHING, Paid
+from fairtrial.agents.proposers.replay import Replay, record_of, reply_of
 from fairtrial.errors import LabError
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
 from fairtrial.protocols import Proposer
@@ -78,9 +80,13 @@ class Asking:
         self.left_s = None if max_seconds is None else max_seconds - known.seconds
         self.held, self._on_held = 0, on_held
         self.records: list[Mapping[str, Any]] = []
+        self._steps = {key: reply_of(each) for key, each in known.steps.items()}
 
     async def ask(self, request: Request) -> Reply | None:
-        """The answer; None if it isn't asked for any more: what waits has not been paid for."""
+        """The answer; None if it isn't asked for any more: what waits has not been paid for.
+
+        Where a part of it was paid for, that is the answer.
+        """
         record = self._known.replies.get(request.key)
         if record is not None:
             self.records.append(record)
@@ -92,13 +98,32 @@ class Asking:
             await self._released.wait()
         async with self._seats:
             if self._released.is_set():
-                return None
-            given = await self._proposer.propose(self._brief, request)
+                return self._steps.get(request.key)
+            given = await self._propose(request)
         reply = read_reply(given, self._proposer.name)
-        made = self._record(request, reply)
-        self.keep(REPLY, made)
-        self.records.append(made)
+        self.records.append(self._keep_reply(REPLY, request, reply))
         return reply
+
+    async def _propose(self, request: Request) -> Any:
+        in_steps = getattr(self._proposer, "propose_in_steps", None)
+        if in_steps is None:
+            return await self._proposer.propose(self._brief, request)
+        return await in_steps(
+            self._brief, request, self._steps.get(request.key), partial(self._keep_step, request)
+        )
+
+    def _keep_step(self, request: Request, given: Reply) -> None:
+        step = read_reply(given, self._proposer.name)
+        self._keep_reply(STEP, request, step)
+        self._steps[request.key] = step
+
+    def _keep_reply(self, kind: str, request: Request, reply: Reply) -> dict[str, Any]:
+        """Write an answer down, with what it took beyond what is written down already."""
+        record, step = self._record(request, reply), self._steps.get(request.key)
+        paid = _paid_for(reply.usage).minus(_paid_for(step.usage) if step else NOTHING)
+        is_told_again = self._proposer.name == Replay.name  # it was paid for back then
+        self.keep(kind, record, NOTHING if is_told_again else paid)
+        return record
 
     def _record(self, request: Request, reply: Reply) -> dict[str, Any]:
         try:
@@ -110,10 +135,15 @@ class Asking:
         """Nothing is to be asked any more."""
         self._released.set()
 
-    def keep(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Write something down that was paid for, and when it was."""
+    def keep(self, kind: str, data: Mapping[str, Any], paid: Paid = NOTHING) -> None:
+        """Write something down that must not be done again, when it was, and what it took."""
         when = {"attempt": self._attempt, "at_s": time.monotonic() - self._began_s}
         try:
-            self._journal.append(kind, {**data, **when})
+            self._journal.append(kind, {**data, **when}, **paid._asdict())
         except ValueError as error:  # it is full
             raise LabError(str(error)) from error
+
+
+def _paid_for(usage: Usage) -> Paid:
+    """As budgets add it up; of a cost that isn't known, nothing."""
+    return Paid(usage.cost_usd or 0.0, usage.prompt_tokens, usage.completion_tokens)

@@ -96,12 +96,14 @@ class Loop:
         diffs: Sequence[str | None] = (),
         usage: Usage = _FREE,
         names: Sequence[str] = (),
+        why_none: str = "",
     ) -> list[Entry]:
         """A reply came: the digest of each candidate (None: there is none); "" equals the base.
 
         `diffs` are the candidates' own, place by place like their digests; without them a duplicate
-        has the diff of whoever was judged. `names` are what their makers call them. One that can't
-        be resolved has no digest: any text will do that equals another's only if they are the same.
+        has the diff of whoever was judged. `names` are what their makers call them, `why_none` why
+        there are fewer than asked for. One that can't be resolved has no digest: any text will do
+        that equals another's only if they are the same.
 
         Returns what was entered; those without `duplicate_of` have to be judged.
         """
@@ -116,17 +118,17 @@ class Loop:
             line.pay(usage, len(asked))
             digest = digests[place] if place < len(digests) else None
             if digest is None:
-                self._go_without(line, is_alone=len(asked) == 1)
+                self._go_without(line, why_none, is_alone=len(asked) == 1)
             else:
                 diff = diffs[place] if place < len(diffs) else None
                 name = names[place] if place < len(names) else ""
                 entered.append(self._enter(line, move, digest, diff, name))
         return entered
 
-    def _go_without(self, line: Line, *, is_alone: bool) -> None:
+    def _go_without(self, line: Line, why: str, *, is_alone: bool) -> None:
         """There is no candidate for a line; if it was one of several, it is asked for by itself."""
         if self._why_stopped or is_alone:
-            line.why_over = self._why_stopped or "the proposer has nothing to propose"
+            line.why_over = self._why_stopped or why or "the proposer has nothing to propose"
             return
         line.advance(self.rules)
         if line.move is not None:

@@ -8,6 +8,9 @@ A proposer may have more than a `Proposer` must have:
 - ``async prepared(workshop)`` is the proposer that works in a given arena (`command_workshop.py`)
 - ``async count_firsts(brief)`` is how many first proposals it has, if that is a known number
 - ``estimate(brief)`` is what one answer takes, roughly, as a `Usage`
+- ``async propose_in_steps(brief, request, earlier, keep)`` is `propose` for one that may pay more
+  than once for a reply: it calls ``keep(reply)`` with what has come so far before it pays again,
+  and goes on from `earlier`, which is what an earlier attempt has kept, or None
 - ``INCIDENTAL`` names options that change no answer: with others, earlier answers still count
 """
 

@@ -15,7 +15,7 @@ from fairtrial.model.proposals import Tried
 from fairtrial.model.record import dump
 from fairtrial.model.verdicts import Verdict
 
-REPLY, VERDICT, SETTING = "reply", "verdict", "setting"
+REPLY, STEP, VERDICT, SETTING = "reply", "step", "verdict", "setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,13 @@ class Known:
     """What earlier attempts at the same run have paid for: not to be paid for again.
 
     replies: recorded answers, by the key of their request
+    steps: the same of what was paid for on the way to answers that nobody lived to see
     verdicts: finished judgements, by digest
     seconds: how long it has been asked for
     """
 
     replies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     verdicts: Mapping[str, Judgement] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -35,8 +37,17 @@ class Known:
 class Journal(Protocol):
     """What survives us: see `Task.journal`."""
 
-    def append(self, kind: str, data: Mapping[str, Any], /) -> None:
-        """Returns when it is durable."""
+    def append(
+        self,
+        kind: str,
+        data: Mapping[str, Any],
+        /,
+        *,
+        cost_usd: float | None = None,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+    ) -> None:
+        """Returns when it is durable, with what was paid for it."""
         ...
 
     def entries(self) -> Iterable[JournalEntry]:
@@ -50,7 +61,7 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
     setting: what answers and verdicts depend on: who proposes, and on which base. What was
         committed under another one doesn't count.
     """
-    replies: dict[str, Mapping[str, Any]] = {}
+    answers: dict[str, dict[str, Mapping[str, Any]]] = {REPLY: {}, STEP: {}}
     verdicts: dict[str, Judgement] = {}
     seconds: dict[str, float] = {}
     own = fingerprint(setting)
@@ -58,8 +69,8 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
     for entry in journal.entries():
         if entry.kind == SETTING:
             holds = entry.data["fingerprint"] == own
-        elif holds and entry.kind == REPLY:
-            replies.setdefault(str(entry.data["key"]), entry.data)
+        elif holds and entry.kind in answers:
+            answers[entry.kind].setdefault(str(entry.data["key"]), entry.data)
         elif holds and entry.kind == VERDICT:
             judgement = judgement_of(entry.data)
             if judgement is not None:
@@ -68,7 +79,7 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
             seconds[entry.data["attempt"]] = entry.data["at_s"]
     if not holds:
         journal.append(SETTING, {"fingerprint": own})
-    return Known(replies, verdicts, sum(seconds.values()))
+    return Known(answers[REPLY], answers[STEP], verdicts, sum(seconds.values()))
 
 
 def problem_print(problem: CodeProblem) -> str:

@@ -29,6 +29,7 @@ from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
 from fairtrial.arena.contest import time_candidate, with_timing
 from fairtrial.arena.tasks import single_cause
+from fairtrial.errors import on_one_line
 from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
@@ -46,6 +47,8 @@ DRAIN_AFTER_S = 20.0
 """So long the first of them waits at most while others are still being checked."""
 LOOK_AGAIN_S = 0.25
 """How often it is looked whether that long is over."""
+LONGEST_WHY = 200
+"""Of what a proposer says for having nothing to propose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,7 @@ class Stream:
             ["" if each is None else each.diff for each in places],
             reply.usage,
             ["" if each is None else each.candidate.name for each in places],
+            on_one_line(reply.refusal, LONGEST_WHY),
         )
         entered = [each for each in places if each is not None]
         for entry, each in zip(entries, entered, strict=True):

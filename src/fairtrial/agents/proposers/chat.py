@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.agents.proposers.chat_conversation import Conversation, Terms
+from fairtrial.agents.proposers.chat_conversation import Conversation, Keep, Terms, keep_nothing
 from fairtrial.agents.proposers.chat_dialect import NEW, OLD, Dialect, TokensField
 from fairtrial.agents.proposers.chat_endpoint import Endpoint
 from fairtrial.agents.proposers.prices import (
@@ -144,6 +144,12 @@ class Chat(Record):
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """Ask the model; once more if its answer can't be used."""
+        return await self.propose_in_steps(brief, request, None, keep_nothing)
+
+    async def propose_in_steps(
+        self, brief: Brief, request: Request, earlier: Reply | None, keep: Keep
+    ) -> Reply:
+        """The same for somebody who keeps a first answer that can't be used, or has one."""
         messages = write_messages(brief, request, self.answer)
         size = sum(len(message["content"]) for message in messages)
         if size > self.longest_prompt:
@@ -154,7 +160,8 @@ class Chat(Record):
             )
         shared = _shared_by(self)
         async with shared.gate:
-            return await Conversation(self._terms(shared.dialect), brief, request).hold(messages)
+            terms = self._terms(shared.dialect)
+            return await Conversation(terms, brief, request, earlier, keep).hold(messages)
 
     def _terms(self, dialect: Dialect) -> Terms:
         endpoint = Endpoint(

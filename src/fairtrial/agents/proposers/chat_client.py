@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -101,6 +101,17 @@ def _entry(endpoint: Endpoint, outcome: Answer | Trouble) -> dict[str, Any]:
     said = {"response": redact(outcome.text), "finish_reason": redact(outcome.finish)}
     refusal = {"refusal": redact(outcome.refusal)} if outcome.refusal else {}
     return {"status": 200, **said, **refusal, "model": redact(outcome.model), "usage": usage}
+
+
+def answer_in(entries: Sequence[Mapping[str, Any]]) -> Answer | None:
+    """The answer that a log ends with; None if it doesn't, or another version of ours wrote it."""
+    try:
+        last = entries[-1]
+        said, usage = (last["response"], last["finish_reason"]), last["usage"]
+        counted = usage["prompt_tokens"], usage["completion_tokens"]
+        return Answer(*said, last.get("refusal", ""), last["model"], *counted)
+    except (IndexError, KeyError, TypeError):
+        return None
 
 
 def _explain(endpoint: Endpoint, trouble: Trouble, attempts: int, log: Log) -> str:

@@ -1,4 +1,8 @@
-"""One request to a model: a question, its answer, at most one complaint, and what came of it."""
+"""One request to a model: a question, its answer, at most one complaint, and what came of it.
+
+An answer that is complained about is paid for. It is kept before the complaint goes out, as the
+reply that it would be if there were no more to come, so that nobody has to ask for it again.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.agents.proposers.chat_answers import Draft, read_answer
-from fairtrial.agents.proposers.chat_client import Log, Refused, ask
+from fairtrial.agents.proposers.chat_client import Log, Refused, answer_in, ask
 from fairtrial.agents.proposers.chat_dialect import Dialect
 from fairtrial.agents.proposers.chat_endpoint import Endpoint
 from fairtrial.agents.proposers.chat_wire import Answer
@@ -20,6 +24,12 @@ from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
 
 LONGEST_REFUSAL = 1_000
+Keep = Callable[[Reply], None]
+"""Takes what has come so far; returns when it is safe."""
+
+
+def keep_nothing(reply: Reply) -> None:
+    """Where nobody goes on if this process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,8 @@ class Conversation:
 
     terms: how the model is asked
     brief, request: what it is asked
+    earlier: what is known of it already: an answer that somebody else has paid for
+    keep: takes an answer that is about to be complained about
     log: every attempt
     answers: what the model wrote
     started_s: when it began
@@ -56,6 +68,8 @@ class Conversation:
     terms: Terms
     brief: Brief
     request: Request
+    earlier: Reply | None = None
+    keep: Keep = keep_nothing
     log: Log = field(default_factory=Log)
     answers: list[Answer] = field(default_factory=list)
     started_s: float = field(default_factory=time.monotonic)
@@ -63,11 +77,15 @@ class Conversation:
     async def hold(self, messages: list[Message]) -> Reply:
         """Ask, and once more if the answer can't be used."""
         try:
-            drafts = await self._ask(messages)
+            drafts = self._recall()
+            if drafts is None:
+                drafts = await self._ask(messages)
         except Refused as refused:
             return self._reply(refusal=str(refused))
         problems = _complaints(drafts)
         if problems:
+            if self.earlier is None:
+                self.keep(self._reply(refusal=_unusable(problems)))
             told = write_complaint(problems, self.request.wanted)
             # An endpoint may insist on a text.
             wrote = self.answers[-1].text or "(nothing)"
@@ -76,20 +94,30 @@ class Conversation:
                 drafts = await self._ask([*messages, *more])
             except (Refused, LabError) as error:
                 # The first answer is paid for: what came of it is told, not lost.
-                why = f"{'; '.join(problems)}; asked once more: {error}"
-                return self._reply(refusal=f"the answer can't be used: {why}")
+                return self._reply(refusal=f"{_unusable(problems)}; asked once more: {error}")
             problems = _complaints(drafts)
         if problems:
-            return self._reply(refusal=f"the answer can't be used: {'; '.join(problems)}")
+            return self._reply(refusal=_unusable(problems))
         return self._reply(drafts)
+
+    def _recall(self) -> list[Draft] | None:
+        """What the answer that is known says; None if there is none, or none that we can read."""
+        answer = None if self.earlier is None else answer_in(self.earlier.exchange)
+        if self.earlier is None or answer is None:
+            self.earlier = None
+            return None
+        self.log.entries.extend(self.earlier.exchange)
+        return self._read(answer)
 
     async def _ask(self, messages: list[Message]) -> list[Draft]:
         terms, number = self.terms, len(self.answers)
         seed = self.request.seed + number
         body = terms.make_body(messages)
-        answer = await ask(terms.endpoint, body, seed, self.log, terms.dialect)
+        return self._read(await ask(terms.endpoint, body, seed, self.log, terms.dialect))
+
+    def _read(self, answer: Answer) -> list[Draft]:
+        terms, secret = self.terms, self.terms.endpoint.secret
         self.answers.append(answer)
-        secret = terms.endpoint.secret
         if answer.refusal or answer.finish == "content_filter":
             raise Refused(f"the model refuses: {answer.refusal or answer.finish}")
         if secret.is_in(answer.text):
@@ -127,20 +155,24 @@ class Conversation:
 
     def _usage(self) -> Usage:
         """All answers together; a number that a server didn't tell makes the cost unknown."""
-        price = self.terms.price
-        costs = [
-            cost_usd(price, each.prompt_tokens, each.completion_tokens) for each in self.answers
-        ]
+        price, earlier = self.terms.price, self.earlier.usage if self.earlier else Usage()
+        new = self.answers[1:] if self.earlier else self.answers
+        costs = [cost_usd(price, each.prompt_tokens, each.completion_tokens) for each in new]
+        costs.append(earlier.cost_usd)
         if self.log.has_lost_answers:
             costs.append(cost_usd(price, None, None))
         known = [cost for cost in costs if cost is not None]
         return Usage(
             self.terms.model,
-            sum(each.prompt_tokens or 0 for each in self.answers),
-            sum(each.completion_tokens or 0 for each in self.answers),
+            earlier.prompt_tokens + sum(each.prompt_tokens or 0 for each in new),
+            earlier.completion_tokens + sum(each.completion_tokens or 0 for each in new),
             math.fsum(known) if len(known) == len(costs) else None,
-            time.monotonic() - self.started_s,
+            earlier.seconds + time.monotonic() - self.started_s,
         )
+
+
+def _unusable(problems: Sequence[str]) -> str:
+    return f"the answer can't be used: {'; '.join(problems)}"
 
 
 def _complaints(drafts: Sequence[Draft]) -> list[str]:

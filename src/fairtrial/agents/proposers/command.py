@@ -167,7 +167,7 @@ class CommandProposer(Record):
     async def prepared(self, workshop: Workshop) -> Proposer:
         """The same with a place to work; raises `StudyError` where something is missing."""
         self.check_ready(workshop.folder)
-        program = _find_program(self.argv)
+        program = _find_program(self.argv, workshop.project)
         readable = [
             _existing(each, workshop.folder, ("readable", place))
             for place, each in enumerate(self.readable)
@@ -240,8 +240,11 @@ def _variable_mistakes(names: tuple[str, ...]) -> Iterator[Mistake]:
             yield Mistake(("variables", place), f"{name} is set by the sandbox")
 
 
-def _find_program(argv: tuple[str, ...]) -> Path | None:
-    """Where a program is on this machine; None for one that comes with the project."""
+def _find_program(argv: tuple[str, ...], project: Path | None = None) -> Path | None:
+    """Where a program is on this machine; None for one that comes with the project.
+
+    project: where one that comes with it has to be; not looked for if that isn't known
+    """
     place = find_program_word(argv)
     word = argv[place]
     if word.startswith(PYTHON):
@@ -249,6 +252,9 @@ def _find_program(argv: tuple[str, ...]) -> Path | None:
     if "/" in word:
         path = expand(Path(word), Path(), "argv")
         if not path.is_absolute():
+            if project is not None and not (project / path).exists():
+                message = f"there is no program '{word}' in the project ({project})"
+                raise StudyError(Mistake(("argv", place), message, "write its whole path"))
             return None
         found: str | None = str(path) if path.exists() else None
     else:

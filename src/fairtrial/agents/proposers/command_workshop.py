@@ -55,6 +55,11 @@ class Workshop(Protocol):
         ...
 
     @property
+    def project(self) -> Path:
+        """Where commands start, as the user has it."""
+        ...
+
+    @property
     def sandbox(self) -> Sandbox: ...
 
     @property
@@ -74,6 +79,7 @@ class ArenaWorkshop:
     """What an open arena lends to proposers.
 
     folder: where relative paths in options start: the folder of the problem's file
+    project: where commands start, as the user has it
     sandbox: where commands run that aren't ours
     lock: the host's: whoever uses CPU holds its shared side
     snapshot: the base
@@ -89,6 +95,7 @@ class ArenaWorkshop:
         self.sandbox: Sandbox = self.ground.cold or self.ground.sandbox
         self.lock: HostLock = self.ground.lock
         self.snapshot: Snapshot = self.ground.pool.snapshot
+        self.project = self.snapshot.source / self.ground.problem.cwd
         self._place = self.ground.pool.base.parent / "agents"  # goes with the pool
         self._base: Base | None = None
         self._preparing = anyio.Lock()

@@ -177,7 +177,8 @@ class _Ready:
         for place, each in enumerate(given):
             name = label if len(given) == 1 else f"{label}-{place + 1}"
             parent = request.about[place].digest if place < len(request.about) else None
-            made.append(_read_candidate(each, Candidate(name, parent=parent), self.options.use))
+            blank = Candidate(name, files={}, parent=parent)
+            made.append(_read_candidate(each, blank, self.options.use))
         if not any(made):
             return Reply(usage=usage, refusal=f"{self.options.use} has nothing to propose")
         return Reply(tuple(made), usage)

@@ -122,15 +122,8 @@ class Bench:
         return heat
 
     async def _put_in(self, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
-        """Stage and build it anew, as for its checks."""
         async with self.ground.lock.shared():
-            if changes is not None:
-                await slot.write_candidate(changes)
-            stage = self.ground.stage(slot, may_be_warm=False)
-            rejection, _ = await run_build(stage, slot)
-            if rejection is None and changes is not None:
-                await _compile(stage, slot, changes)
-            return rejection
+            return await put_in(self.ground, slot, changes)
 
     async def _take_sessions(
         self,
@@ -185,6 +178,17 @@ class Versus:
                     return Heat(rejection=rejection)
             numbers = range(first, first + count)
             return await self.bench._run_between((base, slot), label, numbers, budget_s)
+
+
+async def put_in(ground: Ground, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
+    """Stage and build it anew, as for its checks; who calls it holds the host's shared lock."""
+    if changes is not None:
+        await slot.write_candidate(changes)
+    stage = ground.stage(slot, may_be_warm=False)
+    rejection, _ = await run_build(stage, slot)
+    if rejection is None and changes is not None:
+        await _compile(stage, slot, changes)
+    return rejection
 
 
 async def _compile(stage: Stage, slot: WorktreeSlot, changes: Changes) -> None:

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fairtrial.arena.bench.calibration import Pace, calibrate, choose_schedule
+from fairtrial.arena.bench.calibration import (
+    Pace,
+    calibrate,
+    choose_schedule,
+    find_pace,
+    tell_misfit,
+)
 from fairtrial.arena.bench.elsewhere import count_elsewhere
 from fairtrial.arena.bench.line import Line
 from fairtrial.arena.bench.meter import Duel
@@ -18,10 +24,11 @@ from fairtrial.arena.bench.talks import Talked, is_late, talk_with
 from fairtrial.arena.bench.turns import Schedule, Turns, take_turns
 from fairtrial.arena.checks.encoded import find_unplain
 from fairtrial.arena.checks.endings import in_one_line, stop_reason, tail_of, tell_ending
+from fairtrial.arena.checks.imports import tell_roots
 from fairtrial.arena.checks.rendering import render_call
 from fairtrial.arena.checks.reports import compare_outcomes, read_line
 from fairtrial.arena.stage import GUEST, Stage
-from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.errors import LabError, MisfitError, Mistake, StudyError
 from fairtrial.guest.codec import Caps, dump
 from fairtrial.model.code import Benchmark, Check
 from fairtrial.model.commands import Command
@@ -166,35 +173,34 @@ async def prepare_calls(
     """Time the base alone: how many calls make a sample, how many rounds a session."""
     check = find_check(duel.base, benchmark)
     job = dump({"function": benchmark.call, "view": check.view, "caps": list(Caps())})
-    began = time.monotonic()
-    inputs = await supplier.make(f"{duel.seed}/{benchmark.name}/{CALIBRATION}", 1)
-    make = partial(
-        worker_command, cores=duel.cores, hash_seed=1, timeout_s=max(budget_s, LEAST_TIMEOUT_S)
-    )
-    loop = _Asking(supplier, f"{duel.seed}/{benchmark.name}/{CALIBRATION}")
-    work = partial(calibrate, job=job.encode("ascii"), first=inputs, more=loop.more)
-    stages: dict[Arm, Stage] = {"base": duel.base}
-    talked = await talk_with(stages, make, work, away_from=duel.cores)
-    if talked.result is None:
-        raise _refuse_base(benchmark, talked)
-    pace = talked.result
-    _refuse_bystander(benchmark, duel.base, pace.files)
-    started_s = max(0.0, time.monotonic() - began - pace.lasted_s)
-    pace = pace.with_start(started_s)
+    measure = partial(_measure_base, benchmark, supplier, duel, job.encode("ascii"), budget_s)
+    pace = await find_pace(measure, budget_s)
     schedule = choose_schedule(pace, job.encode("ascii"), budget_s)
     if schedule is None:
-        need_s = pace.least_s()
-        raise StudyError(
-            Mistake(
-                ("bench", benchmark.name),
-                f"one call takes {pace.call_s:.2g} s: six sessions need {need_s:.0f} s, and "
-                f"budget_s is {budget_s:g}",
-                f"smaller inputs, or budget_s: {need_s * 2:.0f}",
-            )
-        )
+        raise MisfitError(Mistake(("bench", benchmark.name), *tell_misfit(pace, budget_s)))
     unplain = find_unplain(pace.outcome.get("result"))
     notes = () if unplain is None else (_tell_unplain(benchmark),)
     return CallMeter(benchmark, check, supplier, schedule, pace, unplain is None, notes)
+
+
+async def _measure_base(
+    benchmark: Benchmark, supplier: Supplier, duel: Duel, job: bytes, budget_s: float
+) -> Pace:
+    """How long the base takes, in a fresh process of its own."""
+    began = time.monotonic()
+    seed = f"{duel.seed}/{benchmark.name}/{CALIBRATION}"
+    inputs = await supplier.make(seed, 1)
+    make = partial(
+        worker_command, cores=duel.cores, hash_seed=1, timeout_s=max(budget_s, LEAST_TIMEOUT_S)
+    )
+    work = partial(calibrate, job=job, first=inputs, more=_Asking(supplier, seed).more)
+    stages: dict[Arm, Stage] = {"base": duel.base}
+    talked = await talk_with(stages, make, work, away_from=duel.cores)
+    if talked.result is None:
+        raise _refuse_base(benchmark, talked, duel.base)
+    pace = talked.result
+    _refuse_bystander(benchmark, duel.base, pace.files)
+    return pace.with_start(max(0.0, time.monotonic() - began - pace.lasted_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +224,7 @@ def find_check(stage: Stage, benchmark: Benchmark) -> Check:
     return Check(function=benchmark.call, inputs=benchmark.inputs)
 
 
-def _refuse_base(benchmark: Benchmark, talked: Talked[Pace]) -> StudyError:
+def _refuse_base(benchmark: Benchmark, talked: Talked[Pace], stage: Stage) -> StudyError:
     assert talked.failure is not None
     done = talked.done.get("base")
     message = f"{benchmark.call} can't be timed on the base: {talked.failure.why}"
@@ -226,7 +232,7 @@ def _refuse_base(benchmark: Benchmark, talked: Talked[Pace]) -> StudyError:
         said = in_one_line(tail_of(done))
         message += f"; the process {tell_ending(done, talked.commands['base'])}"
         message += f": {said}" if said else ""
-    hint = "it must be importable as `module:function` from the import roots, and return"
+    hint = f"{tell_roots(benchmark.call, stage)}, and it must return"
     return StudyError(Mistake(("bench", benchmark.name, "call"), message, hint))
 
 

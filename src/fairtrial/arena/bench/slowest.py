@@ -22,7 +22,7 @@ from fairtrial.arena.checks.tests import SuiteTrial, name_some, pytest_command, 
 from fairtrial.arena.checks.tests_judged import Standard, judge_run, set_standard
 from fairtrial.arena.checks.tests_read import Outcome, SuiteRun
 from fairtrial.arena.stage import Stage
-from fairtrial.errors import Mistake, StudyError
+from fairtrial.errors import MisfitError, Mistake, StudyError
 from fairtrial.model.code import Check
 from fairtrial.model.commands import Command, Ending
 from fairtrial.model.verdicts import Difference, Rejection
@@ -238,6 +238,7 @@ class _Search:
         """Why there is nothing to time."""
         hint = "name what is to be timed in bench:"
         slowest = max(self.left, key=lambda name: self.left[name], default="")
+        kind = StudyError
         if self.unfit and (not slowest or self.choose(budget_s)):
             why = (
                 "those that were tried don't pass by themselves in a read-only copy of your tree: "
@@ -253,5 +254,6 @@ class _Search:
                 f"{test_s:.2g} s"
             )
             hint += f", or raise budget_s to {enough_s}"
+            kind = MisfitError
         message = f"there is none, and the tests of {self.trial.label} can't stand in for it: {why}"
-        return StudyError(Mistake(("bench",), message, hint))
+        return kind(Mistake(("bench",), message, hint))

@@ -162,12 +162,8 @@ def _notes(sessions: Sequence[Session]) -> list[str]:
     if share > MOST_GOING_THROUGH:
         notes.append(f"{share:.0%} of the time went into going through what it returns")
     busy = _busy(sessions)
-    if busy is not None and busy < LEAST_BUSY:
-        notes.append(
-            f"only {busy:.0%} of the base's time was spent computing: either it waits for "
-            "something, or other programs used the core, which makes ratios look smaller than they "
-            "are; `fairtrial doctor` says what disturbs"
-        )
+    if busy is not None and busy < LEAST_BUSY:  # what else the two clocks differ in, nobody knows
+        return [*notes, _tell_idle(busy, sessions)]
     walls = [_ratio(session) for session in sessions]
     cpus = [session_cpu_ratio(session.samples) for session in sessions]
     gaps = [cpu - wall for cpu, wall in zip(cpus, walls, strict=True) if cpu is not None]
@@ -179,9 +175,20 @@ def _notes(sessions: Sequence[Session]) -> list[str]:
             more = "more" if gap > 0 else "less"
             notes.append(
                 f"the clock says {wall:.2f}x, CPU time {cpu:.2f}x: it works {more} than it saves; "
-                "other cores, or waiting, make the difference"
+                "other cores, waiting or other programs make the difference"
             )
     return notes
+
+
+def _tell_idle(busy: float, sessions: Sequence[Session]) -> str:
+    """What can be said where the base computes for a part of its time only."""
+    wall, cpu = math.exp(-fmean(map(_ratio, sessions))), _cpu_ratio(sessions)
+    told = "" if cpu is None else f": by CPU time alone it is {cpu:.2f}x, by the clock {wall:.2f}x"
+    return (
+        f"only {busy:.0%} of the base's time was spent computing, since it waits for something or "
+        f"since other programs had the core, and the clock can't tell which{told}; "
+        "`fairtrial doctor` says what disturbs"
+    )
 
 
 def _busy(sessions: Sequence[Session]) -> float | None:

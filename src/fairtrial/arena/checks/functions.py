@@ -14,7 +14,12 @@ from pathlib import PurePosixPath
 
 from fairtrial.arena.checks.calls import Call, read_calls
 from fairtrial.arena.checks.endings import in_one_line, tail_of, tell_ending
-from fairtrial.arena.checks.functions_base import agree, read_base, refuse_varying
+from fairtrial.arena.checks.functions_base import (
+    agree,
+    read_base,
+    refuse_unimportable,
+    refuse_varying,
+)
 from fairtrial.arena.checks.functions_judged import Expectation, judge_calls
 from fairtrial.arena.checks.reports import Outcome, Report, read_line, read_report
 from fairtrial.arena.stage import GUEST, Stage
@@ -107,20 +112,22 @@ async def prepare_calls(
         calls = await make_inputs(label, check, stages, seed)
     job = _write_job(check, calls)
 
-    async def run_base(env: Mapping[str, str]) -> tuple[Completed, Command]:
+    async def run_base(env: Mapping[str, str]) -> tuple[Completed, Command, Stage]:
         async with stages() as stage:
             given = {name: value for name, value in env.items() if name not in stage.problem.env}
             command = call_command(stage, check, job, CHANNEL_BYTES, given)
-            return await stage.run(command), command
+            return await stage.run(command), command, stage
 
     # What depends on the order of a set would otherwise look the same every time.
     ran = await run_all([lambda: run_base({}), lambda: run_base(_OTHER_HASHES)])
 
     def settle() -> FunctionTrial:
-        reports = [read_report(done.channel, len(calls)) for done, _ in ran]
+        reports = [read_report(done.channel, len(calls)) for done, _, _ in ran]
+        for report, (_, _, stage) in zip(reports, ran, strict=True):
+            refuse_unimportable(label, check, report, stage)
         outcomes = [
-            read_base(label, check, calls, (*each, report))
-            for each, report in zip(ran, reports, strict=True)
+            read_base(label, check, calls, (done, command, report))
+            for (done, command, _), report in zip(ran, reports, strict=True)
         ]
         refuse_varying(label, check, calls, *outcomes)
         expected = agree(label, check, calls, outcomes[0])

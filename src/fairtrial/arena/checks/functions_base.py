@@ -8,6 +8,7 @@ from fairtrial.arena.checks.calls import Call
 from fairtrial.arena.checks.encoded import find_unplain
 from fairtrial.arena.checks.endings import in_one_line, tail_of, tell_ending, tell_raising
 from fairtrial.arena.checks.functions_judged import name_case
+from fairtrial.arena.checks.imports import tell_roots
 from fairtrial.arena.checks.rendering import render, render_call
 from fairtrial.arena.checks.reports import (
     Outcome,
@@ -16,6 +17,7 @@ from fairtrial.arena.checks.reports import (
     read_line,
     spell_failed,
 )
+from fairtrial.arena.stage import Stage
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.guest.library import TAG
 from fairtrial.model.code import Check
@@ -27,15 +29,19 @@ _WHERE = {"result": "its result", "raised": "the exception that it raises"}
 _WHERE |= {"output": "its output", "after": "its arguments, after the call"}
 
 
+def refuse_unimportable(label: str, check: Check, report: Report, stage: Stage) -> None:
+    """Refuse a function that isn't there, and say where it was looked for."""
+    if report.failed:
+        message = f"can't be used in the base: {in_one_line(spell_failed(report.failed))}"
+        hint = tell_roots(check.function, stage)
+        raise StudyError(Mistake((label, "function"), f"{check.function} {message}", hint))
+
+
 def read_base(
     label: str, check: Check, calls: Sequence[Call], ran: tuple[Completed, Command, Report]
 ) -> list[Outcome]:
     """The base's outcomes, one for each case, all of them such as can be compared."""
     done, command, report = ran
-    if report.failed:
-        message = f"can't be used in the base: {in_one_line(spell_failed(report.failed))}"
-        hint = "it must be importable as `module:function` from the import roots"
-        raise StudyError(Mistake((label, "function"), f"{check.function} {message}", hint))
     if done.channel_overflowed:
         size = f"{command.channel_bytes // 2**20} MB"
         message = f"the base's results of all cases together take more than {size}"

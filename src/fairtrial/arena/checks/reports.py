@@ -84,7 +84,12 @@ def spell_failed(failed: Mapping[str, Any]) -> str:
     """Why a function couldn't be imported: the exception, and where it came from."""
     text = render(spell_raised(failed["failed"]), 500)
     trace = failed.get("traceback")
-    return f"{text}\n{trace}" if trace and isinstance(trace, str) else text
+    if not (trace and isinstance(trace, str)):
+        return text
+    *frames, last = trace.strip().splitlines() or [""]
+    # The last line of a traceback is mostly the exception: once is enough.
+    said = last if last.startswith(text.partition("(")[0]) else f"{text}\n{last}"
+    return "\n".join([said, *frames])
 
 
 def compare_outcomes(

@@ -203,8 +203,9 @@ class _Repo:
             await self.git("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
         except GitError:
             await self._refuse_overlap(name)
+            await self._refuse_nobody()
             return told.decode().strip()
-        message = f"has a branch {name} already: name another, or remove it (git branch -D {name})"
+        message = f"has a branch {name} already: name another"
         raise StudyError(message, source=source)
 
     async def _refuse_overlap(self, name: str) -> None:
@@ -215,6 +216,21 @@ class _Repo:
             if name.startswith(f"{other}/") or other.startswith(f"{name}/"):
                 message = f"has a branch {other}, so that there can't be one named {name}"
                 raise StudyError(message, source=str(self.repository.top))
+
+    async def _refuse_nobody(self) -> None:
+        """Git has to know who commits; said now, and not when all the work is done."""
+        try:
+            for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+                await self.git("var", who, env=_find_identity())
+        except GitError as error:
+            raise self._unable(error) from error
+
+    def _unable(self, error: GitError) -> StudyError:
+        return StudyError(
+            f"git can't commit: {_say(error)}; tell it who you are "
+            "(git config user.name, user.email)",
+            source=str(self.repository.top),
+        )
 
     async def list_tree(self, commit: str) -> dict[str, _Entry]:
         """The files of a commit, and its submodules."""
@@ -261,17 +277,12 @@ class _Repo:
                 *("update-index", "--replace", "-z", "--index-info"), stdin=given, index=index
             )
             tree = (await self.git("write-tree", index=index)).decode().strip()
-        who = {each: os.environ[each] for each in _IDENTITY if each in os.environ}
         text = message.encode("utf-8", "replace")
         try:
             committing = ("commit-tree", tree, "-p", parent, "-F", "-")
-            told = await self.git(*committing, stdin=text, env=who)
+            told = await self.git(*committing, stdin=text, env=_find_identity())
         except GitError as error:
-            raise StudyError(
-                f"git can't commit: {_say(error)}; tell it who you are "
-                "(git config user.name, user.email)",
-                source=str(self.repository.top),
-            ) from error
+            raise self._unable(error) from error
         return told.decode().strip()
 
     async def make_branch(self, name: str, commit: str) -> None:
@@ -281,6 +292,10 @@ class _Repo:
         except GitError as error:
             message = f"the branch {name} can't be made: {_say(error)}"
             raise StudyError(message, source=str(self.repository.top)) from error
+
+
+def _find_identity() -> dict[str, str]:
+    return {each: os.environ[each] for each in _IDENTITY if each in os.environ}
 
 
 def _say(error: GitError) -> str:

@@ -33,7 +33,7 @@ async def recheck(arena: Arena, changes: Changes) -> Rejection | None:
         return Rejection(Reason.EVALUATOR, message).cleaned()
     # An arena of its own remembers no verdict of the first one.
     again = Arena(cold, fresh, rules, ())
-    return (await again.judge(Candidate("winner"), changes)).rejection
+    return (await again.judge(Candidate("winner", files={}), changes)).rejection
 
 
 async def _renew(trial: Trial, ground: Ground) -> Trial:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fairtrial.arena.slots.offloading import explain
 from fairtrial.arena.snapshots.git import git
 from fairtrial.arena.snapshots.snapshot import Snapshot
 from fairtrial.model.candidates import FileState
@@ -158,12 +159,15 @@ class Scratch:
 @contextmanager
 def scratch(snapshot: Snapshot, base: BaseFiles) -> Iterator[Scratch]:
     """A scratch index for one candidate; nothing of it is left."""
-    with TemporaryDirectory(
-        prefix="candidate-", dir=snapshot.repo, ignore_cleanup_errors=True
-    ) as name:
-        folder = Path(name)
-        (folder / "index").write_bytes(base.index)
-        (folder / "objects" / "info").mkdir(parents=True)
-        borrowed = f"{snapshot.repo.resolve() / 'objects'}\n"
-        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(borrowed))
-        yield Scratch(snapshot, folder)
+    try:
+        with TemporaryDirectory(
+            prefix="candidate-", dir=snapshot.repo, ignore_cleanup_errors=True
+        ) as name:
+            folder = Path(name)
+            (folder / "index").write_bytes(base.index)
+            (folder / "objects" / "info").mkdir(parents=True)
+            borrowed = f"{snapshot.repo.resolve() / 'objects'}\n"
+            (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(borrowed))
+            yield Scratch(snapshot, folder)
+    except OSError as error:  # no room, say: nobody's fault but this machine's
+        raise explain(error) from error

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -46,6 +47,38 @@ def read_candidate(path: Path) -> Candidate:
         place = error.filename or path
         reason = error.strerror or str(error)
         raise StudyError(f"can't be read: {reason}", source=os.fsdecode(place)) from error
+
+
+def tell_apart(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates; those of different places that have one name get as much of their paths as it
+    takes to tell them apart.
+    """
+    places = [_place_of(each) for each in candidates]
+    depths = [1] * len(candidates)
+    while True:
+        names = [
+            "/".join(parts[-depth:]) if depth > 1 else each.name
+            for each, parts, depth in zip(candidates, places, depths, strict=True)
+        ]
+        longer = [
+            index
+            for index, name in enumerate(names)
+            if depths[index] < len(places[index])
+            and any(name == other and places[index] != places[at] for at, other in enumerate(names))
+        ]
+        if not longer:
+            return [
+                each if each.name == name else replace(each, name=name)
+                for each, name in zip(candidates, names, strict=True)
+            ]
+        for index in longer:
+            depths[index] += 1
+
+
+def _place_of(candidate: Candidate) -> tuple[str, ...]:
+    """The parts of the path that a candidate was read from; nothing for one that was made."""
+    place = Path(os.path.abspath(candidate.origin)) if candidate.origin else Path()  # noqa: PTH100
+    return place.parts[1:] if place.name == candidate.name else ()
 
 
 def _too_large(path: Path) -> StudyError:

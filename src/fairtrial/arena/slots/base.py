@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fairtrial.arena.slots.bytecode import compile_files
 from fairtrial.arena.slots.copying import Wanted, originate
+from fairtrial.arena.slots.offloading import in_thread
 from fairtrial.arena.slots.removal import FOLDER
 from fairtrial.arena.slots.tree import list_tree
 from fairtrial.arena.snapshots.git import GitError, git
@@ -57,9 +58,9 @@ async def prepare_base(
     if python is not None:
         seen = [file for file in files if not is_below(file, concealed)]
         notes += await compile_files(top, seen, python)
-    await to_thread.run_sync(_settle, top)
+    await in_thread(_settle, top)
     if included:
-        size = await to_thread.run_sync(_copy_included, snapshot.source, top, included)
+        size = await in_thread(_copy_included, snapshot.source, top, included)
         notes.append(f"included paths are copied into every slot: {size / _MB:,.1f} MB each")
     if has_git:
         await make_repository(snapshot, top, home / "index", concealed)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from fairtrial.arena.slots.offloading import in_thread
 from fairtrial.sandbox.trusted import run_trusted
 
 CHUNK = 100
@@ -54,7 +55,7 @@ async def compile_files(top: Path, files: Sequence[str], python: Path) -> list[s
             notes.append(f"the base has no bytecode: {python}: {group.exceptions[0]}")
     if scope.cancelled_caught:
         notes.append(f"compiling the base's bytecode took more than {TIMEOUT_S:g} s: it has gaps")
-    await anyio.to_thread.run_sync(_sweep, top, sources)
+    await in_thread(_sweep, top, sources)
     return notes
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.errors import LabError
 from fairtrial.sandbox.trusted import run_trusted
 
@@ -21,6 +22,7 @@ _HARMLESS = {
     "safe.directory": "*",
 }
 # Whatever a user or a hook has set is about another repository than ours.
+_NO_ROOM = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
 _SETTINGS = {
     **_HARMLESS,
     "core.attributesFile": os.devnull,
@@ -118,7 +120,10 @@ async def git(
         raise LabError("git is not installed, or not on the path: install it") from error
     complaint = done.stderr.decode("utf-8", "replace").strip()
     if done.returncode not in accept:
-        raise GitError(arguments, done.returncode, complaint)
+        failure = GitError(arguments, done.returncode, complaint)
+        if any(words in complaint for words in _NO_ROOM):  # that says nothing of what it was asked
+            raise NoRoomError(f"{failure}; make room there") from failure
+        raise failure
     if warnings is not None:
         warnings += complaint.splitlines()
     return done.stdout

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fairtrial.arena.slots.offloading import in_thread
 from fairtrial.arena.snapshots.git import git, make_bare
 from fairtrial.arena.snapshots.listing import Part, list_parts, spell_paths
 from fairtrial.arena.snapshots.pack import BRANCH, write_commit
@@ -68,7 +69,7 @@ async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> S
     _refuse_large(repository.top, found, largest_mb)
     repo = await _make_repository(home / "repo", repository.object_format)
     write = partial(write_commit, repo, top, found, from_thread.check_cancelled)
-    pointers = await to_thread.run_sync(write)
+    pointers = await in_thread(write)
     await _refuse_pointers(pointers, parts, no_index=home / "no-index")
     told = await git("rev-parse", BRANCH, f"{BRANCH}^{{tree}}", repo=repo)
     commit, tree = told.decode().split()

@@ -16,6 +16,7 @@ from fairtrial.agents.proposers.transforms.analysis.attributes import (
 from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.analysis.kinds import TEXT_METHODS
+from fairtrial.agents.proposers.transforms.analysis.lives import life_of
 from fairtrial.agents.proposers.transforms.analysis.matching import same
 from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
@@ -51,10 +52,13 @@ def find_asked_sets(source: Source) -> Iterator[Change]:
             if asked is None:
                 continue
             text = ast.unparse(asked)
-            loop = _loop_of(scope, node, asked) if text not in seen else None
-            if loop is not None and _may_be_list(scope, asked):
+            if text in seen:
+                continue
+            life = life_of(scope, asked) if isinstance(asked, ast.Name) else scope
+            loop = _loop_of(life, node, asked)
+            if loop is not None and _may_be_list(life, asked):
                 seen.add(text)
-                yield from _ask(scope, text, loop)
+                yield from _ask(life, text, loop)
 
 
 def _asked(node: ast.AST) -> ast.Name | ast.Attribute | None:
@@ -167,13 +171,18 @@ def _is_left_meanwhile(scope: Scope, loop: ast.AST) -> bool:
     return False
 
 
+def _is_there(scope: Scope, asked: ast.Name | ast.Attribute) -> bool:
+    """Whether it is what is looked at, and not the same name for something else."""
+    return not isinstance(asked, ast.Name) or asked in scope.mentions(asked.id)
+
+
 def _ask(scope: Scope, text: str, loop: Loop | Comprehension) -> Iterator[Change]:
     source = scope.source
     edits: list[Edit] = []
     beside = source.fresh(f"{text.rpartition('.')[2].lstrip('_')}_set")
     for node in ast.walk(loop):
         asked = _asked(node)
-        if asked is not None and ast.unparse(asked) == text:
+        if asked is not None and ast.unparse(asked) == text and _is_there(scope, asked):
             assert isinstance(node, ast.Compare)
             if not is_hashable(scope, node.left):
                 return

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fairtrial.agents.proposers.transforms.analysis.effects import may_change_elsewhere
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.analysis.iterables import is_dictionary, is_repeatable
+from fairtrial.agents.proposers.transforms.analysis.lives import lives_of
 from fairtrial.agents.proposers.transforms.analysis.matching import match
 from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Source
@@ -29,9 +30,10 @@ def find_sets(source: Source) -> Iterator[Change]:
         return
     for scope in scopes_of(source):
         for name in sorted({each.id for each in _tested(scope)}):
-            change = _add_set(scope, name)
-            if change:
-                yield change
+            for life in lives_of(scope, name):
+                change = _add_set(life, name)
+                if change:
+                    yield change
 
 
 def _tested(scope: Scope) -> Iterator[ast.Name]:
@@ -50,7 +52,7 @@ def _add_set(scope: Scope, name: str) -> Change | None:
     beside = source.fresh(f"{name}_set")
     edits: list[Edit] = []
     tests = [each for each in scope.mentions(name) if scope.use(each) is Use.TEST]
-    if any(_asks_unhashable(scope, source.parents[each]) for each in tests):
+    if not tests or any(_asks_unhashable(scope, source.parents[each]) for each in tests):
         return None
     last_test = max(each.lineno for each in tests)
     starts = _starts(scope, name, beside)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
 from fairtrial.agents.proposers.transforms.analysis.kinds import READING
+from fairtrial.agents.proposers.transforms.analysis.lives import life_of
 from fairtrial.agents.proposers.transforms.analysis.matching import match
 from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import (
@@ -69,7 +70,7 @@ def _is_lasting(scope: Scope, given: ast.expr) -> bool:
         return True
     if not isinstance(given, ast.Name):
         return False
-    for bound in scope.bindings(given.id):
+    for bound in life_of(scope, given).bindings(given.id):
         match scope.assignment(bound):
             case ast.GeneratorExp() | ast.Call(func=ast.Attribute()):
                 return False
@@ -115,7 +116,7 @@ def _is_same(scope: Scope, asked: ast.expr, loop: ast.AST) -> bool:
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if name not in own or node in outside:
                 is_pure = name in PURE and scope.source.is_builtin(name)
-                if not is_pure and not _stays(scope, name, loop):
+                if not is_pure and not _stays(life_of(scope, node), name, loop):
                     return False
             case ast.Call(func=ast.Attribute(attr=method)) if method in READING:
                 pass

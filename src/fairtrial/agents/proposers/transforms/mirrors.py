@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.lives import lives_of
 from fairtrial.agents.proposers.transforms.analysis.scopes import scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
@@ -25,9 +26,10 @@ def find_mirrors(source: Source) -> Iterator[Change]:
             and scope.loops(node)
         }
         for name in sorted(names):
-            change = _add_set(scope, name)
-            if change:
-                yield change
+            for life in lives_of(scope, name):
+                change = _add_set(life, name)
+                if change:
+                    yield change
 
 
 def _add_set(scope: Scope, name: str) -> Change | None:

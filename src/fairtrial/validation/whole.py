@@ -16,24 +16,15 @@ from fairtrial.design.constraints import Judge
 from fairtrial.design.dependence import dependence_mistakes, expression_mistakes
 from fairtrial.design.schedule import (
     MOST_RUNS,
-    REPLICATED_BY_RUNS,
     agents_of,
     problems_of,
     repeated_names,
     replicates_of,
 )
-from fairtrial.errors import Mistake, Place, StudyError, did_you_mean, spell_count
-from fairtrial.model.claims import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TABLES
+from fairtrial.errors import Mistake, StudyError, spell_count
 from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import DesignKind, Factor, scalar_text
 from fairtrial.model.study import Study
-from fairtrial.stats.multiplicity import is_policy
-from fairtrial.stats.words import (
-    MISSING_DATA_POLICIES,
-    find_test,
-    known_tests,
-    missing_data_policy,
-)
+from fairtrial.validation.claims import dangling_claims
 
 RESERVED_COLUMNS = frozenset(
     {
@@ -45,16 +36,6 @@ RESERVED_COLUMNS = frozenset(
         "assignment_meta_json",
     }
 )
-SAMPLED = (
-    DesignKind.LATIN_HYPERCUBE,
-    DesignKind.SOBOL,
-    DesignKind.HALTON,
-    DesignKind.D_OPTIMAL,
-)
-"""Designs of as many rows as they are asked for."""
-IMPLICIT_VARIABLES = ("agent_id", "problem_id")
-"""Columns of the table of runs that a hypothesis may name though they are no factors."""
-
 _BESIDE_THE_PLAN = frozenset(
     {
         "study_id",
@@ -89,7 +70,7 @@ def study_mistakes(
     """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
         _clashing_names,
-        _dangling_claims,
+        dangling_claims,
         dependence_mistakes,
         _constraints,
         repeated_names,
@@ -144,54 +125,6 @@ def _clashing_columns(study: Study) -> Iterator[Mistake]:
         columns.setdefault(column.lower(), name)
 
 
-def _dangling_claims(study: Study) -> Iterator[Mistake]:
-    factors = {factor.name: factor for factor in study.factors}
-    variables = [*factors, *(block.name for block in study.blocks), *IMPLICIT_VARIABLES]
-    outcomes = [outcome.name for outcome in study.outcomes]
-    claims = [claim.hypothesis_id for claim in study.hypotheses]
-    for i, claim in enumerate(study.hypotheses):
-        at = ("hypotheses", i)
-        who = f"hypothesis '{claim.hypothesis_id}'"
-        yield from _unknown(
-            (*at, "independent_vars"), claim.independent_vars, variables, who, "factor"
-        )
-        yield from _unknown((*at, "dependent_vars"), claim.dependent_vars, outcomes, who, "outcome")
-        moderators = [moderator.name for moderator in claim.moderators]
-        yield from _unknown((*at, "moderators"), moderators, variables, who, "factor or block")
-        if claim.contrast is not None:
-            compared = [factors[name] for name in claim.independent_vars if name in factors]
-            levels = [text for factor in compared for text in _level_texts(factor)]
-            for side in ("left", "right"):
-                text = getattr(claim.contrast, side)
-                if compared and text not in levels:
-                    yield Mistake(
-                        (*at, "contrast", side),
-                        f"{who}: '{text}' is no level of {', '.join(f.name for f in compared)}",
-                        did_you_mean(text, levels),
-                    )
-    for i, plan in enumerate(study.analysis_plans):
-        who = f"analysis plan '{plan.analysis_plan_id}'"
-        at = ("analysis_plans", i)
-        yield from _unknown((*at, "hypothesis_ids"), plan.hypothesis_ids, claims, who, "hypothesis")
-        yield from _unknown((*at, "outcomes"), plan.outcomes, outcomes, who, "outcome")
-
-
-def _unknown(
-    path: Place, names: Sequence[str], known: Sequence[str], who: str, what: str
-) -> Iterator[Mistake]:
-    for index, name in enumerate(names):
-        if name not in known:
-            yield Mistake(
-                (*path, index),
-                f"{who} refers to an unknown {what} '{name}'",
-                did_you_mean(name, known),
-            )
-
-
-def _level_texts(factor: Factor) -> list[str]:
-    return [text for level in factor.levels for text in (level.name, scalar_text(level.value))]
-
-
 def _constraints(study: Study) -> Iterator[Mistake]:
     known = [factor.name for factor in study.factors] + [block.name for block in study.blocks]
     for i, rule in enumerate(study.constraints):
@@ -243,46 +176,3 @@ def _plan(study: Study) -> Iterator[Mistake]:
             "their ids",
             "ask for fewer replicates or conditions, or make several studies of it",
         )
-
-
-def word_doubts(study: Study) -> Iterator[Mistake]:
-    """A remark for each word that the analysis will read and doesn't know."""
-    for i, outcome in enumerate(study.outcomes):
-        at = ("outcomes", i)
-        if outcome.source_table.strip().lower() not in SOURCE_TABLES:
-            yield _unheard_of((*at, "source_table"), outcome.source_table, SOURCE_TABLES)
-        if outcome.aggregation.strip().lower() not in AGGREGATIONS:
-            yield _unheard_of((*at, "aggregation"), outcome.aggregation, AGGREGATIONS)
-        policy = outcome.missing_data_policy
-        if missing_data_policy(policy) is None:
-            yield _unheard_of((*at, "missing_data_policy"), policy, MISSING_DATA_POLICIES)
-    for i, plan in enumerate(study.analysis_plans):
-        at = ("analysis_plans", i)
-        for j, test in enumerate(plan.tests):
-            if find_test(test) is None:
-                yield _unheard_of((*at, "tests", j), test, known_tests())
-        policy = plan.multiple_comparison_policy
-        if not is_policy(policy):
-            yield _unheard_of((*at, "multiple_comparison_policy"), policy, COMPARISON_POLICIES)
-
-
-def setting_doubts(study: Study) -> Iterator[Mistake]:
-    """A remark for each setting of the design that a design of this kind has no use for."""
-    spec = study.design_spec
-    if not isinstance(spec.kind, DesignKind):
-        return
-    has_own_rows = spec.kind not in REPLICATED_BY_RUNS
-    useful = {
-        "n_samples": spec.kind in SAMPLED,
-        "center_points": has_own_rows,
-        "matrix_path": spec.kind is DesignKind.CUSTOM_MATRIX,
-        "block_randomization_key": has_own_rows and spec.randomize,
-    }
-    for name, is_used in useful.items():
-        if getattr(spec, name) and not is_used:
-            without = " without randomize" if name == "block_randomization_key" else ""
-            yield Mistake(("design_spec", name), f"a {spec.kind} design{without} has no use for it")
-
-
-def _unheard_of(path: Place, word: str, known: Sequence[str]) -> Mistake:
-    return Mistake(path, f"'{word}' is not a word that fairtrial knows", did_you_mean(word, known))

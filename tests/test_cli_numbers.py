@@ -1,0 +1,54 @@
+"""Numbers that make no sense are refused by the flag that they were given to."""
+
+import contextlib
+import io
+
+import click
+import pytest
+
+from fairtrial.cli.main import main
+from fairtrial.cli.optimize import command
+
+NUMERIC = [
+    each
+    for each in command.params
+    if isinstance(each, click.Option)
+    and isinstance(each.type, (type(click.INT), type(click.FLOAT)))
+]
+FLAGS = [each.opts[0] for each in NUMERIC]
+AT_LEAST = {each.opts[0]: getattr(each.type, "min", None) for each in NUMERIC}
+
+
+def refuse(flag, value):
+    """What `fairtrial optimize` says of it, before it looks at anything else."""
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err), pytest.raises(SystemExit) as stop:
+        main(["optimize", "nowhere.yaml", flag, value])
+    assert stop.value.code == 2
+    return err.getvalue().splitlines()[-1]
+
+
+def test_these_are_all_numeric_flags():
+    assert set(FLAGS) == {
+        "--parallel-candidates",
+        "--max-candidates",
+        "--lines",
+        "--max-cost",
+        "--max-seconds",
+        "--seed",
+    }
+    # Nothing may cost nothing; a seed may be any whole number.
+    assert {flag for flag in FLAGS if not AT_LEAST[flag]} == {"--max-cost", "--seed"}
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "many"])
+def test_what_is_no_finite_number_is_refused_by_its_flag(flag, value):
+    assert refuse(flag, value).startswith(f"Error: Invalid value for '{flag}': ")
+
+
+@pytest.mark.parametrize("flag", [each for each in FLAGS if each != "--seed"])
+def test_what_is_too_small_is_refused_by_its_flag(flag):
+    message = refuse(flag, str(AT_LEAST[flag] - 1))
+    assert message.startswith(f"Error: Invalid value for '{flag}': ")
+    assert "is not in the range" in message
