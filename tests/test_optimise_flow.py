@@ -8,12 +8,14 @@ import anyio
 import pytest
 
 from fairtrial.agents.journal import Journal
+from fairtrial.agents.optimise import asking
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
 from fairtrial.agents.optimise.records import VERDICT, Known, open_journal
 from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.arena.bench.bench import Heat
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.errors import LabError
 from fairtrial.model.candidates import Candidate, Changes, FileState
 from fairtrial.model.code import Check, CodeProblem
@@ -131,7 +133,7 @@ class Timer:
         return heat
 
 
-def optimise(script, arena, *, rules=None, journal=None, max_seconds=None):
+def optimise(script, arena, *, rules=None, journal=None, max_seconds=None, folder=None):
     """An optimisation by a script: the stream when it is over, and what it raised."""
     journal = Journal() if journal is None else journal
     rules = rules or LoopRules(lines=2, refinements=1)
@@ -148,6 +150,7 @@ def optimise(script, arena, *, rules=None, journal=None, max_seconds=None):
                 known=open_journal(journal, SETTING),
                 max_seconds=max_seconds,
                 watcher=script.events,
+                folder=folder,
             )
             try:
                 await stream.run()
@@ -331,3 +334,16 @@ def test_seconds_of_attempts_add_up_and_those_of_other_settings_do_not_count():
     for attempt, at_s in (("a", 1.0), ("a", 2.0), ("b", 0.5)):
         journal.append(VERDICT, {"attempt": attempt, "at_s": at_s})
     assert open_journal(journal, SETTING) == Known(seconds=2.5)  # and no verdict can be read
+
+
+def test_nothing_is_asked_for_that_could_not_be_kept(tmp_path, monkeypatch):
+    """On a full disk an answer would be paid for, and lost."""
+    rooms = iter([True, False])
+    monkeypatch.setattr(asking, "has_room", lambda folder: next(rooms))
+    events = Events()
+    script = Script(events, {"initial/0": "a", "initial/1": "b"})
+    stream, error = optimise(script, Arena(events), folder=tmp_path)
+    assert isinstance(error, NoRoomError)
+    assert "no room is left to keep answers in" in str(error)
+    assert len(stream.replies) == 1
+    assert [name for name in events.seen if name.startswith("replied")] == ["replied initial/0"]

@@ -140,6 +140,7 @@ class Optimise(Record):
                     known=open_journal(task.journal, self._setting(arena)),
                     max_seconds=self.max_seconds,
                     watcher=watcher,
+                    folder=task.workspace,
                 )
                 await stream.run()
                 winner = await crown(stream, arena, bench, watcher)

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.optimise.records import REPLY, STEP, Journal, Known
 from fairtrial.agents.optimise.replies import read_reply
 from fairtrial.agents.payments import NOTHING, Paid
 from fairtrial.agents.proposers.replay import Replay, record_of, reply_of
+from fairtrial.arena.slots.offloading import NoRoomError, has_room
 from fairtrial.errors import LabError
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
 from fairtrial.protocols import Proposer
@@ -59,6 +61,7 @@ class Asking:
     max_seconds: how long may be asked, all attempts together
     held: how many requests wait for nothing but the end, as there is no time left to make them
     on_held: called when there is another one
+    folder: a folder on the disk where answers are kept; None if that isn't known
     """
 
     def __init__(
@@ -69,11 +72,12 @@ class Asking:
         known: Known,
         max_seconds: float | None,
         on_held: Callable[[], None],
+        folder: Path | None = None,
     ) -> None:
         import anyio
 
         self._proposer, self._brief = proposer, brief
-        self._journal, self._known = journal, known
+        self._journal, self._known, self._folder = journal, known, folder
         self._began_s, self._attempt = time.monotonic(), secrets.token_hex(4)
         self._seats: Semaphore = anyio.Semaphore(proposer.most_at_once)
         self._released: Event = anyio.Event()
@@ -99,6 +103,8 @@ class Asking:
         async with self._seats:
             if self._released.is_set():
                 return self._steps.get(request.key)
+            if self._folder is not None and not has_room(self._folder):
+                raise NoRoomError(f"no room is left to keep answers in {self._folder}; make room")
             given = await self._propose(request)
         reply = read_reply(given, self._proposer.name)
         self.records.append(self._keep_reply(REPLY, request, reply))

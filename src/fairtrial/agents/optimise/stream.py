@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.optimise.asking import Asking, Spent
@@ -100,9 +101,10 @@ class Stream:
         known: Known,
         max_seconds: float | None,
         watcher: Watcher,
+        folder: Path | None = None,
     ) -> None:
         self._arena, self._bench, self._loop = arena, bench, loop
-        self._asking = Asking(proposer, brief, journal, known, max_seconds, self._go_on)
+        self._asking = Asking(proposer, brief, journal, known, max_seconds, self._go_on, folder)
         self._max_seconds, self._known, self._watcher = max_seconds, known, watcher
         self.spent = Spent()
         self.changes: dict[str, Changes] = {}
