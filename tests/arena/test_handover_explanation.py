@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairtrial.arena.handover.coverage import Coverage, Span
@@ -257,9 +257,17 @@ def test_as_a_message_no_line_is_a_comment():
         assert line.lstrip("# ") in message or line.startswith("```"), line
 
 
-@given(st.text("#`-x \n", max_size=80))
+@given(st.text("#`-x\\ \n", max_size=80))
+@example("## # of mine")
 def test_a_message_never_has_comments(text):
     assert not re.search("^#", as_message(text), re.MULTILINE)
+
+
+@given(st.text("`*_<\\ax |[]!", max_size=30).map(str.strip))
+@example("ask `doctor` <now>")
+def test_in_a_message_nothing_is_escaped(text):
+    assert as_message(f"x {plain(text)} x") == f"x {' '.join(text.split())} x\n"
+    assert as_message("- `a\\*b`") == "- `a\\*b`\n"  # what is code is as it was
 
 
 HOSTILE = "```\n# owned <script> @everyone ![x](http://evil) | x |\n~~~\n``` `` `"

@@ -53,7 +53,7 @@ from fairtrial.model.code import CodeProblem
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
 from fairtrial.sandbox.choosing import find_sandbox
-from fairtrial.stats.ratios import estimate_text, ratio_text
+from fairtrial.stats.ratios import estimate_text
 
 AGENT = "optimiser"
 PATCH, EXPLANATION = "best.patch", "best.md"
@@ -218,7 +218,8 @@ def _hand_over(
     if applies:
         done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).tell()
     if branch is not None:
-        title = f"{problem.problem_id}: {ratio_text(outputs['ratio'])} as fast"
+        ratio = estimate_text(estimate_of(outputs)).partition(" ")[0]
+        title = f"{problem.problem_id}: {ratio} as fast"
         message = f"{title}\n\n{as_message(outputs['explanation'])}"
         made = run_until_told(partial(put_on_branch, top, branch, edits, message))
         done.append(f"branch {made.branch} is at {made.commit[:12]}")

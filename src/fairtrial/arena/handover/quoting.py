@@ -9,6 +9,9 @@ LONGEST_CODE = 120
 ASSUMES = "assumes: "
 """How a line of a note begins that says what a change takes for granted."""
 _NOTHING = "\N{ZERO WIDTH SPACE}"
+_MARKS = r"\\`*_<>\[\]!|~"
+_CODE = "(?P<fence>`+)(?!`).+?(?<!`)(?P=fence)(?!`)"
+_ESCAPED = re.compile(rf"(?P<code>{_CODE})|\\(?P<escaped>[{_MARKS}])")
 
 
 def spell_time(seconds: float) -> str:
@@ -37,7 +40,7 @@ def code(text: str) -> str:
 def plain(text: str) -> str:
     """A text of ours that may quote a candidate's, in one line."""
     text = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
-    text = re.sub(r"([\\`*_<>\[\]!|~])", r"\\\1", text)
+    text = re.sub(f"([{_MARKS}])", r"\\\1", text)
     # Sites make links of these after all else is done, so escaping them is not enough.
     return re.sub(r"(@|#|://|www\.)", lambda found: found[0][0] + _NOTHING + found[0][1:], text)
 
@@ -88,7 +91,13 @@ def _plain_lines(explanation: str) -> Iterator[str]:
         elif opened:
             fence = opened[0]
         elif heading:
-            level, text = heading.groups()
+            level, text = heading[1], _unescape(heading[2])
             yield from () if level == "#" else (text, ("-" if level == "##" else ".") * len(text))
         else:
-            yield f" {line}" if line.startswith("#") else line
+            yield _unescape(line)
+
+
+def _unescape(line: str) -> str:
+    """A line as it is read, not as Markdown has it; never a comment of git's."""
+    text = _ESCAPED.sub(lambda found: found["code"] or found["escaped"], line)
+    return f" {text}" if text.startswith("#") else text
