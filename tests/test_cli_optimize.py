@@ -431,6 +431,9 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
     assert code == 0
     assert "0 judged, 0 passed their checks; why it ended: " in out
     assert "\nNone is worth taking.\n" in out
+    assert "No branch was made" not in out
+    _, out, _ = desk.optimise("--branch", "b", asking=NOTHING)
+    assert "\nNone is worth taking.\nNo branch was made, and no file was changed.\n" in out
     assert "has nothing to propose" in " ".join(out.split())
     assert not (desk.site.folder / "out/best.patch").exists()
 

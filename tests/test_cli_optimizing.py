@@ -12,6 +12,7 @@ from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.cli import live, optimize, optimizing
+from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request, RequestKind, Usage
@@ -119,6 +120,13 @@ def test_what_was_spent_is_told_as_far_as_it_is_known(usages, text):
     for usage in usages:
         spent.add(usage)
     assert optimizing.spent_text(spent) == text
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"), [(0, "$0"), (1e-5, "$0.00001"), (0.0028, "$0.0028"), (12.3, "$12.30")]
+)
+def test_small_sums_are_written_out(cost, text):
+    assert spell_cost(cost) == text
 
 
 # -- a terminal --

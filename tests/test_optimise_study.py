@@ -208,7 +208,7 @@ def test_what_a_model_will_cost_is_told_before_it_is_asked():
     chat = Chat(URL, "mine", prices={"mine": (10.0, 100.0)})
     each = chat.estimate(brief)
     told = tell_estimate(each, 8, None)
-    assert f"up to 8 answers of mine, some {each.tokens:,} tokens each" in told
+    assert f"about 8 answers of mine, some {each.tokens:,} tokens each" in told
     assert f"about ${8 * each.cost_usd:.2f} in all" in told
     assert tell_estimate(each, 8, 0.5).endswith("; asking stops at $0.50.")
     assert "isn't known" in tell_estimate(Chat(URL, "other").estimate(brief), 8, None)

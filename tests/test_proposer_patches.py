@@ -90,7 +90,7 @@ def test_nothing_there_is_told_before_anything_starts(folder, tmp_path):
         (PatchesProposer(tmp_path / "nowhere"), "nowhere can't be read: No such file"),
         (PatchesProposer(folder / "a.diff"), "a.diff can't be read: Not a directory"),
         (PatchesProposer(folder, glob="*.txt"), r"nothing that fits '\*.txt' in"),
-        (PatchesProposer(folder / "b-folder"), "no diffs and no folders in"),
+        (PatchesProposer(folder / "b-folder"), "no diffs or folders in"),
     ):
         with pytest.raises(StudyError, match=told):
             proposer.check_ready()

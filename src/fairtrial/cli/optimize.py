@@ -171,7 +171,7 @@ def command(
         then = "for the project as it was then" if is_outdated(folder, loaded) else "and done with"
         note(f"found earlier, {then}; to look again, name a new --output")
         _print_notes(result.outputs)
-    _print(result.outputs, folder, done)
+    _print(result.outputs, folder, done, wants=applies or branch is not None)
     return 0
 
 
@@ -279,15 +279,20 @@ def make_study(
 
 def _estimate(problem: CodeProblem, candidates: int) -> str:
     most_s = candidates * problem.budget_s * max(len(problem.bench), 1)
-    told = "one candidate" if candidates == 1 else f"up to {candidates} candidates"
-    return f"{told}; timing them takes {rough_seconds(most_s)} at most, and mostly far less"
+    told = "one candidate; timing it"
+    if candidates > 1:
+        told = f"up to {candidates} candidates; timing them"
+    return f"{told} takes {rough_seconds(most_s)} at most, and mostly far less"
 
 
-def _print(outputs: Mapping[str, Any], folder: Path, done: Sequence[str]) -> None:
+def _print(outputs: Mapping[str, Any], folder: Path, done: Sequence[str], *, wants: bool) -> None:
+    """wants: whether the best was to be put somewhere"""
     counted = f"{outputs['candidates']} judged, {outputs['passed']} passed their checks"
     print_wrapped(f"{counted}; why it ended: {outputs.get('why_over', '')}")
     if not outputs.get("patch"):
         click.echo(style("None is worth taking.", bold=True))
+        if wants:
+            click.echo("No branch was made, and no file was changed.")
     else:
         ratio = estimate_text(estimate_of(outputs))
         click.echo(style(f"The best is {outputs['best']}: {ratio}", bold=True))

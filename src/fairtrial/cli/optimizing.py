@@ -67,7 +67,7 @@ class Lines(Watcher):
 
     def entered(self, entry: Entry, candidate: Candidate) -> None:
         about = "" if entry.parent is None else f" of {entry.parent}"
-        note = "; ".join(candidate.note.splitlines())
+        note = "; ".join(line for line in candidate.note.splitlines() if line.strip())
         told = f"{candidate.name} ({note})" if note else candidate.name
         if entry.duplicate_of is not None:
             told = f"same as {entry.duplicate_of}"

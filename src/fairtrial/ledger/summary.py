@@ -83,4 +83,6 @@ def add_up(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 def spell_cost(cost_usd: float) -> str:
     """`$12.30`; where that would say nothing, two digits that do: `$0.0028`."""
-    return f"${cost_usd:,.2f}" if cost_usd >= 0.1 else f"${cost_usd:.2g}"
+    if cost_usd >= 0.1:
+        return f"${cost_usd:,.2f}"
+    return f"${float(f'{cost_usd:.2g}'):.12f}".rstrip("0").rstrip(".")

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import plugins
-from fairtrial.agents.proposers.prices import PRICES_DATE
+from fairtrial.agents.proposers.prices import PRICES, PRICES_DATE
 from fairtrial.arena.arena import Arena
+from fairtrial.arena.handover.quoting import spell_command
 from fairtrial.errors import Mistake, PluginError, StudyError
 from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.code import Check
@@ -91,7 +92,7 @@ async def make_brief(arena: Arena) -> Brief:
         files=await arena.sources(),
         checks=tuple(map(_tell_check, problem.check)),
         benchmarks=tuple(
-            f"{each.name}: {each.call or ' '.join(each.command)}" for each in problem.bench
+            f"{each.name}: {each.call or spell_command(each.command)}" for each in problem.bench
         ),
         min_effect=problem.min_effect,
     )
@@ -100,7 +101,7 @@ async def make_brief(arena: Arena) -> Brief:
 def _tell_check(check: Check) -> str:
     if check.function:
         return f"{check.function} must give what it gives now"
-    return f"{' '.join(check.command)} must pass"
+    return f"{spell_command(check.command)} must pass"
 
 
 async def choose_lines(proposer: Proposer, brief: Brief, max_candidates: int) -> int:
@@ -143,11 +144,11 @@ def tell_estimate(each: Usage, candidates: int, most_usd: float | None) -> str:
     """What so many answers take, roughly; nothing if nobody knows what one does."""
     if not each.tokens and not each.cost_usd:
         return ""
-    told = f"up to {candidates} answers of {each.model}"
+    told = f"about {candidates} answers of {each.model}"
     if each.tokens:
         told += f", some {each.tokens:,} tokens each and more later"
     if each.cost_usd is None:
         return f"{told}; what they cost isn't known (`prices`)."
-    known = f" (prices of {PRICES_DATE})" if each.tokens else ""
+    known = f" (prices of {PRICES_DATE})" if each.model in PRICES else ""
     told += f": about {spell_cost(candidates * each.cost_usd)} in all{known}"
     return f"{told}." if most_usd is None else f"{told}; asking stops at {spell_cost(most_usd)}."

@@ -23,6 +23,7 @@ from fairtrial.agents.proposers.prices import (
 from fairtrial.agents.proposers.prompts import Form, Message, write_messages
 from fairtrial.agents.proposers.secret import Secret
 from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record, blank
 
@@ -119,7 +120,7 @@ class Chat(Record):
                 Mistake(
                     ("prices",),
                     f"the price of the model '{model}' is not known (table of {PRICES_DATE}), so "
-                    f"that a ceiling of ${max_cost:g} can't be kept",
+                    f"that a ceiling of {spell_cost(max_cost)} can't be kept",
                     f"add `prices: {{{model}: [input, output]}}`, in US dollars for a million "
                     "tokens ([0, 0] for a server of your own), or leave out the ceiling",
                 )

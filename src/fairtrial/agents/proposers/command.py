@@ -44,6 +44,7 @@ from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.agents.proposers.secret import SHORTEST_SECRET
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.files import expand
+from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.commands import Limits
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.model.record import Record
@@ -133,7 +134,7 @@ class CommandProposer(Record):
                 Mistake(
                     ("cost_usd",),
                     f"nobody knows what {self.program} costs, so that a ceiling of "
-                    f"${max_cost:g} can't be kept",
+                    f"{spell_cost(max_cost)} can't be kept",
                     "say what one request costs at most (0 for a script), or leave out the ceiling",
                 )
             )

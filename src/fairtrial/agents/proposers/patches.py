@@ -73,8 +73,8 @@ class PatchesProposer(Record):
             message = f"{self.folder} can't be read: {error.strerror or error}"
             raise StudyError(Mistake(("folder",), message)) from error
         if not found:
-            what = f"nothing that fits '{self.glob}'" if self.glob else "no diffs and no folders"
-            raise StudyError(Mistake(("folder",), f"there is {what} in {self.folder}"))
+            what = f"is nothing that fits '{self.glob}'" if self.glob else "are no diffs or folders"
+            raise StudyError(Mistake(("folder",), f"there {what} in {self.folder}"))
         return sorted(found, key=lambda path: path.name)
 
     async def count_firsts(self, brief: Brief) -> int:
