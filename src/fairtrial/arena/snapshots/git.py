@@ -22,7 +22,6 @@ _HARMLESS = {
     "safe.directory": "*",
 }
 # Whatever a user or a hook has set is about another repository than ours.
-_NO_ROOM = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
 _SETTINGS = {
     **_HARMLESS,
     "core.attributesFile": os.devnull,
@@ -48,6 +47,7 @@ _SETTINGS = {
 }
 # Where the user's own configuration is; these say nothing about a repository.
 _CONFIGURATION = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+_NO_ROOM = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
 
 
 def git_environment(*, as_user: bool = False, **more: str) -> dict[str, str]:
