@@ -694,3 +694,30 @@ def test_an_outcome_that_some_runs_measure_is_all_right(run, study):
     outcomes = [{"name": "score", "source_table": "evaluations"}, {"name": "latency_s"}]
     budget = {"replicates": 4}
     assert run("run", study(outcomes=outcomes, run_budget=budget), "--no-progress")[2] == ""
+
+
+def test_who_is_not_bound_is_a_warning_to_those_who_look_and_an_error_to_those_who_run(run, study):
+    path = study(agent_specs=["a", "add"], agents={"a": "my_agents:add", "adds": "my_agents:add"})
+    told = f"warning: {path}:"
+    for command in ("check", "plan"):
+        code, _, err = run(command, path)
+        assert code == 0
+        assert err.startswith(told)
+        assert "agent_specs[1]: nothing is bound to the agent 'add', so only Python can" in err
+        assert err.endswith("did you mean 'adds'?\n")
+    assert "no mistakes, 1 warning; " in run("check", path)[1]
+    code, _, err = run("run", path)
+    assert code == 2
+    assert err.startswith(
+        "error: agents: nothing is bound to the agent 'add'; did you mean 'adds'?"
+    )
+    assert not Path("out").exists()
+
+
+def test_an_evaluator_that_is_not_there_is_looked_for_among_what_a_module_offers(run, study):
+    run("run", study())
+    code, _, err = run("rescore", "out", "--evaluator", "my_agents:nope")
+    assert code == 2
+    known = err.partition("known: ")[2].strip().split(", ")
+    assert {"add", "score", "Adder"} <= set(known)
+    assert not [name for name in known if name.startswith("_") or name == "pathlib"]

@@ -1,10 +1,12 @@
 """`fairtrial status`, `pause` and `cancel`: a study seen from another terminal (spec 22, 23)."""
 
+import io
 import json
 import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,9 +15,14 @@ import pytest
 from cli_studies import AGENTS, STUDY, SUMMARY
 from fairtrial import AgentBinding, LedgerError, ProblemBinding, Study
 from fairtrial.cli.going_on import resume_command
+from fairtrial.engine import progress
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import open_ledger
+from fairtrial.model.code import Check, CodeProblem
+from fairtrial.sandbox import quiet
+from running import make_study
+from running import run as run_small
 
 WAITING = """
 import pathlib, time
@@ -290,3 +297,76 @@ def test_a_study_in_this_process_tells_of_its_run_and_can_be_cancelled(run, runn
     assert "0 of 6 runs done: none" in out
     told = status()
     assert (told["done"], told["pending"]) == (0, 6)
+
+
+# -- while another fairtrial times --
+
+
+TIMING = """
+import sys, anyio
+from pathlib import Path
+from fairtrial.sandbox.quiet import HostLock
+
+async def hold():
+    async with HostLock(Path(sys.argv[1])).exclusive():
+        print("held", flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(hold)
+"""
+
+
+CODING = SimpleNamespace(
+    code=CodeProblem("p", check=(Check(command=("true",)),)),
+    problem_id="p",
+    family="code",
+    brief="",
+    evaluate=lambda output: None,
+)
+"""A problem that is about code, as far as a study can see, and judges nothing."""
+
+
+@pytest.fixture
+def somebody_times(tmp_path, monkeypatch):
+    """Another process times meanwhile, on a machine of our own; gives its id."""
+    folder = tmp_path / "host"
+    folder.mkdir()
+    monkeypatch.setattr(quiet, "HOST_FOLDER", folder)
+    monkeypatch.setattr(quiet, "_is_below", lambda pid, ours: pid == ours)
+    process = subprocess.Popen(
+        [sys.executable, "-c", TIMING, folder], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process.pid
+    process.kill()
+    process.communicate()
+
+
+def test_a_run_that_has_to_wait_says_for_whom(somebody_times, tmp_path, monkeypatch, capsys):
+    """Also where the run has the thread that would tell how far it is."""
+    monkeypatch.setattr(progress, "LINES_S", 0.0)
+    told = f"0/1 runs, {quiet.WAITING.format(somebody_times)}\n"
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    def agent(task):
+        wait_until(stream.getvalue, lambda text: told in text)
+        return {"x": 1}
+
+    study = make_study(tmp_path / "out", (1,), 1, outcomes=())
+    (result,) = run_small(study, agent, CODING, show_progress=True)
+    assert result.status == "success"
+
+
+def test_the_status_of_a_study_of_code_says_that_the_machine_is_taken(
+    somebody_times, run, tmp_path
+):
+    study = Study(
+        "s", "t", problems={"p": ProblemBinding(use="code")}, problem_ids=("p",), agent_specs=("a",)
+    )
+    told = f"  {quiet.WAITING.format(somebody_times)}"
+    folder = tmp_path / "out"
+    run_small(replace(study, output_dir=folder), lambda task: {"x": 1}, CODING)
+    assert told not in run("status", "out")[1]
+    with OwnerLock(folder):
+        assert told in run("status", "out")[1].splitlines()

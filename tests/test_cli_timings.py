@@ -150,6 +150,15 @@ def test_no_line_of_a_table_is_too_long(show, columns):
     assert "46" in whole
 
 
+def test_in_a_pipe_the_rule_is_as_wide_as_the_table(show):
+    rows = [verdicts.row_of(each) for each in (judged(), rejected(message="x" * 150))]
+    header, rule, *lines = ["".join(line[:3]) for line in verdict_rows.lay_out(rows, None)]
+    widest = max(map(cell_width, lines))
+    assert widest > 150
+    assert len(rule) == widest
+    assert cell_width(header.rstrip()) <= widest
+
+
 def test_without_anything_timed_the_table_is_as_before(show):
     assert show(judged()).splitlines()[0].split() == ["candidate", "verdict", "why", "time"]
 

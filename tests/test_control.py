@@ -3,12 +3,15 @@
 import io
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
 from fairtrial.engine import control
 from fairtrial.engine.control import ControlFile, Interrupts, request, requested
+from fairtrial.engine.elsewhere import Elsewhere, say_who_times
 from fairtrial.engine.progress import Progress, Tally, spell_rate, spell_time
+from fairtrial.errors import LabError
 
 
 def test_a_request_is_seen_and_can_be_taken_back(tmp_path, monkeypatch):
@@ -119,6 +122,52 @@ def test_nothing_is_said_when_told_so():
     progress.update()
     progress.close()
     assert stream.getvalue() == ""
+
+
+def test_a_remark_stands_at_the_end_while_there_is_one():
+    clock, stream, remarks = Clock(), io.StringIO(), ["", "waiting", "waiting", ""]
+    tally = Tally(total=3, clock=clock, remark=lambda: remarks[0])
+    progress = Progress("lines", tally, stream)
+    for _ in range(4):
+        progress.update_remark()  # too soon
+        clock.now += 10
+        progress.update_remark()
+        remarks.pop(0)
+        remarks = remarks or ["at the end"]
+    progress.close()
+    assert stream.getvalue().splitlines() == ["0/3 runs, waiting"] * 2 + ["0/3 runs"]
+
+
+def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
+    clock, found = Clock(), [7, None]
+    lock = SimpleNamespace(who_times=lambda ours: found.pop(0))
+    elsewhere = Elsewhere(lock, clock)
+    told = "waiting for the machine: another fairtrial is timing (process 7)"
+    assert elsewhere() == elsewhere() == told
+    clock.now += 1
+    assert elsewhere() == ""
+    assert found == []
+
+
+def test_a_lock_that_can_not_be_used_is_no_remark():
+    def who_times(ours):
+        raise LabError("no lock here")
+
+    assert say_who_times(SimpleNamespace(who_times=who_times)) == ""
+
+
+def test_a_bar_gives_way_to_what_is_told_and_comes_back():
+    stream = io.StringIO()
+    tally = Tally(total=2)
+    progress = Progress("bar", tally, stream)
+    with progress.aside():
+        stream.write("<told>\n")
+    tally.success = 1
+    progress.close()
+    before, _, after = stream.getvalue().partition("<told>\n")
+    assert before.endswith("\n")
+    assert "0/2 runs" in before
+    assert "1/2 runs" in after
 
 
 def test_rates_and_times_are_spelt_for_people():

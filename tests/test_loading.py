@@ -495,6 +495,10 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     assert file_mistake(tmp_path) == ": is a directory; name a file in it"
     path = save(tmp_path, HEAD, "only.yaml")
     assert file_mistake(tmp_path) == f": is a directory; did you mean '{path}'?"
+    save(tmp_path, "problem_id: p\ncheck: []", "problem.yaml")
+    assert file_mistake(tmp_path) == f": is a directory; did you mean '{path}'?"
+    path.unlink()
+    assert file_mistake(tmp_path) == ": is a directory; name a file in it"
 
 
 @pytest.mark.parametrize(

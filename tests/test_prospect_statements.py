@@ -371,3 +371,17 @@ def test_a_claim_that_another_plan_tests_is_tested():
     study = _study(claim, analysis_plans=plans[:1])
     told = untested_claims(planned_tests(study, build_design(study)))
     assert told == {"h1 on solved": ["plan 'first' doesn't look at it"]}
+
+
+def test_plan_and_report_say_which_sd_a_standardised_effect_of_yes_and_no_is_taken_by():
+    solved = OutcomeSpec("solved", expected_type="bool")
+    claim = _claim(outcome="solved", minimum_effect_of_interest=0.2)
+    study = _study(claim, outcomes=(solved,), replicates=40)
+    conditions = build_design(study)
+    (power,) = hypothesis_power(study, conditions)
+    told = "0.1 in solved (45% against 55% yes, d = 0.2 about one half, where the sd is 0.5; "
+    assert told in power.assumption
+    _, results = simulate(study, lambda s, c, rng: {"solved": rng.random() < 0.2})
+    (test,) = judge_hypotheses(study, conditions, results)
+    assert test.minimum_size != pytest.approx(0.1)
+    assert test.minimum_effect.endswith("; before there were any, 0.5 was assumed)")

@@ -132,8 +132,13 @@ def test_a_look_at_an_unfinished_study_is_called_one():
     text = full_report(study, conditions, results[:25])
     assert "25 of 40 planned runs done" in text
     assert "15 planned runs not done: this is a look at an unfinished study" in text
+    lead, _, rest = text.partition("## Verdicts")
+    assert "**An interim look**, at 25 of 40 runs. Don't decide by it whether to go on" in lead
+    assert re.search(r"`h1` Fancy helps: \*\*[a-z ]+ so far\*\*", rest)
     whole = full_report(study, conditions, results)
     assert "There are none: every planned run and test was made." in whole
+    assert "so far" not in whole
+    assert "interim" not in whole
 
 
 def test_a_planned_test_that_was_not_made_is_a_deviation():

@@ -326,3 +326,15 @@ def test_who_is_tried_and_not_bound_while_others_are_is_doubted(fields, told):
 )
 def test_who_is_bound_or_left_to_python_altogether_is_not(fields):
     assert list(binding_doubts(study(**fields))) == []
+
+
+@pytest.mark.parametrize(("side", "text"), [(True, "true"), (False, "false")])
+def test_a_yes_where_text_is_expected_is_told_how_to_write_it(side, text):
+    with pytest.raises(StudyError) as caught:
+        study(factors=[x(True, False)], hypotheses=contrast(side, "true", "x"))
+    (mistake,) = caught.value.mistakes
+    assert str(mistake).endswith(f'expected text, got {text}; put it in quotes: "{text}"')
+    assert (
+        validate_study(study(factors=[x(True, False)], hypotheses=contrast(text, "true", "x")))
+        == []
+    )

@@ -73,13 +73,22 @@ def load_reference(reference: str, folder: Path | None = None) -> Callable[..., 
         if not hasattr(found, part):
             raise PluginError(
                 Mistake(
-                    (), f"module '{module_name}' has no '{name}'", did_you_mean(part, dir(found))
+                    (), f"module '{module_name}' has no '{name}'", did_you_mean(part, _own(found))
                 )
             )
         found = getattr(found, part)
     if not callable(found) and not callable(getattr(found, "run", None)):
         raise PluginError(Mistake((), f"'{reference}' is not callable"))
     return typing.cast("Callable[..., Any]", found)
+
+
+def _own(found: Any) -> list[str]:
+    """What somebody may mean by a name in a module or class: no inner workings, no imports."""
+    return [
+        name
+        for name in dir(found)
+        if not name.startswith("_") and not isinstance(getattr(found, name, None), ModuleType)
+    ]
 
 
 @contextlib.contextmanager

@@ -614,17 +614,19 @@ def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypat
     monkeypatch.setattr(quiet, "SELDOM_S", 0.001)
     monkeypatch.setattr(quiet, "_is_below", lambda pid, ours: pid == ours)
     said = []
+    lock = HostLock(tmp_path, said.append)
 
     async def main():
         with holding(tmp_path, "exclusive") as child:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(enter)
+                for _ in range(3):  # each waits, and one tells
+                    tasks.start_soon(enter)
                 await until(lambda: said)
                 child.kill()
-        assert said == [quiet.WAITING.format(child.pid), "going on: the machine is free"]
+        assert said == [quiet.WAITING.format(child.pid), quiet.GOING_ON]
 
     async def enter():
-        async with HostLock(tmp_path, said.append).shared():
+        async with lock.shared():
             pass
 
     run(main)

@@ -8,10 +8,12 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import REPORT_NAME, json_option, print_json, shown_path, warn
-from fairtrial.errors import Mistake, StudyError
+from fairtrial.errors import FairtrialError, Mistake, StudyError
+from fairtrial.report.markdown import full_report
 from fairtrial.tables.bundle import bundle_results, verify_bundle
 from fairtrial.tables.canonical import MANIFEST_FILE
 from fairtrial.tables.export import COMPLETE_CASES_FOLDER
+from fairtrial.tables.results import open_results
 
 
 @click.command(
@@ -49,15 +51,29 @@ def command(
 
 
 def _stale(folder: Path) -> list[str]:
-    """What was made of earlier tables than those in the archive."""
+    """What was made of other tables than those in the archive."""
     shown = shlex.quote(shown_path(folder))
-    remedies = {
-        REPORT_NAME: f"fairtrial report {shown}",
-        f"{COMPLETE_CASES_FOLDER}/{MANIFEST_FILE}": f"fairtrial export {shown} --complete-cases",
-    }
-    tables = (folder / MANIFEST_FILE).stat().st_mtime_ns
-    return [
-        f"{Path(name).parts[0]} is older than the tables; `{remedy}` makes it anew"
-        for name, remedy in remedies.items()
-        if (folder / name).exists() and (folder / name).stat().st_mtime_ns < tables
-    ]
+    told = []
+    if _is_older(folder, REPORT_NAME) and not _is_same_report(folder):
+        told.append((REPORT_NAME, f"fairtrial report {shown}"))
+    complete = f"{COMPLETE_CASES_FOLDER}/{MANIFEST_FILE}"
+    if _is_older(folder, complete):  # every export writes both
+        told.append((COMPLETE_CASES_FOLDER, f"fairtrial export {shown} --complete-cases"))
+    return [f"{name} is older than the tables; `{remedy}` makes it anew" for name, remedy in told]
+
+
+def _is_older(folder: Path, name: str) -> bool:
+    """Whether tables were written later; they may be the same as before."""
+    path = folder / name
+    return path.exists() and path.stat().st_mtime_ns < (folder / MANIFEST_FILE).stat().st_mtime_ns
+
+
+def _is_same_report(folder: Path) -> bool:
+    """Whether a report that is made now would say the same."""
+    try:
+        with open_results(folder) as results:
+            left_out = results.reader.summary().left_out
+            text = full_report(results.study, results.conditions, results, left_out=left_out)
+        return (folder / REPORT_NAME).read_text("utf-8") == text
+    except (FairtrialError, OSError, UnicodeDecodeError):
+        return False

@@ -63,6 +63,7 @@ def _plain(data: RunTable, left_out: int) -> dict[str, Any]:
     return {
         "study_id": data.study.study_id,
         "planned": data.tally.planned,
+        "pending": data.pending,
         "statuses": dict(data.tally.statuses),
         "left_out": left_out + data.tally.homeless,
         "deviations": list(deviation_lines(data, tests, left_out)),

@@ -10,7 +10,6 @@ from fairtrial.cli.output import count
 from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell, rule_mark
 
 NARROWEST_WHY, NARROWEST = 36, 10
-LONGEST_RULE = 80
 INDENT = "  "
 SEAMS = (r"::", r"/", r"[_.,:-]")
 """Where a long word is best divided, the best place first: between a file and its test, ..."""
@@ -110,7 +109,7 @@ def _lay_out(
             )
         if row is rows[0]:
             total = _room([names, whys, *widths.values()]) - len(GAP)
-            yield rule_mark() * (min(total, LONGEST_RULE) if width is None else total), "", "", None
+            yield rule_mark() * total, "", "", None
 
 
 def _without_whys(rows: Sequence[Row], width: int) -> list[Row]:

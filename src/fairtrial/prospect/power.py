@@ -192,7 +192,11 @@ def _of_rates(
     if rates is None:
         reason = f"a difference of {difference:g} between rates of yes is more than there can be"
         return replace(comparison, test=FISHER, power_at=None, reason=reason), ""
-    why = f"d = {effect:g} about one half" if sd is None else f"as its sd is {sd:g}"
+    if sd is None:
+        half = f"about one half, where the sd is {EVEN_SD:g}; the report takes that of the runs"
+        why = f"d = {effect:g} {half}"
+    else:
+        why = f"as its sd is {sd:g}"
     return (
         replace(comparison, test=FISHER, power_at=_fisher_at(study, comparison, rates)),
         f"{difference:g} in {outcome} ({rates[0]:.0%} against {rates[1]:.0%} yes, {why})",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fairtrial.prospect.proportions import EVEN_SD
+from fairtrial.prospect.statements import is_yes_or_no
 from fairtrial.report.questions import Question
 from fairtrial.report.samples import Sample
 from fairtrial.stats.finding import Finding, Interval
@@ -73,8 +75,10 @@ def margin_of(question: Question, sd: float) -> Margin | None:
         return Margin(effect, f"{effect:g} in {name}'s own units, as its sd is stated")
     if not sd:
         return None
-    text = f"d = {effect:g}, here {effect * sd:.3g} (the runs' sd within groups is {sd:.3g})"
-    return Margin(effect * sd, text)
+    is_binary = is_yes_or_no(question.study, name)
+    planned = f"; before there were any, {EVEN_SD:g} was assumed" if is_binary else ""
+    text = f"the runs' sd within groups is {sd:.3g}{planned}"
+    return Margin(effect * sd, f"d = {effect:g}, here {effect * sd:.3g} ({text})")
 
 
 def spell_difference(sample: Sample) -> str:

@@ -30,9 +30,7 @@ def deviation_lines(
     """In what the study as it was run differs from the study as it was planned."""
     yield from amendment_lines(data)
     tally = data.tally
-    aside = tally.statuses[str(RunStatus.SKIPPED)] + tally.statuses[str(RunStatus.BROKEN)]
-    pending = (tally.planned or 0) - len(data) - aside
-    if pending > 0:
+    if pending := data.pending:
         how = ENDED.get(data.history.ended_how or "") if data.history else None
         yield (
             f"{count(pending, 'planned run')} not done{f' ({how})' if how else ''}: this is a look "

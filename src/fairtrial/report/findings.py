@@ -23,22 +23,27 @@ MOST_DETAILS = 24
 NO_ROWS = "No test was made."
 
 
-def render_verdicts(tests: Sequence[HypothesisTest]) -> str:
+def render_verdicts(tests: Sequence[HypothesisTest], *, is_interim: bool = False) -> str:
     """A line for each hypothesis, outcome and comparison: what the deciding test says.
 
     Where several plans test one hypothesis each line names its plan.
+
+    is_interim: whether there are runs to come, so that none of it is the last word
     """
     deciding = [test for test in tests if test.decides]
     pairs = {(test.hypothesis_id, test.analysis_plan_id) for test in deciding}
     plans = Counter(hypothesis_id for hypothesis_id, _ in pairs)
-    return bullets(_verdict_line(test, plans[test.hypothesis_id] > 1) for test in deciding)
+    return bullets(
+        _verdict_line(test, plans[test.hypothesis_id] > 1, is_interim) for test in deciding
+    )
 
 
-def _verdict_line(test: HypothesisTest, names_plan: bool) -> str:
+def _verdict_line(test: HypothesisTest, names_plan: bool, is_interim: bool) -> str:
     claim = f"{code(test.hypothesis_id)} {plain_text(test.label)}"
     about = f"{code(test.outcome)} by {_variables(test)}" if test.variables else code(test.outcome)
     about += f", plan {code(test.analysis_plan_id)}" if names_plan else ""
-    line = f"{claim}: **{test.verdict}** ({about}): {plain_text(test.why)}"
+    so_far = " so far" if is_interim and test.verdict is not Verdict.NOT_TESTED else ""
+    line = f"{claim}: **{test.verdict}{so_far}** ({about}): {plain_text(test.why)}"
     figures = "; ".join(_figures(test))
     return f"{line}. {figures}." if figures else f"{line}."
 

@@ -46,7 +46,9 @@ def summary_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
     """Verdicts, runs, conditions; without a title."""
     parts = [_lead(data)]
     if data.study.hypotheses:
-        parts += ["## Verdicts", render_verdicts(tests) or "Nothing was tested."]
+        is_interim = data.pending > 0 and len(data) > 0
+        told = render_verdicts(tests, is_interim=is_interim) or "Nothing was tested."
+        parts += [*([_interim(data)] if is_interim else []), "## Verdicts", told]
         parts += filter(None, [standing_text(data, tests)])
     parts += ["## Runs", bullets(_run_lines(data))]
     if data.conditions and len(data):
@@ -63,6 +65,15 @@ def _lead(data: RunTable) -> str:
     if tally.cost_usd:
         facts.append(spell_cost(tally.cost_usd))
     return " · ".join(facts)
+
+
+def _interim(data: RunTable) -> str:
+    done = f"{len(data):,} of {data.tally.planned:,} runs"
+    return (
+        f"**An interim look**, at {done}. Don't decide by it whether to go on: who stops once a "
+        "claim looks supported finds differences that aren't there more often than p says. "
+        "The verdicts to keep are those of all planned runs."
+    )
 
 
 def _run_lines(data: RunTable) -> Iterator[str]:

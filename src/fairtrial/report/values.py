@@ -153,6 +153,13 @@ class RunTable:
     def __len__(self) -> int:
         return len(self._failed)
 
+    @property
+    def pending(self) -> int:
+        """How many runs of the plan are still to come."""
+        statuses = self.tally.statuses
+        aside = statuses[str(RunStatus.SKIPPED)] + statuses[str(RunStatus.BROKEN)]
+        return max(0, (self.tally.planned or 0) - len(self) - aside)
+
     def values(self, name: str) -> Values:
         """The values of an outcome or covariate; nan where a run has none."""
         import numpy as np

@@ -31,6 +31,7 @@ SOON_S, LATER_S, SELDOM_S = 0.0005, 0.01, 1.0
 SAY_S, SAY_AGAIN_S = 3.0, 60.0
 """When somebody who waits is told for whom: after so long, and not again for so long."""
 WAITING = "waiting for the machine: another fairtrial is timing (process {})"
+GOING_ON = "going on: the machine is free"
 NOTE_BYTES, PID_BYTES = 64, 16
 MOST_ANCESTORS = 16
 
@@ -79,7 +80,7 @@ class HostLock:
     ) -> None:
         self._folder = HOST_FOLDER if folder is None else folder
         self._say = say
-        self._said_s = -math.inf
+        self._said_s, self._has_said = -math.inf, False
 
     def who_times(self, ours: int | None = None) -> int | None:
         """The process of somebody else who has the host alone, or is about to; None if nobody.
@@ -148,15 +149,14 @@ class HostLock:
         from anyio.lowlevel import checkpoint
 
         await checkpoint()  # a loop of short leases gives others their turn
-        said_s = self._said_s
         while True:
             # Nothing is lost when this is cancelled: what is open is closed, and so unlocked.
             with ExitStack() as opened:
                 files = _Files(self._folder, opened)
                 await _take(files.gate, fcntl.LOCK_EX, files.bell, self._tell)
-                if self._say is not None and self._said_s != said_s:
-                    said_s = self._said_s
-                    self._say("going on: the machine is free")
+                if self._say is not None and self._has_said:
+                    self._has_said = False
+                    self._say(GOING_ON)
                 if side == fcntl.LOCK_EX:
                     _write_note(files.gate, drain_max_s)
                     opened.enter_context(open_common_fifo(self._folder / BELL, os.O_RDWR))
@@ -171,7 +171,7 @@ class HostLock:
         if self._say is not None and now_s - self._said_s >= SAY_AGAIN_S:
             pid = self.who_times()
             if pid is not None:
-                self._said_s = now_s
+                self._said_s, self._has_said = now_s, True
                 self._say(WAITING.format(pid))
 
 
