@@ -250,6 +250,22 @@ PROGRAMS = {
         def f(texts, text):
             return [each for each in texts if each in text.split() or each in text.splitlines()]
         """,
+        """
+        def f(things, others, flow, n):
+            known = (look(x) for x in flow)
+            for x in known:
+                print(x)
+            known = [y[0] for y in others]
+            return [x for x in things if x in list(known)]
+        """,
+        """
+        def f(things, others):
+            known = others
+            same = known
+            print(same)
+            known = [y[0] for y in others]
+            return [x for x in things if x in list(known)]
+        """,
     ],
     "set_beside": [
         """
@@ -272,6 +288,55 @@ PROGRAMS = {
                 if x not in more:
                     more.append(x)
             return more
+        """,
+        """
+        def f(wild, n, more):
+            if n > 3:
+                found = []
+                for x in wild:
+                    try:
+                        if x not in found:
+                            found.append(x)
+                            print(x)
+                    except KeyError:
+                        pass
+                return found
+            found = look(more)
+            if not found and n:
+                raise ValueError(n)
+            return found
+        """,
+        """
+        def f(things, wild, n):
+            out = []
+            for x in things:
+                if x not in out:
+                    out.append(x)
+            print(out)
+            out = iter(out)
+            print(next(out, None))
+            out = None if n else look(3)
+            for i in range(2):
+                if out is None:
+                    out = []
+                    for x in wild:
+                        if x not in out:
+                            out.append(x)
+                        if look(i) == x:
+                            out.append(x)
+                    print(out)
+                    return out
+                print(out)
+        """,
+        """
+        def f(wild):
+            seen, twice = [], []
+            for x in wild:
+                if x not in seen:
+                    seen.append(x)
+                elif x not in twice:
+                    twice.append(x)
+            return seen, twice
         """,
     ],
     "mirror_set": [
@@ -296,6 +361,27 @@ PROGRAMS = {
                     seen.insert(0, row["name"].lower())
             return seen, len(seen)
         """,
+        """
+        def f(others, n, more):
+            if n > 3:
+                seen = [(1, n)]
+                for a, b in others:
+                    if (b, a) not in seen:
+                        seen.append((a, b))
+                return seen
+            seen = more
+            seen += [n]
+            return seen
+        """,
+        """
+        def f(others, n):
+            (seen, last) = [(n, 1)], n
+            for a, b in others:
+                if (a, b) not in seen:
+                    seen.append((a, b))
+                    last = b
+            return seen, last
+        """,
     ],
     "asked_set": [
         """
@@ -317,6 +403,53 @@ PROGRAMS = {
         """
         def f(texts, text):
             return [x for x in texts if x in text]
+        """,
+        """
+        def f(things, wild, n):
+            if n > 3:
+                known = look(wild)
+                return [x for x in things if x in known]
+            known = n
+            for x in things:
+                known = look(x)
+            return known
+        """,
+        """
+        def f(things, more, n):
+            for i in range(2):
+                known = look(more)
+                for x in things:
+                    if x in known:
+                        print(x)
+                    elif n == 3:
+                        known = (x, 2)
+                        if 2 in known and x in known:
+                            print(n)
+                        break
+            return n
+        """,
+        """
+        def f(things, wild):
+            wild = wild or []
+            return [x for x in things if x in wild]
+        """,
+        """
+        def f(things, wild, n):
+            if n > 3:
+                wild = []
+            for x in things:
+                if x in wild:
+                    print(x)
+        """,
+        """
+        def f(things, wild, n):
+            if n > 3:
+                known = look(wild)
+            elif n == 3:
+                return n
+            else:
+                known = [1, n]
+            return [x for x in things if x in known], known
         """,
     ],
     "heap": [
@@ -471,6 +604,21 @@ PROGRAMS = {
                 queue.insert(0, look(3))
                 queue.append(None)
             return [*queue], queue[0], queue[-1], look(4) in queue
+        """,
+        """
+        def f(things, more, n):
+            queue = list(more)
+            if n > 3:
+                return queue, queue[1:]
+            queue = [n]
+            queue.extend(things)
+            while queue:
+                print(queue.pop(0))
+                if len(queue) == n:
+                    queue.append(None)
+                    n = -1
+            queue = sorted(more, key=repr)
+            return queue
         """,
     ],
     "append": [
@@ -635,6 +783,40 @@ PROGRAMS = {
                 bits += b"01"[n % 2:n % 2 + 1]
                 n //= 2
             return out, bits
+        """,
+        """
+        def f(texts, things):
+            out, count = "", 0
+            for each in texts:
+                out += each
+                count += 1
+            out = out.split(",")
+            print(out, count)
+            out = ""
+            for each in texts:
+                out += look(each)
+            out = things or [out]
+            return out
+        """,
+        """
+        def f(texts, things, n):
+            out = things
+            if n > 3:
+                out = ">"
+                for each in texts:
+                    if each == ",":
+                        break
+                    out += each
+                return out
+            return out
+        """,
+        """
+        def f(texts):
+            out, count = "", 0
+            for each in texts:
+                out += each
+                count += 1
+            return out, count
         """,
     ],
     "module_set": [

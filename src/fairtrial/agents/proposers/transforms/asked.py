@@ -79,19 +79,30 @@ def _may_be_list(scope: Scope, asked: ast.Name | ast.Attribute) -> bool:
             return False
     if isinstance(asked, ast.Attribute):
         return all(map(_may_give_list, values_of(scope.source, asked.attr)))
-    name = asked.id
-    parameter, bindings = scope.parameter(name), scope.bindings(name)
+    name, source = asked.id, scope.source
+    parameter = scope.parameter(name)
+    values = [scope.assignment(each) for each in scope.bindings(name)]
     if parameter is not None:
         is_open = parameter.annotation is None or _is_open(parameter.annotation)
         is_itself = isinstance(scope.source.parents[scope.function], ast.ClassDef) and (
             parameter in scope.function.args.args[:1]
         )
-        return is_open and not bindings and not is_itself
-    if len(bindings) != 1:
-        return False
-    value = scope.assignment(bindings[0])
-    is_new = is_fresh_list(value, scope.source)
-    return isinstance(value, ast.Call) and _may_give_list(value) and not is_new
+        return is_open and not is_itself and all(is_fresh_list(each, source) for each in values)
+    # Where all of them are new lists, another transformation keeps a set beside.
+    is_strange = any(not is_fresh_list(each, source) for each in values)
+    return is_strange and all(_comes_along(scope, each) for each in values)
+
+
+def _comes_along(scope: Scope, value: ast.expr | None) -> bool:
+    """Whether a value may be a list, and nothing else in the function is a name for it."""
+    match value:
+        case ast.BoolOp(op=ast.Or(), values=[ast.Name() as given, ast.List() | ast.Tuple()]):
+            # No name for a list that the function makes: calls on those count as harmless.
+            whole = Scope(scope.source, scope.name, scope.function)
+            return not life_of(whole, given).bindings(given.id)
+        case ast.Call():
+            return _may_give_list(value)
+    return is_fresh_list(value, scope.source)
 
 
 def _may_give_list(value: ast.expr | None) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.lives import life_of
 from fairtrial.agents.proposers.transforms.analysis.scopes import find_growing
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
+from fairtrial.agents.proposers.transforms.analysis.unpacking import given_to
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope
 
 
@@ -71,7 +73,9 @@ def _mentions(node: ast.AST, name: str) -> bool:
 
 def _join(scope: Scope, name: str, loop: Loop) -> Change | None:
     source = scope.source
-    empty = _empty(scope, name, loop)
+    # What the name stands for elsewhere, before or after, need not be a text.
+    added_to = next(each for each in scope.mentions(name, loop) if isinstance(each.ctx, ast.Store))
+    empty = _empty(life_of(scope, added_to), name, loop)
     # Somebody may catch what is raised in the loop, and read the text then.
     is_watched = source.is_watched(loop)
     if empty is None or is_watched or loop.orelse or not scope.is_local(name):
@@ -101,8 +105,7 @@ def _empty(scope: Scope, name: str, loop: Loop) -> str | None:
         statement = scope.source.statement_of(bound)
         if _grows(statement):
             continue
-        value = scope.assignment(bound)
-        match value:
+        match given_to(scope, bound):
             case ast.Constant(value=str()) | ast.JoinedStr():
                 kinds.add('""')
             case ast.Constant(value=bytes()):

@@ -13,6 +13,7 @@ from fairtrial.agents.proposers.transforms.analysis.matching import match
 from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import LOOPS, Change, Edit, Source
 from fairtrial.agents.proposers.transforms.analysis.unhashables import is_unhashable
+from fairtrial.agents.proposers.transforms.analysis.unpacking import given_to
 from fairtrial.agents.proposers.transforms.analysis.uses import (
     Scope,
     Use,
@@ -96,7 +97,7 @@ def _starts(scope: Scope, name: str, beside: str) -> list[Edit] | None:
     """Where the list begins, each time: the set begins there, too."""
     starts: list[Edit] = []
     for bound in scope.bindings(name):
-        value = scope.assignment(bound)
+        value = given_to(scope, bound)
         if value is None or not is_fresh_list(value, scope.source):
             return None
         if isinstance(value, ast.List):

@@ -9,6 +9,7 @@ from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashab
 from fairtrial.agents.proposers.transforms.analysis.lives import lives_of
 from fairtrial.agents.proposers.transforms.analysis.scopes import scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
+from fairtrial.agents.proposers.transforms.analysis.unpacking import given_to
 from fairtrial.agents.proposers.transforms.analysis.uses import Scope, Use, is_fresh_list
 
 
@@ -43,7 +44,7 @@ def _add_set(scope: Scope, name: str) -> Change | None:
         more = _edits_of(scope, mention, beside, tests)
         if more is None:
             return None
-        if scope.use(mention) is Use.BIND and scope.assignment(mention) is not None:
+        if scope.use(mention) is Use.BIND and given_to(scope, mention) is not None:
             starts += [node for _, node, _ in more]
         edits += more
     # What is appended by name alone is the business of the simpler transformation.
@@ -77,7 +78,7 @@ def _edits_of(
 def _begin(scope: Scope, bound: ast.Name, beside: str) -> list[Edit] | None:
     """Where the list begins, the set begins; ``seen += [x]`` adds to both."""
     source = scope.source
-    statement, value = source.statement_of(bound), scope.assignment(bound)
+    statement, value = source.statement_of(bound), given_to(scope, bound)
     match statement:
         case ast.AugAssign(target=target, op=ast.Add(), value=ast.List(elts=added)):
             return _add(scope, bound.id, statement, added, beside) if target is bound else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fairtrial.agents.proposers.transforms.analysis.lives import lives_of
 from fairtrial.agents.proposers.transforms.analysis.matching import match
 from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
@@ -20,17 +21,19 @@ def find_queues(source: Source) -> Iterator[Change]:
     if not source.can_import("collections.deque"):
         return
     for scope in scopes_of(source):
-        names = {
-            found["__l"].id
+        used = [
+            found["__l"]
             for node in source.walk(scope.function)
             for pattern in ("__l.pop(0)", "__l.insert(0, __x)")
             if isinstance(node, ast.Call) and scope.loops(node)
             if (found := match(pattern, node)) and isinstance(found["__l"], ast.Name)
-        }
-        for name in sorted(names):
-            change = _make_deque(scope, name)
-            if change:
-                yield change
+        ]
+        for name in sorted({each.id for each in used}):
+            for life in lives_of(scope, name):
+                is_used = any(each in used for each in life.mentions(name))
+                change = _make_deque(life, name) if is_used else None
+                if change:
+                    yield change
 
 
 def _make_deque(scope: Scope, name: str) -> Change | None:

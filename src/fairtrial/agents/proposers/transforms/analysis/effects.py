@@ -67,9 +67,19 @@ def _may_change_others(scope: Scope, node: ast.AST, depth: int) -> bool:
             return True  # whoever goes on meanwhile may do anything
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
             return not _is_own_value(scope, value)
+        case ast.AugAssign(target=target, value=value):
+            # What is added to may be a list of which there are other names.
+            return not _is_number_or_text(scope, value) and not _is_own_value(scope, target)
         case ast.Call():
             return not _is_harmless(scope, node, depth)
     return False
+
+
+def _is_number_or_text(scope: Scope, value: ast.expr) -> bool:
+    match value:
+        case ast.Call(func=ast.Name(id="len" | "int" | "float" | "str" | "ord" as name)):
+            return scope.source.is_builtin(name)
+    return isinstance(value, ast.Constant | ast.JoinedStr)
 
 
 def _is_own_value(scope: Scope, value: ast.expr) -> bool:

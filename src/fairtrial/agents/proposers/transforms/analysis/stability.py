@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from fairtrial.agents.proposers.transforms.analysis.kinds import READING
 from fairtrial.agents.proposers.transforms.analysis.source import Function, Source, binds
@@ -23,10 +24,28 @@ def is_set_before(scope: Scope, name: str, statement: ast.stmt) -> bool:
             continue
         if made in above:
             return True
+        while _sets_always(scope.source.parents[made], name):
+            made = scope.source.statement_of(scope.source.parents[made])
         block = scope.source.block_of(made)
         if any(each in block[block.index(made) :] for each in above if isinstance(each, ast.stmt)):
             return True
     return False
+
+
+def _sets_always(node: ast.AST, name: str) -> bool:
+    """Whether a name is set after a statement, whichever branch was taken."""
+    match node:
+        case ast.If(body=body, orelse=orelse):
+            return all(map(partial(_sets_or_leaves, name), (body, orelse)))
+        case ast.Assign(targets=targets):
+            return any(isinstance(each, ast.Name) and each.id == name for each in targets)
+    return False
+
+
+def _sets_or_leaves(name: str, block: list[ast.stmt]) -> bool:
+    leaving = ast.Return | ast.Raise | ast.Continue | ast.Break
+    is_left = bool(block) and isinstance(block[-1], leaving)
+    return is_left or any(_sets_always(each, name) for each in block)
 
 
 def is_stable(source: Source, nested: Function, name: str, is_brief: bool) -> bool:
