@@ -62,15 +62,16 @@ def rehearsals(zygote, tmp_path_factory):
             stage = Stage(tmp_path_factory.mktemp("rehearsal"), zygote)
             write_study(stage)
             count = stage.folder / "count"
-            pilot = ("--limit", PILOT_RUNS, *EXECUTORS[executor])
-            assert stage.run(*pilot, faults=FAULTS).code == 0
+            counting = {**FAULTS, "count_to": str(count)}
+            pilot = ("--resume", "--limit", PILOT_RUNS, *EXECUTORS[executor])
+            assert stage.run(*pilot, faults=counting).code == 0
+            from_nothing = json.loads(count.read_text())
             shutil.copytree(stage.output, stage.folder / "pilot", symlinks=True)
-            ended = stage.run(
-                "--resume", *EXECUTORS[executor], faults={**FAULTS, "count_to": str(count)}
-            )
+            ended = stage.run("--resume", *EXECUTORS[executor], faults=counting)
             assert ended.code == 0, ended.err
             assert len(stage.table()) == RUNS
-            made[executor] = stage.tables(), json.loads(count.read_text()), stage.folder / "pilot"
+            steps = {**json.loads(count.read_text()), "start": from_nothing["start"]}
+            made[executor] = stage.tables(), steps, stage.folder / "pilot"
         return made[executor]
 
     return rehearse
