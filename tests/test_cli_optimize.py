@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 import anyio
 import pytest
 
+from fairtrial import OutcomeSpec, Study, run_study
 from fairtrial.agents.journal import Journal
 from fairtrial.agents.optimise.lines import LoopRules
 from fairtrial.agents.optimise.loop import Loop
@@ -209,6 +210,18 @@ def test_a_problem_that_asks_for_something_else_is_looked_at_again(desk):
     assert where(min_effect=0.5) == ("-2", True)
     assert where("--branch", "other", min_effect=0.5) == ("-2", False)
     assert where() == ("", False)
+
+
+def test_another_study_is_not_replaced_also_if_it_came_to_nothing(desk):
+    def fail(task):
+        raise ValueError("no")
+
+    folder = desk.site.folder / "out"
+    study = Study("mine", "mine", outcomes=(OutcomeSpec("answer"),), output_dir=folder)
+    run_study(study, agent_bindings={"default-agent": fail}, show_progress=False)
+    code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
+    assert (code, out) == (3, "")
+    assert 'study_id: "mine" -> "optimize-total"' in err
 
 
 @needs_sandbox

@@ -13,6 +13,11 @@ from fairtrial.model.candidates import Candidate, FileState
 ODD = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
 
 
+def test_none_shares_its_files_with_another():
+    one, other = Candidate("a", diff="x"), Candidate("b", diff="x")
+    assert (dict(one.files), one.files is other.files) == ({}, False)
+
+
 def test_text_is_as_good_as_bytes():
     assert Candidate("d", diff=ODD) == Candidate("d", diff=ODD.encode())
     assert FileState(ODD) == FileState(ODD.encode())

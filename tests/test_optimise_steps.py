@@ -69,6 +69,15 @@ def test_a_step_counts_though_there_is_no_time_to_go_on():
     assert raised is None
     assert (script.firsts, stream.spent.tokens) == ([], 110)
     assert "replied initial/0" in script.events.seen
+    assert [each["reply"]["refusal"] for each in stream.replies] == ["hm"]  # to be told again
+
+
+def test_of_several_steps_the_last_holds_all():
+    journal = Journal()
+    open_journal(journal, SETTING)
+    for paid in (1, 2):
+        journal.append(STEP, {"key": "initial/line 0/0/0", "paid": paid})
+    assert open_journal(journal, SETTING).steps["initial/line 0/0/0"]["paid"] == 2
 
 
 def test_steps_of_another_setting_are_left_aside():

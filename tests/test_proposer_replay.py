@@ -141,7 +141,7 @@ def test_it_can_do_everything_at_no_cost(tmp_path):
 
 def test_an_output_directory_stands_for_its_record(tmp_path):
     record = tmp_path / "workspaces/run-1/attempt-10/replies.jsonl"
-    for attempt in (10, 9):
+    for attempt in ("10", "9", "9.2", "1.3"):  # the last two began again after a kill
         write_records(tmp_path / f"workspaces/run-1/attempt-{attempt}/replies.jsonl", [])
     assert find_record(tmp_path) == find_record(record) == record
     Replay(tmp_path).check_ready()

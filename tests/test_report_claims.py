@@ -305,6 +305,19 @@ def test_one_result_is_enough(tmp_path):
     assert standings(told)["h1"] == "exploratory"
 
 
+def test_results_that_gave_way_to_others_were_seen_all_the_same(tmp_path):
+    def fail(run_spec, condition):
+        raise RuntimeError("no")
+
+    run(make(tmp_path), condition_runner=fail)
+    again = make(tmp_path, run_budget=RunBudget(replicates=10, retries=0))
+    run(again, condition_runner=break_down, resume=True, retry="failed")
+    changed = make(tmp_path, hypotheses=(replace(H1, direction=HypothesisDirection.LESS), H2))
+    with LATE:
+        run(changed, resume=True)
+    assert standings(report(tmp_path))["h1"] == "exploratory"
+
+
 def test_results_that_left_the_plan_were_seen_all_the_same(tmp_path):
     run(make(tmp_path))
     policy = replace(make(tmp_path).seed_policy, base_seed=7)

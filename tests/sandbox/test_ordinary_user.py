@@ -67,6 +67,7 @@ def stage():
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_the_full_sandboxes_hold_for_an_ordinary_user(stage):
     python = find_python()

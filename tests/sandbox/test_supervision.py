@@ -196,6 +196,7 @@ def test_in_plain_a_command_that_ends_our_init_has_ended_itself(tmp_path):
     await_true(lambda: not Scene(Plain(), tmp_path).is_held("a"))
 
 
+@pytest.mark.slow
 def test_in_plain_a_command_that_stops_our_init_is_outwaited(tmp_path, monkeypatch):
     monkeypatch.setattr(child, "_PATIENCE_S", 0.5)
     monkeypatch.setattr(child, "_STEP_S", 0.05)

@@ -3,12 +3,14 @@
 import gc
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
 from fairtrial.sandbox.trusted import run_trusted
+from fault_stage import is_gone, wait_until
 
 
 def run(*command, **more):
@@ -35,6 +37,22 @@ def test_more_than_a_pipe_holds_on_both_sides():
 def test_one_that_is_not_there_is_said():
     with pytest.raises(FileNotFoundError):
         run("no-such-program")
+
+
+def test_what_the_program_has_started_goes_with_it(tmp_path):
+    told = tmp_path / "pid"
+
+    async def start():
+        async with anyio.create_task_group() as tasks:
+            command = ["sh", "-c", f"sleep 1000 & echo $! > {told}.new; mv {told}.new {told}; wait"]
+            given = {"cwd": tmp_path, "env": dict(os.environ)}
+            tasks.start_soon(partial(run_trusted, command, **given))
+            while not told.exists():
+                await anyio.sleep(0.005)
+            tasks.cancel_scope.cancel()
+
+    anyio.run(start)
+    wait_until(lambda: is_gone(int(told.read_text())), "what it has started to end")
 
 
 def test_a_caller_cancelled_at_any_instant_leaves_no_child_and_no_warning(caplog, monkeypatch):

@@ -34,10 +34,12 @@ class _Earlier:
 
     others: how it differs from what is asked for now
     outputs: what was found; None while nothing was
+    is_foreign: whether it is another study altogether
     """
 
     others: Sequence[str]
     outputs: Mapping[str, Any] | None
+    is_foreign: bool = False
 
 
 def choose_folder(
@@ -53,7 +55,7 @@ def choose_folder(
     if given is not None:
         _refuse_name(given)
         earlier = _look_into(given, study)
-        if earlier and earlier.outputs is not None and earlier.others:
+        if earlier and earlier.others and (earlier.is_foreign or earlier.outputs is not None):
             raise LedgerError(
                 f"{given} holds another optimisation:\n  "
                 + "\n  ".join(earlier.others)
@@ -89,13 +91,15 @@ def _look_into(folder: Path, study: Study | None = None) -> _Earlier | None:
     try:
         with open_results(folder) as results:
             found = [each.outputs for each in results if each.status == RunStatus.SUCCESS]
-            prints = [study_print(each, ()) for each in (results.study, study or results.study)]
+            there, asked = results.study, study or results.study
     except LedgerError:
         return None
-    if not found:
+    prints = [study_print(each, ()) for each in (there, asked)]
+    is_foreign = there.study_id != asked.study_id
+    if not found and not is_foreign:
         for each in prints:
             each["agents"] = _without_rules(each["agents"])
-    return _Earlier(differences(*prints), found[0] if found else None)
+    return _Earlier(differences(*prints), found[0] if found else None, is_foreign)
 
 
 def _without_rules(agents: Mapping[str, Any]) -> dict[str, Any]:

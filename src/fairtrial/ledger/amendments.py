@@ -28,6 +28,11 @@ from fairtrial.model.study import Study
 FACT = "amendments"
 FIRST = "first study"
 CHANGES = "changes"
+_TOLD = (RunStatus.SUCCESS.value, RunStatus.FAILED.value)
+_KNOWN = (
+    "SELECT count(*) FROM (SELECT turn FROM results WHERE status IN (?, ?) "
+    "UNION SELECT turn FROM attempts WHERE status IN (?, ?))"
+)
 LIMITS = ("max_runs", "max_runs_policy", "timeout_s")
 """What a budget says of which runs there are, and of when one has failed."""
 
@@ -168,11 +173,12 @@ def _read_laid(data: dict[str, Any]) -> Laid:
 
 
 def results_known(reader: LedgerReader) -> int:
-    """How many results anybody can have seen, those of runs that left the plan included."""
-    query = "SELECT count(*) FROM results WHERE status IN (?, ?)"
+    """How many runs had a result that anybody can have seen.
+
+    Those that left the plan are included, and those whose result gave way to another attempt's.
+    """
     with explained(reader.path):
-        row = reader.connection.execute(query, (RunStatus.SUCCESS.value, RunStatus.FAILED.value))
-        return int(row.fetchone()[0])
+        return int(reader.connection.execute(_KNOWN, (*_TOLD, *_TOLD)).fetchone()[0])
 
 
 def first_laid(study: Study, at: str) -> dict[str, str]:

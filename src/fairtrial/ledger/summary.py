@@ -13,7 +13,8 @@ from fairtrial.model.runs import FailureKind, RunStatus
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How far a study has come. Only what is in the plan is counted; all that was spent is.
+    """How far a study has come. Only what is in the plan is counted; all that was spent is, but for
+    what an attempt paid that was cut off: that is added when the study goes on.
 
     counts: how many runs came to each status
     failures: how many of those that failed or broke did so for which reason

@@ -93,6 +93,8 @@ class Candidate:
         mistakes = list(self._mistakes())
         if mistakes:
             raise StudyError(mistakes, source="Candidate")
+        if self.files is _NO_FILES:
+            object.__setattr__(self, "files", {})
         if isinstance(self.diff, str):
             object.__setattr__(self, "diff", _as_bytes(self.diff, "diff", "Candidate"))
         if not all(

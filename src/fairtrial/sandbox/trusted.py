@@ -33,7 +33,9 @@ async def run_trusted(
         given = descriptors.holding(stdin)
         # A start that is cancelled half way leaves a child that nobody waits for.
         with anyio.CancelScope(shield=True):
-            process = await anyio.open_process(command, stdin=given, cwd=str(cwd), env=env)
+            process = await anyio.open_process(
+                command, stdin=given, cwd=str(cwd), env=env, start_new_session=True
+            )
     async with process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -47,7 +49,7 @@ async def run_trusted(
             # for it in a thread, would then complain of a child that it doesn't know.
             if process.returncode is None:
                 with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+                    os.killpg(process.pid, signal.SIGKILL)
             with anyio.CancelScope(shield=True):
                 await process.wait()
             raise

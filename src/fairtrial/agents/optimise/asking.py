@@ -102,13 +102,20 @@ class Asking:
             await self._released.wait()
         async with self._seats:
             if self._released.is_set():
-                return self._steps.get(request.key)
+                return self._settle_for(request)
             if self._folder is not None and not has_room(self._folder):
                 raise NoRoomError(f"no room is left to keep answers in {self._folder}; make room")
             given = await self._propose(request)
         reply = read_reply(given, self._proposer.name)
         self.records.append(self._keep_reply(REPLY, request, reply))
         return reply
+
+    def _settle_for(self, request: Request) -> Reply | None:
+        """What was paid for on the way to an answer that nobody asks for any more."""
+        step = self._steps.get(request.key)
+        if step is not None:
+            self.records.append(self._record(request, step))
+        return step
 
     async def _propose(self, request: Request) -> Any:
         in_steps = getattr(self._proposer, "propose_in_steps", None)

@@ -61,7 +61,8 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
     setting: what answers and verdicts depend on: who proposes, and on which base. What was
         committed under another one doesn't count.
     """
-    answers: dict[str, dict[str, Mapping[str, Any]]] = {REPLY: {}, STEP: {}}
+    replies: dict[str, Mapping[str, Any]] = {}
+    steps: dict[str, Mapping[str, Any]] = {}
     verdicts: dict[str, Judgement] = {}
     seconds: dict[str, float] = {}
     own = fingerprint(setting)
@@ -69,8 +70,10 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
     for entry in journal.entries():
         if entry.kind == SETTING:
             holds = entry.data["fingerprint"] == own
-        elif holds and entry.kind in answers:
-            answers[entry.kind].setdefault(str(entry.data["key"]), entry.data)
+        elif holds and entry.kind == REPLY:
+            replies.setdefault(str(entry.data["key"]), entry.data)
+        elif holds and entry.kind == STEP:
+            steps[str(entry.data["key"])] = entry.data  # the last holds all that came before
         elif holds and entry.kind == VERDICT:
             judgement = judgement_of(entry.data)
             if judgement is not None:
@@ -79,7 +82,7 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
             seconds[entry.data["attempt"]] = entry.data["at_s"]
     if not holds:
         journal.append(SETTING, {"fingerprint": own})
-    return Known(answers[REPLY], answers[STEP], verdicts, sum(seconds.values()))
+    return Known(replies, steps, verdicts, sum(seconds.values()))
 
 
 def problem_print(problem: CodeProblem) -> str:

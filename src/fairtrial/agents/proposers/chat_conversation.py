@@ -62,6 +62,7 @@ class Conversation:
     keep: takes an answer that is about to be complained about
     log: every attempt
     answers: what the model wrote
+    is_recalled: whether the first of them is the one that was known
     started_s: when it began
     """
 
@@ -72,6 +73,7 @@ class Conversation:
     keep: Keep = keep_nothing
     log: Log = field(default_factory=Log)
     answers: list[Answer] = field(default_factory=list)
+    is_recalled: bool = False
     started_s: float = field(default_factory=time.monotonic)
 
     async def hold(self, messages: list[Message]) -> Reply:
@@ -84,7 +86,7 @@ class Conversation:
             return self._reply(refusal=str(refused))
         problems = _complaints(drafts)
         if problems:
-            if self.earlier is None:
+            if not self.is_recalled:
                 self.keep(self._reply(refusal=_unusable(problems)))
             told = write_complaint(problems, self.request.wanted)
             # An endpoint may insist on a text.
@@ -104,8 +106,8 @@ class Conversation:
         """What the answer that is known says; None if there is none, or none that we can read."""
         answer = None if self.earlier is None else answer_in(self.earlier.exchange)
         if self.earlier is None or answer is None:
-            self.earlier = None
             return None
+        self.is_recalled = True
         self.log.entries.extend(self.earlier.exchange)
         return self._read(answer)
 
@@ -156,7 +158,7 @@ class Conversation:
     def _usage(self) -> Usage:
         """All answers together; a number that a server didn't tell makes the cost unknown."""
         price, earlier = self.terms.price, self.earlier.usage if self.earlier else Usage()
-        new = self.answers[1:] if self.earlier else self.answers
+        new = self.answers[1:] if self.is_recalled else self.answers
         costs = [cost_usd(price, each.prompt_tokens, each.completion_tokens) for each in new]
         costs.append(earlier.cost_usd)
         if self.log.has_lost_answers:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import functools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -90,8 +91,10 @@ def find_record(path: Path) -> Path:
     raise StudyError(Mistake(("path",), message, hint))
 
 
-def _attempt(record: Path) -> tuple[str, int]:
-    return record.parent.parent.name, int(record.parent.name.partition("-")[2] or 0)
+def _attempt(record: Path) -> tuple[str, list[int]]:
+    """The run, and which attempt: `attempt-1.2` began again after a kill."""
+    numbers = re.findall(r"\d+", record.parent.name)
+    return record.parent.parent.name, [int(each) for each in numbers]
 
 
 def read_records(path: Path) -> Mapping[str, Mapping[str, Any]]:
