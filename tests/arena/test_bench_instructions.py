@@ -4,8 +4,12 @@ import json
 import os
 import shutil
 import sys
+import threading
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import count as count_up
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -17,13 +21,16 @@ from trees import make_repo
 from fairtrial.arena.bench import instructions, valgrind
 from fairtrial.arena.bench.calibration import Pace
 from fairtrial.arena.bench.instructions import Count, choose_calls, needed, prepare_counting
+from fairtrial.arena.bench.pairs import CommandSubject, PairMeter
 from fairtrial.arena.bench.second_opinion import add_counts, tell_contradiction, with_instructions
+from fairtrial.arena.bench.supply import Supplier
 from fairtrial.arena.bench.valgrind import (
     FORKS,
-    NOTHING,
+    NO_COUNT,
     CountError,
     Valgrind,
     find_valgrind,
+    read_logs,
     read_total,
     read_totals,
 )
@@ -32,7 +39,7 @@ from fairtrial.arena.evaluation import evaluate_candidates, measured_as_dict
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli import compare, doctor, evaluate
 from fairtrial.cli.timings import instructions_text, remark_lines
-from fairtrial.errors import StudyError
+from fairtrial.errors import LabError, StudyError
 from fairtrial.model.code import Benchmark
 from fairtrial.model.commands import Command, Limits, Mount, View
 from fairtrial.model.timings import Estimate, Measurement, Pair, Timing
@@ -44,33 +51,51 @@ needs_valgrind = pytest.mark.skipif(
 )
 # Speaks as valgrind does. Counts a million for the start, for each call 100 for each time that the
 # module in the slot goes round, and something that depends on the inputs.
-FAKE = """#!{python}
-import os, re, subprocess, sys, zlib
+FAKE = """#!{python} -IS
+import os, sys, zlib
 options = [each for each in sys.argv[1:] if each.startswith("--")]
 program = sys.argv[1 + len(options):]
 (log,) = [each.partition("=")[2] for each in options if each.startswith("--log-f")]
-log = log.replace("%p", str(os.getpid())).replace("%n", "1")
 assert os.environ["PYTHONHASHSEED"] == "0"
 with open("src/few.py") as file:
-    times = int(re.search(r"range\\((\\d+)\\)", file.read())[1])
-said = open(os.dup(int(log)) if log.isdigit() else log, "w")
-job, _, inputs = sys.stdin.buffer.read().partition(b"\\n")
-calls = int(re.search(rb'"calls":(\\d+)', job)[1]) if job else 1
-done = subprocess.run(program, input=job + b"\\n" + inputs, close_fds=False)
+    times = int(file.read().rpartition("range(")[2].partition(")")[0])
+said = os.dup(int(log))
+given = sys.stdin.buffer.read()
+job, _, inputs = given.partition(b"\\n")
+calls = int(job.partition(b'"calls":')[2].rstrip(b"}}").partition(b",")[0])
+ours, theirs = os.pipe()
+child = os.fork()
+if child == 0:
+    os.dup2(ours, 0)
+    os.execv(program[0], program)
+os.write(theirs, given)
+os.close(theirs)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 total = 1_000_000 + calls * (100 * times + zlib.crc32(inputs) % 1000)
-said.write(f"==7== Cachegrind, a cache profiler\\n==7== Command: python\\n")
+head = "==7== Cachegrind, a cache profiler\\n==7== Command: python\\n==7== \\n"
+os.write(said, f"{{head}}==7== I   refs:      {{total:,}}\\n".encode())
+os._exit(code)
+"""
+# One that runs nothing, says what a test wants it to say of so many calls, and is quick.
+MUTE = r"""#!/bin/sh
+for option; do
+    case $option in
+        --log-fd=*) exec 9>"/dev/fd/${{option#*=}}" ;;
+        --log-file=*) logs=${{option#*=}}; logs=${{logs%/*}}; exec 9>"$logs/7.1" ;;
+    esac
+done
+calls=$(sed -n '1s/.*"calls":\([0-9]*\).*/\1/p')
+echo '==7== Cachegrind, a cache profiler' >&9
 {deed}
-said.write(f"==7== \\n==7== I   refs:      {{total:,}}\\n")
-said.close()
-sys.exit(done.returncode)
 """
 
 
-def write_fake(folder, deed=""):
+def write_fake(folder, deed=None):
     """A program of that name, in a folder that can be put on the PATH."""
     program = folder / "bin" / "valgrind"
     program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(FAKE.format(python=sys.executable, deed=deed))
+    text = FAKE if deed is None else MUTE
+    program.write_text(text.format(python=sys.executable, deed=deed))
     program.chmod(0o755)
     return program
 
@@ -86,13 +111,15 @@ def site(tmp_path_factory):
 def count(site, tmp_path, monkeypatch):
     """The counts of some versions of the tiny project, by a valgrind that does a deed."""
 
-    def count(*texts, deed="", budget_s=60.0):
+    def count(*texts, deed=None, budget_s=60.0, meter=None):
         program = write_fake(tmp_path, deed)
         monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
         counting = site.call(prepare_counting, site.bench, find_valgrind(), {"squares": 0.01})
         ground = site.bench.ground
         problem = replace(ground.problem, budget_s=budget_s)
         bench = replace(site.bench, ground=replace(ground, problem=problem))
+        if meter is not None:
+            bench = replace(bench, meters=(replace(bench.meters[0], meter=meter),))
         counting = replace(counting, bench=bench)
         given = [None if text is None else few_changes(text) for text in texts]
         return [site.call(counting.count, changes)["squares"] for changes in given]
@@ -127,7 +154,7 @@ def test_a_total_is_read(log, total):
     ],
 )
 def test_what_is_no_total_is_none(log):
-    with pytest.raises(CountError, match=NOTHING):
+    with pytest.raises(CountError, match=NO_COUNT):
         read_total(log)
 
 
@@ -145,9 +172,9 @@ def test_the_programs_of_a_command_are_added_up():
     assert read_totals(logs) == 1_500
     with pytest.raises(CountError, match="it forks"):
         read_totals({**logs, "9.2": b"==9== I   refs:      1,001\n"})
-    with pytest.raises(CountError, match=NOTHING):
+    with pytest.raises(CountError, match=NO_COUNT):
         read_totals({**logs, "9.1": b"==9== Killed\n"})
-    with pytest.raises(CountError, match=NOTHING):
+    with pytest.raises(CountError, match=NO_COUNT):
         read_totals({})
 
 
@@ -170,6 +197,52 @@ def test_under_valgrind_a_command_has_more_memory_and_all_else_as_it_was():
     assert both.view == View((slot,), (Mount(logs, logs),))
     assert "--trace-children=yes" in both.argv
     assert "--trace-children=yes" not in counted.argv
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_what_is_no_log_is_no_count_and_nothing_stays_open(tmp_path, kind):
+    (tmp_path / "7.1").write_bytes(b"==7== I   refs:      17\n")
+    assert read_totals(read_logs(tmp_path)) == 17
+    make = {
+        "folder": Path.mkdir,
+        "link": lambda path: path.symlink_to(tmp_path / "7.1"),
+        "pipe": os.mkfifo,
+    }
+    make[kind](tmp_path / "8.1")
+    before = open_descriptors()
+    with pytest.raises((CountError, OSError)):
+        read_logs(tmp_path)
+    assert open_descriptors() == before
+
+
+def open_descriptors():
+    return [number for number in range(256) if is_open(number)]
+
+
+def is_open(number):
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def test_a_folder_without_end_is_not_read_to_its_end(tmp_path, monkeypatch):
+    entries = (SimpleNamespace(name=f"{number}.1") for number in count_up())
+    monkeypatch.setattr(valgrind.os, "scandir", lambda folder: nullcontext(entries))
+    with pytest.raises(CountError, match="more than 4,096 programs"):
+        read_logs(tmp_path)
+    assert next(entries).name == f"{valgrind.MOST_LOGS + 1}.1"
+
+
+@pytest.mark.parametrize(("sizes", "is_loud"), [([9, 9, 9], False), ([11], True), ([9] * 4, True)])
+def test_logs_may_be_so_long_each_and_together(tmp_path, monkeypatch, sizes, is_loud):
+    monkeypatch.setattr(valgrind, "LOG_BYTES", 10)
+    monkeypatch.setattr(valgrind, "ALL_LOGS_BYTES", 30)
+    for number, size in enumerate(sizes):
+        (tmp_path / f"{number}.1").write_bytes(bytes(size))
+    with pytest.raises(CountError, match="too much to say") if is_loud else nullcontext():
+        assert len(read_logs(tmp_path)) == len(sizes)
 
 
 # -- whether there is one --
@@ -287,8 +360,7 @@ def test_only_calls_are_counted_on_the_same_inputs_beside_others(count, monkeypa
         raise AssertionError("the host is asked for as if something were timed")
 
     monkeypatch.setattr(HostLock, "exclusive", refuse)
-    base, again, candidate = count(None, None, FASTER)
-    assert base == again
+    base, candidate = count(None, FASTER)
     of_inputs = base.instructions - 100 * 40  # and nothing of the million for the start
     assert 0 <= of_inputs < 1000
     assert candidate == Count(100 * 10 + of_inputs)
@@ -297,27 +369,59 @@ def test_only_calls_are_counted_on_the_same_inputs_beside_others(count, monkeypa
 @pytest.mark.parametrize(
     ("deed", "why"),
     [
-        ("sys.exit('no such tool')", "under valgrind it exited with 1: no such tool"),
-        ("said.close(); os._exit(0)", NOTHING),
-        ("said.write('==7== I   refs:      none\\n'); said.close(); os._exit(0)", NOTHING),
-        ("said.write('==8== I   refs:      5\\n')", FORKS),
-        ("total = 2_000_000 - calls", "the counts contradict each other"),
-        ("said.write('x' * 300_000)", "valgrind had too much to say"),
+        ("echo no such tool >&2; exit 1", "under valgrind it exited with 1: no such tool"),
+        ("exit 0", NO_COUNT),
+        ("echo '==7== I   refs:      none' >&9", NO_COUNT),
+        ('for pid in 7 8; do echo "==$pid== I   refs:      5" >&9; done', FORKS),
         (
-            "said.write('vex: unhandled instruction bytes: 0x62'); said.close(); os.abort()",
+            'echo "==7== I   refs:      $((2000000 - calls))" >&9',
+            "the counts contradict each other",
+        ),
+        ("head -c 300000 /dev/zero >&9", "valgrind had too much to say"),
+        (
+            "echo 'vex: unhandled instruction bytes: 0x62' >&9; kill -ABRT $$",
             "valgrind doesn't know an instruction that it uses",
         ),
     ],
 )
 def test_where_there_is_no_count_it_is_said_why(count, deed, why):
-    (found,) = count(FASTER, deed=deed)
+    (found,) = count(None, deed=deed)
     assert found.instructions is None
     assert why in found.why_not
 
 
 def test_what_hangs_is_given_up(count):
-    (found,) = count(FASTER, deed="import signal; signal.pause()", budget_s=0.1)
-    assert found == Count(why_not="it took longer than 0.3 s under valgrind")
+    (found,) = count(None, deed="exec sleep 1000", budget_s=0.02)
+    assert found == Count(why_not="it took longer than 0.06 s under valgrind")
+
+
+def test_what_a_command_leaves_among_the_logs_costs_its_count_only(count, site, monkeypatch):
+    readers = []
+
+    def read(logs):
+        readers.append(threading.get_ident())
+        return read_logs(logs)
+
+    async def loop():
+        return threading.get_ident()
+
+    monkeypatch.setattr(instructions, "read_logs", read)
+    meter = PairMeter("squares", CommandSubject("squares", ("true",), 60.0), 0.1)
+    deep = "/".join(["d"] * 1100)
+    told = "echo '==7== I   refs:      1,200' >&9"
+    leave = f"cd $logs; mkdir 9.1; cd 9.1; mkdir -p {deep}; chmod 0 $logs/9.1"
+    left, clean = (count(None, deed=deed, meter=meter) for deed in (f"{told}; {leave}", told))
+    assert left[0].instructions is None
+    assert "among the logs" in left[0].why_not or "Permission" in left[0].why_not
+    assert clean == [Count(1200.0)]
+    assert site.call(loop) not in readers
+    slots = site.call(find_slots, site.bench.ground)
+    assert not [each for slot in slots for each in slot.parent.glob("counts-*")]
+
+
+async def find_slots(ground):
+    async with ground.pool.acquire() as slot:
+        return [slot.path]
 
 
 def test_a_candidate_has_no_descriptor_that_the_count_comes_on(count):
@@ -359,6 +463,49 @@ class InterruptedCountError(Exception):
     """What takes the place of a cancellation."""
 
 
+@pytest.mark.parametrize("error", [StudyError("the maker fails"), OSError("the maker fails")])
+def test_what_can_not_be_made_ready_costs_that_count_and_no_verdict(site, monkeypatch, error):
+    make = Supplier.make
+
+    async def refuse(self, seed, number):
+        if seed.endswith("/instructions/other"):
+            raise error
+        return await make(self, seed, number)
+
+    async def run(self, job, stage):
+        return 500 * json.loads(job.partition(b"\n")[0])["calls"]
+
+    monkeypatch.setattr(Supplier, "make", refuse)
+    monkeypatch.setattr(instructions._Version, "_run_calls", run)
+    (placed,) = site.bench.meters
+    named = replace(placed.meter, benchmark=replace(placed.meter.benchmark, name="other"))
+    bench = replace(site.bench, meters=(replace(placed, meter=named), placed))
+    before = measured(1.4)
+    timings = [replace(before.timings[0], benchmark=each) for each in ("other", "squares")]
+    before = replace(before, timings=tuple(timings))
+    timed = {"a": (few_changes(MODULE), before)}
+    after = site.call(with_instructions, bench, Valgrind(Path("/none")), None, timed)["a"]
+    assert replace(after, timings=before.timings) == before
+    other, squares = after.timings
+    told = "instructions are not counted: the maker fails"
+    assert other == replace(timings[0], notes=("old", told))
+    assert squares.instructions == Pair(500.0, 500.0)
+
+
+def test_a_lock_that_can_not_be_used_costs_all_counts_and_no_verdict(site):
+    class NoLock:
+        def shared(self):
+            raise LabError("no lock here")
+
+    bench = replace(site.bench, ground=replace(site.bench.ground, lock=NoLock()))
+    before = measured(1.4)
+    before = replace(before, timings=(replace(before.timings[0], benchmark="squares"),))
+    timed = {"a": (few_changes(MODULE), before)}
+    after = site.call(with_instructions, bench, Valgrind(Path("/none")), None, timed)["a"]
+    assert replace(after, timings=before.timings) == before
+    assert after.timings[0].notes[1:] == ("instructions are not counted: no lock here",)
+
+
 # -- beside the verdict --
 
 
@@ -385,6 +532,7 @@ def test_counts_stand_beside_the_verdict_and_change_nothing_of_it():
     [
         (Count(why_not="it forks"), Count(7.0), "the base: it forks"),
         (Count(7.0), Count(why_not="it hangs"), "it hangs"),
+        (Count(why_not="too long"), Count(why_not="too long"), "too long"),
     ],
 )
 def test_where_there_is_no_count_there_is_a_note(base, candidate, note):

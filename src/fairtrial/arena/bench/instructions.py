@@ -7,27 +7,30 @@ from __future__ import annotations
 
 import math
 import os
-import stat
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from fairtrial.arena.bench.bench import Bench, frozen_stage, put_in
+from fairtrial.arena.bench.bench import Bench, frozen_stage
 from fairtrial.arena.bench.calibration import MOST_BYTES, Pace
 from fairtrial.arena.bench.calls import CallMeter
 from fairtrial.arena.bench.meter import Meter
 from fairtrial.arena.bench.pairs import HASH_SEED, CommandSubject, PairMeter
+from fairtrial.arena.bench.putting_in import put_in
 from fairtrial.arena.bench.valgrind import (
-    LOG_BYTES,
+    LOUD,
     UNKNOWN,
     CountError,
     Valgrind,
+    read_logs,
     read_total,
     read_totals,
 )
 from fairtrial.arena.checks.endings import in_one_line, tail_of, tell_ending
+from fairtrial.arena.slots.removal import empty_folder, enter_folder
 from fairtrial.arena.slots.worktrees import WorktreeSlot
 from fairtrial.arena.stage import GUEST, Stage
 from fairtrial.errors import FairtrialError
@@ -44,7 +47,6 @@ BUDGETS = 3.0
 """How many times `budget_s` one process may take."""
 MOST_TRIES = 5
 """How often timing may stop one process until it is given up."""
-MOST_LOGS = 4_096
 SAID_CHARS = 200
 
 
@@ -174,11 +176,13 @@ class _Version:
         command = self.counting.valgrind.around(plain, self.counting.most_s)
         done = await stage.run(command)
         if done.channel_overflowed:
-            raise CountError("valgrind had too much to say")
+            raise CountError(LOUD)
         _refuse_failure(done, command, done.channel)
         return read_total(done.channel)
 
     async def _run_command(self, meter: PairMeter, stage: Stage) -> int:
+        from anyio import to_thread
+
         most_s = self.counting.most_s
         if not isinstance(meter.subject, CommandSubject):
             raise CountError("only calls and commands under bench: are counted")
@@ -186,15 +190,36 @@ class _Version:
         if needed_s > most_s:
             raise CountError(_tell_long(f"it takes {meter.session_s / 2:.2g} s", needed_s, most_s))
         plain = meter.subject.command(stage, env=_fixed(stage), cores=())
-        with tempfile.TemporaryDirectory(
-            prefix="counts-", dir=stage.slot.parent, ignore_cleanup_errors=True
-        ) as folder:
-            logs = Path(folder)
+        async with _log_folder(stage.slot.parent) as logs:
             command = self.counting.valgrind.around_all(plain, most_s, logs)
             done = await stage.run(command)
-            said = dict(_read_logs(logs))
+            said = await to_thread.run_sync(read_logs, logs)
             _refuse_failure(done, command, b"".join(said.values()))
             return read_totals(said)
+
+
+@asynccontextmanager
+async def _log_folder(parent: Path) -> AsyncIterator[Path]:
+    """A folder for valgrind's logs, which candidates can write to as well."""
+    import anyio
+
+    folder = Path(tempfile.mkdtemp(prefix="counts-", dir=parent))
+    try:
+        yield folder
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(_remove, folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, whatever is in it; what can't be removed goes with the arena."""
+    with suppress(OSError):
+        handle = enter_folder(folder)
+        try:
+            empty_folder(handle)
+        finally:
+            os.close(handle)
+        folder.rmdir()
 
 
 def _fixed(stage: Stage) -> dict[str, str]:
@@ -214,51 +239,38 @@ def _refuse_failure(done: Completed, command: Command, log: bytes) -> None:
     raise CountError(f"under valgrind it {tell_ending(done, command)}: {said}")
 
 
-def _read_logs(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """What valgrind has written, and what a candidate may have put beside it."""
-    for number, path in enumerate(sorted(folder.iterdir())):
-        if number >= MOST_LOGS:
-            raise CountError(f"more than {MOST_LOGS:,} programs were started")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise CountError("there is something else among the logs than logs")
-            content = file.read(LOG_BYTES + 1)
-        if len(content) > LOG_BYTES:
-            raise CountError("valgrind had too much to say")
-        yield path.name, content
-
-
 async def prepare_counting(
     bench: Bench, valgrind: Valgrind, seconds: Mapping[str, float]
 ) -> Counting:
     """Choose how many calls are counted, and make the inputs, as secret as those of timing.
 
+    What can't be made ready is not counted, and all else is as it would be.
+
     seconds: how long a call of the base takes, by benchmark
     """
     sums: dict[str, _Sum | str] = {}
-    most_s = BUDGETS * bench.ground.problem.budget_s
-    async with bench.ground.lock.shared():
-        for placed in bench.meters:
-            meter = placed.meter
-            if not isinstance(meter, CallMeter):
-                continue
-            pace = replace(meter.pace, call_s=seconds.get(meter.name) or meter.pace.call_s)
-            calls = choose_calls(pace, most_s)
-            if calls == 0:
-                needed_s = needed(pace, 1)
-                told = f"one call takes {pace.call_s:.2g} s"
-                sums[meter.name] = _tell_long(told, needed_s, most_s)
-                continue
-            seed = f"{bench.secret}/instructions/{meter.name}"
-            inputs = await meter.supplier.make(seed, 2 * calls)
-            job = {
-                "function": meter.benchmark.call,
-                "view": meter.check.view,
-                "caps": list(Caps()),
-            }
-            sums[meter.name] = _Sum(job, tuple(inputs))
+    for placed in bench.meters:
+        meter = placed.meter
+        if not isinstance(meter, CallMeter):
+            continue
+        pace = replace(meter.pace, call_s=seconds.get(meter.name) or meter.pace.call_s)
+        try:
+            async with bench.ground.lock.shared():
+                sums[meter.name] = await _prepare(bench, meter, pace)
+        except (CountError, FairtrialError, OSError) as error:
+            sums[meter.name] = in_one_line(str(error))
     return Counting(bench, valgrind, sums)
+
+
+async def _prepare(bench: Bench, meter: CallMeter, pace: Pace) -> _Sum:
+    most_s = BUDGETS * bench.ground.problem.budget_s
+    calls = choose_calls(pace, most_s)
+    if calls == 0:
+        told = f"one call takes {pace.call_s:.2g} s"
+        raise CountError(_tell_long(told, needed(pace, 1), most_s))
+    inputs = await meter.supplier.make(f"{bench.secret}/instructions/{meter.name}", 2 * calls)
+    job = {"function": meter.benchmark.call, "view": meter.check.view, "caps": list(Caps())}
+    return _Sum(job, tuple(inputs))
 
 
 def choose_calls(pace: Pace, most_s: float) -> int:

@@ -76,8 +76,9 @@ def add_counts(
 
 def _add_count(timing: Timing, base: Count, candidate: Count, min_effect: float) -> Timing:
     if not base.instructions or not candidate.instructions:
-        whose = ("the base: ", base) if base.why_not else ("", candidate)
-        note = f"instructions are not counted: {whose[0]}{whose[1].why_not}"
+        is_bases = base.why_not not in ("", candidate.why_not)
+        why_not = f"the base: {base.why_not}" if is_bases else candidate.why_not
+        note = f"instructions are not counted: {why_not}"
         return replace(timing, notes=(*timing.notes, note))
     counted = replace(timing, instructions=Pair(base.instructions, candidate.instructions))
     told = tell_contradiction(counted, min_effect)

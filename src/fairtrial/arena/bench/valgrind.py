@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from fairtrial.errors import Mistake, StudyError
@@ -25,10 +28,13 @@ TOOL = (
 MEMORY_TIMES, MEMORY_MORE_MB = 2, 512
 """What a process may hold under valgrind, which holds its own notes there: times, and more."""
 LOG_BYTES = 256 * 1024
-"""How much valgrind may say."""
+"""How much valgrind may say of one process."""
+MOST_LOGS, ALL_LOGS_BYTES = 4_096, 16 * 2**20
+"""How many processes of a command it may speak of, and how much it may say of all of them."""
+LOUD = "valgrind had too much to say"
 UNKNOWN = b"unhandled instruction"
 """What a log says of a process that died since valgrind doesn't know an instruction of it."""
-NOTHING = "valgrind gave no count"
+NO_COUNT = "valgrind gave no count"
 FORKS = "it forks, and what a copy of a process does can't be told from what was done before"
 MACOS = "valgrind doesn't run on macOS: instructions can only be counted on Linux"
 _ON_CHANNEL = f'exec "$0" --log-fd="${CHANNEL_VARIABLE}" "$@"'
@@ -106,7 +112,7 @@ def read_total(log: bytes) -> int:
     """How many instructions a process has executed, going by what valgrind said of it."""
     found = _TOTAL.findall(log)
     if not found:
-        raise CountError(NOTHING)
+        raise CountError(NO_COUNT)
     if len(found) > 1:  # a copy of a process begins with all that the process had counted
         raise CountError(FORKS)
     return int(found[0][1].replace(b",", b""))
@@ -119,5 +125,38 @@ def read_totals(logs: Mapping[str, bytes]) -> int:
     if any(_TOTAL.search(log) for log in copies):  # else it became a program, with a log of its own
         raise CountError(FORKS)
     if not firsts:
-        raise CountError(NOTHING)
+        raise CountError(NO_COUNT)
     return sum(map(read_total, firsts))
+
+
+def read_logs(folder: Path) -> dict[str, bytes]:
+    """What valgrind has written, by the name of the log.
+
+    A candidate may have put anything beside it: not even the list of it is read to its end.
+    """
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in islice(entries, MOST_LOGS + 1))
+    if len(names) > MOST_LOGS:
+        raise CountError(f"more than {MOST_LOGS:,} programs were started")
+    logs: dict[str, bytes] = {}
+    total = 0
+    for name in names:
+        logs[name] = _read_log(folder / name)
+        total += len(logs[name])
+        if total > ALL_LOGS_BYTES:
+            raise CountError(LOUD)
+    return logs
+
+
+def _read_log(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:  # `open` doesn't close what it refuses
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CountError("there is something else among the logs than logs")
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read(LOG_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > LOG_BYTES:
+        raise CountError(LOUD)
+    return content
