@@ -27,6 +27,7 @@ from fairtrial.arena.ground import Ground
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.proposals.paths import PathRules
+from fairtrial.arena.room import Room
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.worktrees import WorktreePool
 from fairtrial.errors import LabError, StudyError
@@ -103,6 +104,7 @@ async def arena_of(top, sandbox=None, **more):
             included=(),
             cores=anyio.Semaphore(2),
             lock=HostLock(top.parent),
+            room=Room(pool.snapshot.repo.parent),
         )
         yield Arena(ground, (), PathRules.of(problem), ())
 

@@ -10,6 +10,7 @@ from fairtrial.arena.arena import Arena
 from fairtrial.arena.ground import Ground
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.proposals.paths import PathRules
+from fairtrial.arena.room import Room
 from fairtrial.arena.slots.worktrees import WorktreePool
 from fairtrial.arena.trial import CheckRun
 from fairtrial.model.candidates import Candidate, FileState
@@ -54,10 +55,10 @@ class Watched:
 
 
 @asynccontextmanager
-async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=()):
+async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=(), build=()):
     """An arena with these checks; the host's lock is the test's own."""
     problem = CodeProblem(
-        "kit", editable=("src/**/*.py",), check=(Check(command=("true",)),), folder=top
+        "kit", editable=("src/**/*.py",), check=(Check(command=("true",)),), build=build, folder=top
     )
     async with WorktreePool(top, slots) as pool:
         ground = Ground(
@@ -70,5 +71,6 @@ async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=()):
             included=(),
             cores=anyio.Semaphore(cores),
             lock=HostLock(lock_folder or top.parent),
+            room=Room(pool.snapshot.repo.parent),
         )
         yield Arena(ground, trials, PathRules.of(problem), base), ground

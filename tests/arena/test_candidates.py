@@ -267,12 +267,16 @@ def test_a_broken_repository_is_our_failure_not_the_candidates(tmp_path):
         anyio.run(partial(resolve, Candidate("x", diff=diff), snapshot, EVERYTHING))
 
 
-def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch):
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch, is_known):
     import fairtrial.arena.proposals.base_files as module
 
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    monkeypatch.setattr(module, "_known", {})
+    if is_known:
+        anyio.run(module.list_base, base)
     monkeypatch.setattr(module, "TemporaryDirectory", fail)
     with pytest.raises(NoRoomError, match="No space left on device; make room there"):
         settle(base, {"src/pkg/core.py": "N = 1\n"})
@@ -283,6 +287,7 @@ def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch):
     [
         "fatal: unable to write loose object file: No space left on device",
         "fatal: sha1 file 'x/index.lock' write error. Out of diskspace",
+        "error: unable to create 'x/index.lock': Disk quota exceeded\nfatal: that was all",
     ],
 )
 def test_git_without_room_says_nothing_of_a_candidate(base, monkeypatch, told):
@@ -294,6 +299,26 @@ def test_git_without_room_says_nothing_of_a_candidate(base, monkeypatch, told):
     monkeypatch.setattr(module, "run_trusted", fail)
     with pytest.raises(NoRoomError, match="make room"):
         anyio.run(lambda: module.git("apply", repo=base.repo))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "No space left on device.py",
+        "a: No space left on device",
+        "Out of diskspace",
+        "x. Out of diskspace",
+    ],
+)
+@pytest.mark.parametrize("hunk", ["@@ -1 +1 @@\n-a\n+b\n", "@@ -0,0 +1,3 @@\n+b\n c\n"])
+def test_a_path_that_reads_like_a_full_disk_is_a_path(base, name, hunk):
+    diff = (
+        f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n{hunk}"
+    )
+    found = settle(base, diff)
+    assert isinstance(found, Rejection)
+    assert found.reason == Reason.UNUSABLE
+    assert name in found.message
 
 
 def test_cancelling_leaves_nothing_behind(base):

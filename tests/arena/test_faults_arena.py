@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -28,7 +29,7 @@ from fault_kit import (
     Site,
     list_below,
 )
-from trees import fingerprint
+from trees import fingerprint, write_files
 
 from fairtrial import ArenaSettings, load_problem, open_arena, read_candidate
 from fairtrial.arena.slots.offloading import has_room
@@ -413,6 +414,101 @@ def test_a_candidate_that_fills_the_disk_costs_no_other(site, small_disk):  # 17
 
     run_within(work)
     assert meanwhile == ["passed"]
+    assert site.files() == []
+
+
+FILLS = MODULE.replace(
+    "return",
+    """import os, time
+    open("begun", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    try:
+        with open("filler", "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError:
+        pass
+    while not os.path.exists("end"):
+        time.sleep(0.01)
+    return 0 *""",
+)
+# Finds the disk full, and fails for it later on.
+FAILS_LATER = MODULE.replace(
+    "return",
+    """import os, time
+    open("waits", "w").close()
+    failure = None
+    while not os.path.exists("go"):
+        try:
+            with open("probe", "ab", buffering=0) as file:
+                file.write(bytes(4096))
+        except OSError as error:
+            failure = error
+            open("hit", "w").close()
+        time.sleep(0.01)
+    if failure:
+        raise failure
+    return""",
+)
+
+
+def test_who_fails_for_a_disk_that_another_has_filled_is_not_rejected(site, small_disk):  # 17
+    site.add_candidates(fills=FILLS, later=FAILS_LATER)
+    small_disk(8000)
+    told = {}
+
+    def touch(beside, name):
+        for each in site.home.glob(f"arena/*/*/{beside}"):
+            each.with_name(name).touch()
+
+    async def await_file(name):
+        while not list(site.home.glob(f"arena/*/*/{name}")):
+            await anyio.sleep(0.01)
+
+    async def work():
+        async with open_here(site) as arena, anyio.create_task_group() as tasks:
+
+            async def judge(name):
+                told[name] = (await arena.judge(read(site, name))).verdict
+
+            for name in ("fills", "later"):
+                tasks.start_soon(judge, name)
+            await await_file("begun")
+            await await_file("waits")
+            touch("begun", "go")
+            await await_file("hit")
+            touch("filler", "end")
+            while list(site.home.glob("arena/*/*/filler")):
+                await anyio.sleep(0.01)
+            while len(told) < 2:  # both are tried again
+                touch("waits", "go")
+                touch("begun", "go")
+                touch("filler", "end")
+                await anyio.sleep(0.01)
+
+    run_within(work)
+    assert told == {"fills": "rejected", "later": "passed"}
+    assert site.files() == []
+
+
+@pytest.mark.parametrize("removes", ["", "rm src/few.py; cd zzz;", "rm zzz/last.txt; cd src;"])
+def test_a_build_that_fills_the_disk_is_rejected_and_stops_nothing(site, small_disk, removes):
+    build = f"if grep -q hog src/few.py; then {removes} cat /dev/zero > filler; fi"
+    problem = replace(load_problem(site.top / "problem.yaml"), build=("sh", "-c", build))
+    write_files(site.top, {"zzz/last.txt": "put back after all others\n"})
+    site.add_candidates(**{f"hog-{n}": f"{MODULE}\nhog = {n}\n" for n in range(2)})
+    small_disk(8000)
+    settings = ArenaSettings(lock_folder=site.locks)
+
+    async def work():
+        async with open_arena(problem, slots=1, settings=settings) as arena:
+            for name in ("hog-0", "hog-1"):
+                found = await arena.judge(read(site, name))
+                assert (found.verdict, found.rejection.reason) == ("rejected", "build")
+            assert (await arena.judge(numbered(site, 1))).verdict == "passed"
+
+    run_within(work)
     assert site.files() == []
 
 

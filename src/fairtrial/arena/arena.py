@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.bench.bench import Bench, can_time, open_bench
+from fairtrial.arena.blame import blame_us, is_our_fault, rejected, unjudged
 from fairtrial.arena.build import run_build
 from fairtrial.arena.ground import Ground
 from fairtrial.arena.proposals.candidates import editable_files, resolve
 from fairtrial.arena.proposals.patches import render_patch
 from fairtrial.arena.proposals.paths import Change, PathRules
 from fairtrial.arena.proposals.protection import protection_of
-from fairtrial.arena.room import Room
+from fairtrial.arena.room import Use
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.arena.slots.worktrees import WorktreeSlot
+from fairtrial.arena.tally import Tally
 from fairtrial.arena.tasks import run_all
-from fairtrial.arena.trial import CheckRun, Trial
-from fairtrial.errors import FairtrialError, StudyError
+from fairtrial.arena.trial import Trial
+from fairtrial.errors import StudyError
 from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
@@ -43,24 +46,6 @@ class _Entry:
     judgement: Judgement | None = None
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What the checks of one candidate came to, so far."""
-
-    rejection: Rejection | None = None
-    loaded: set[str] = field(default_factory=set)
-    wall_s: float = 0.0
-    cpu_s: float = 0.0
-    peak_rss_mb: float = 0.0
-
-    def add(self, run: CheckRun) -> None:
-        self.rejection = self.rejection or run.rejection
-        self.loaded |= run.loaded
-        self.wall_s += run.wall_s
-        self.cpu_s += run.cpu_s
-        self.peak_rss_mb = max(self.peak_rss_mb, run.peak_rss_mb)
-
-
 class Arena:
     """Judges candidates against one base; as many callers at once as there are.
 
@@ -78,7 +63,7 @@ class Arena:
         self._ground, self._trials, self._rules = ground, tuple(trials), rules
         self._seen: dict[str, _Entry] = {}
         self._readers: Semaphore = anyio.Semaphore(READERS)
-        self._room = Room(ground.pool.snapshot.repo.parent)
+        self._room = ground.room
         self.base = ground.pool.snapshot.commit
         self.tree = ground.pool.snapshot.tree
         self.notes = tuple(notes)
@@ -97,15 +82,23 @@ class Arena:
         except StudyError as error:
             return Rejection(Reason.UNUSABLE, str(error))
         except Exception as error:  # one candidate must not cost the others theirs
-            return _blame_us(error)
+            self._room.look()
+            return blame_us(error)
 
     async def resolve_all(self, candidates: Sequence[Candidate]) -> list[Changes | Rejection]:
         """The same for many, in their order."""
         return await run_all([partial(self._resolve, each) for each in candidates])
 
     async def _resolve(self, candidate: Candidate) -> Changes | Rejection:
-        async with self._reading():
-            return await self.resolve(candidate)
+        async def read(use: Use) -> Changes | Rejection:
+            async with self._reading():
+                self._room.begin(use)
+                return await self.resolve(candidate)
+
+        try:
+            return await self._room.settle(read, is_our_fault)
+        except NoRoomError as error:
+            return blame_us(error)
 
     async def read_all(
         self, candidates: Sequence[Candidate]
@@ -114,8 +107,8 @@ class Arena:
         return await run_all([partial(self._read, each) for each in candidates])
 
     async def _read(self, candidate: Candidate) -> tuple[Changes | Rejection, str]:
+        resolved = await self._resolve(candidate)
         async with self._reading():
-            resolved = await self.resolve(candidate)
             return resolved, await self.render(resolved)
 
     async def render(self, resolved: Changes | Rejection) -> str:
@@ -159,12 +152,10 @@ class Arena:
         """
         if resolved is None:
             resolved = await self._resolve(candidate)
-            while _is_our_fault(resolved) and await self._room.comes_back():
-                resolved = await self._resolve(candidate)
         if isinstance(resolved, Rejection):
-            if _is_our_fault(resolved):
+            if is_our_fault(resolved):
                 self._room.mind()
-            return _rejected(candidate, "", resolved)
+            return rejected(candidate, "", resolved)
         if not resolved.digest:
             return Judgement(candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE)
         return await self._judge_once(candidate, resolved, begun)
@@ -192,23 +183,24 @@ class Arena:
     async def _check(
         self, candidate: Candidate, changes: Changes, begun: Callable[[], None] | None
     ) -> Judgement:
-        async def work(slot: WorktreeSlot) -> _Tally:
+        async def check(use: Use, slot: WorktreeSlot) -> Tally:
             if begun is not None:
                 begun()
-            return await self._run_checks(slot, changes)
+            self._room.begin(use)
+            try:
+                return await self._run_checks(slot, changes)
+            finally:
+                await self._room.clear(slot)
 
-        while True:
-            fault: Exception | None = None
-            with self._room.used():
-                try:
-                    tally = await self._ground.undisturbed(work)
-                except Exception as error:  # one candidate must not cost the others theirs
-                    fault = error
-            has_passed = fault is None and tally.rejection is None
-            if has_passed or not await self._room.comes_back():
-                break
-        if fault is not None:
-            return unjudged(candidate, fault, changes)
+        try:
+            tally = await self._room.settle(
+                lambda use: self._ground.undisturbed(partial(check, use)),
+                lambda tally: tally.rejection is not None,
+            )
+        except NoRoomError:
+            raise
+        except Exception as error:  # one candidate must not cost the others theirs
+            return unjudged(candidate, error, changes)
         return Judgement(
             name=candidate.name,
             digest=changes.digest,
@@ -221,8 +213,8 @@ class Arena:
             peak_rss_mb=tally.peak_rss_mb,
         )
 
-    async def _run_checks(self, slot: WorktreeSlot, changes: Changes) -> _Tally:
-        tally = _Tally()
+    async def _run_checks(self, slot: WorktreeSlot, changes: Changes) -> Tally:
+        tally = Tally()
         try:
             await slot.write_candidate(changes)
         except StudyError as error:
@@ -236,6 +228,7 @@ class Arena:
             if tally.rejection is not None:
                 break
             run = await trial.run(stage)
+            self._room.look()  # while what it has written is there
             touched = await slot.restage()
             tally.add(run)
             tally.rejection = tally.rejection or self._find_tampering(trial.label, touched)
@@ -304,23 +297,3 @@ class Arena:
 def _inside(file: str, seen: str) -> str:
     """A file as the repository names it, if it lies in the slot."""
     return file[len(seen) + 1 :] if file.startswith(seen + "/") else file
-
-
-def _rejected(candidate: Candidate, digest: str, rejection: Rejection) -> Judgement:
-    verdict = Verdict.INCONCLUSIVE if _is_our_fault(rejection) else Verdict.REJECTED
-    return Judgement(candidate.name, digest, verdict, rejection=rejection.cleaned())
-
-
-def _is_our_fault(found: Changes | Rejection) -> bool:
-    return isinstance(found, Rejection) and found.reason == Reason.EVALUATOR
-
-
-def unjudged(candidate: Candidate, error: Exception, changes: Changes | Rejection) -> Judgement:
-    """A candidate that could not be judged, and not through its own fault."""
-    digest = changes.digest if isinstance(changes, Changes) else ""
-    return _rejected(candidate, digest, _blame_us(error))
-
-
-def _blame_us(error: BaseException) -> Rejection:
-    text = str(error) if isinstance(error, FairtrialError) else f"{type(error).__name__}: {error}"
-    return Rejection(Reason.EVALUATOR, f"it could not be judged: {text}")

@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.arena import Arena, unjudged
+from fairtrial.arena.arena import Arena
 from fairtrial.arena.bench.bench import Bench
 from fairtrial.arena.bench.second_opinion import with_instructions
 from fairtrial.arena.bench.valgrind import Valgrind, find_valgrind
+from fairtrial.arena.blame import unjudged
 from fairtrial.arena.contest import Contest
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.proposals.folders import read_candidate, tell_apart

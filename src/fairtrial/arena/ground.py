@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.interpreter import Interpreter
+from fairtrial.arena.room import Room
 from fairtrial.arena.slots.worktrees import WorktreePool, WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.tasks import single_cause
@@ -37,6 +38,7 @@ class Ground:
     included: what of the user's tree lies in each slot read-only
     cores: as many checks at once as there are cores
     lock: the host's: shared by checks, exclusive for timing
+    room: what is left of the disk that the slots are on
     disturbed: files that the base's own checks change while they run
     cold: where commands run that must not start warm; None if none starts so
     """
@@ -50,6 +52,7 @@ class Ground:
     included: tuple[Mount, ...]
     cores: Semaphore
     lock: HostLock
+    room: Room
     disturbed: set[str] = field(default_factory=set)
     cold: Sandbox | None = None
 
@@ -72,7 +75,7 @@ class Ground:
                 with anyio.CancelScope() as scope:
                     try:
                         async with anyio.create_task_group() as tasks:
-                            tasks.start_soon(_give_way, lease, scope)
+                            tasks.start_soon(_give_way, lease, scope, self.room)
                             result = await work(slot)
                             tasks.cancel_scope.cancel()
                     except BaseExceptionGroup as group:
@@ -108,10 +111,11 @@ class Ground:
             self.disturbed.update(await slot.restage())
 
 
-async def _give_way(lease: Lease, scope: CancelScope) -> None:
-    """Stop a check when timing has waited for it long enough."""
+async def _give_way(lease: Lease, scope: CancelScope, room: Room) -> None:
+    """Stop a check when timing has waited for it long enough; see meanwhile if the disk is full."""
     import anyio
 
     while not lease.is_overdue():
+        room.look()
         await anyio.sleep(LOOK_AGAIN_S)
     scope.cancel()

@@ -19,6 +19,7 @@ from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.proposals.candidates import editable_files
 from fairtrial.arena.proposals.matching import no_match, refuse_matching_nothing
 from fairtrial.arena.proposals.paths import PathRules
+from fairtrial.arena.room import Room
 from fairtrial.arena.roots import find_import_roots
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.offloading import in_thread
@@ -85,6 +86,7 @@ async def open_arena(
             included=tuple(Mount(top / each.path, top / each.path) for each in included),
             cores=anyio.Semaphore(cores),
             lock=HostLock(settings.lock_folder, settings.say),
+            room=Room(pool.snapshot.repo.parent),
         )
         settings.say("running the checks on the unchanged base")
         trials = await prepare_trials(ground)

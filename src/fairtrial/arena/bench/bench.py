@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from fairtrial.arena.bench.calls import prepare_calls
 from fairtrial.arena.bench.meter import Duel, Meter
 from fairtrial.arena.bench.pairs import prepare_pairs
+from fairtrial.arena.bench.putting_in import put_in
 from fairtrial.arena.bench.slowest import prepare_slowest
 from fairtrial.arena.bench.supply import Supplier, open_supplier
 from fairtrial.arena.bench.talks import keeping_away
-from fairtrial.arena.build import build_base, run_build
+from fairtrial.arena.build import build_base
 from fairtrial.arena.checks.tests import SuiteTrial
 from fairtrial.arena.ground import Ground
+from fairtrial.arena.room import Use
 from fairtrial.arena.slots.worktrees import WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.trial import Trial
@@ -26,9 +28,6 @@ from fairtrial.model.candidates import Changes
 from fairtrial.model.code import Benchmark, CodeProblem
 from fairtrial.model.timings import Session
 from fairtrial.model.verdicts import Reason, Rejection
-
-COMPILE_S = 60.0
-_COMPILING = ("-q", "-q", "-f", "--invalidation-mode", "checked-hash")
 
 
 @dataclass(slots=True)
@@ -122,8 +121,13 @@ class Bench:
         return heat
 
     async def _put_in(self, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
-        async with self.ground.lock.shared():
-            return await put_in(self.ground, slot, changes)
+        async def put(use: Use) -> Rejection | None:
+            async with self.ground.lock.shared():
+                self.ground.room.begin(use)
+                return await put_in(self.ground, slot, changes)
+
+        # Others are still being checked, and what was compiled on a full disk may be incomplete.
+        return await self.ground.room.settle(put, _is_rejected, doubts_success=True)
 
     async def _take_sessions(
         self,
@@ -180,28 +184,8 @@ class Versus:
             return await self.bench._run_between((base, slot), label, numbers, budget_s)
 
 
-async def put_in(ground: Ground, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
-    """Stage and build it anew, as for its checks; who calls it holds the host's shared lock."""
-    if changes is not None:
-        await slot.write_candidate(changes)
-    stage = ground.stage(slot, may_be_warm=False)
-    rejection, _ = await run_build(stage, slot)
-    if rejection is None and changes is not None:
-        await _compile(stage, slot, changes)
-    return rejection
-
-
-async def _compile(stage: Stage, slot: WorktreeSlot, changes: Changes) -> None:
-    """Bytecode for what the candidate changed: the base has its own already.
-
-    Done by its own command in its own sandbox; a file that can't be compiled has none.
-    """
-    changed = sorted(path for path, state in changes.files.items() if state is not None)
-    sources = [str(stage.seen / path) for path in changed if path.endswith(".py")]
-    if sources:
-        argv = ["{python}", "-I", "-m", "compileall", *_COMPILING, *sources]
-        await stage.run(stage.command(argv, timeout_s=COMPILE_S))
-        await slot.keep()
+def _is_rejected(found: Rejection | None) -> bool:
+    return found is not None
 
 
 def frozen_stage(ground: Ground, slot: WorktreeSlot) -> Stage:

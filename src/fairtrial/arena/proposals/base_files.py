@@ -60,6 +60,17 @@ async def list_base(snapshot: Snapshot) -> BaseFiles:
     known = _known.get(snapshot.tree)
     if known is not None:
         return known
+    try:
+        found = await _list_tree(snapshot)
+    except OSError as error:
+        raise explain(error) from error
+    while len(_known) >= _MOST_BASES:
+        _known.pop(next(iter(_known)))
+    _known[snapshot.tree] = found
+    return found
+
+
+async def _list_tree(snapshot: Snapshot) -> BaseFiles:
     repo = snapshot.repo
     with TemporaryDirectory(prefix="listing-", dir=repo) as folder:
         index = Path(folder, "index")
@@ -70,16 +81,12 @@ async def list_base(snapshot: Snapshot) -> BaseFiles:
         targets = _read_batch(
             await git("cat-file", "--batch", repo=repo, stdin=_ask(links.values()))
         )
-        found = BaseFiles(
+        return BaseFiles(
             entries,
             frozenset(_places(entries)),
             {path: os.fsdecode(targets[blob]) for path, blob in links.items()},
             index.read_bytes(),
         )
-    while len(_known) >= _MOST_BASES:
-        _known.pop(next(iter(_known)))
-    _known[snapshot.tree] = found
-    return found
 
 
 def _read_entry(line: bytes) -> tuple[str, Entry]:

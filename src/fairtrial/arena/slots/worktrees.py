@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairtrial.arena.slots.base import Base, prepare_base
 from fairtrial.arena.slots.copying import Origin, Wanted
 from fairtrial.arena.slots.homes import Home, open_home, remove_orphans
-from fairtrial.arena.slots.offloading import explain, in_thread
+from fairtrial.arena.slots.offloading import NoRoomError, explain, in_thread
 from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
 from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.tree import shows_mapped_writes
@@ -308,5 +308,11 @@ class WorktreePool:
 
 
 def _reset(staging: Staging, wanted: Wanted) -> None:
-    staging.become(wanted)
+    try:
+        staging.become(wanted)
+    except OSError as error:
+        if not isinstance(explain(error), NoRoomError):
+            raise
+        staging.become({"": {}})  # what fills the disk may lie behind what is missing
+        staging.become(wanted)
     staging.clear_store()

@@ -4,6 +4,7 @@ configuration."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -47,7 +48,10 @@ _SETTINGS = {
 }
 # Where the user's own configuration is; these say nothing about a repository.
 _CONFIGURATION = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
-_NO_ROOM = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
+# At the end of a line: before that, candidates' paths are quoted.
+_NO_ROOM = re.compile(
+    r"(?:: (?:No space left on device|Disk quota exceeded)|[.:] Out of diskspace)$", re.MULTILINE
+)
 
 
 def git_environment(*, as_user: bool = False, **more: str) -> dict[str, str]:
@@ -121,7 +125,7 @@ async def git(
     complaint = done.stderr.decode("utf-8", "replace").strip()
     if done.returncode not in accept:
         failure = GitError(arguments, done.returncode, complaint)
-        if any(words in complaint for words in _NO_ROOM):  # that says nothing of what it was asked
+        if _NO_ROOM.search(complaint):  # that says nothing of what it was asked
             raise NoRoomError(f"{failure}; make room there") from failure
         raise failure
     if warnings is not None:
