@@ -375,8 +375,9 @@ def test_version_2_sets_limits_reads_events_and_cleans_up(version_2, untried, mo
         events.write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\noom_group_kill 0\n")
         assert group.exceeded() is Ending.MEMORY
         assert group.peak_rss_mb() == 64.0
-        events.write_text("low 0\nhigh 0\nmax 9\noom 0\noom_kill 0\n")
         (join.parent / "pids.events").write_text("max 2\n")
+        assert group.exceeded() is Ending.PROCESSES, "so many have no memory left, either"
+        events.write_text("low 0\nhigh 0\nmax 9\noom 0\noom_kill 0\n")
         assert group.exceeded() is Ending.PROCESSES
     assert list(own.parent.glob("fairtrial-*")) == []
 

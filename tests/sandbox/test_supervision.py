@@ -292,6 +292,21 @@ def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(scene, monkeypatch):
     assert not scene.is_held("a")
 
 
+@every_sandbox
+@pytest.mark.parametrize(("count", "ending"), [(2, Ending.MEMORY), (12, Ending.PROCESSES)])
+def test_too_many_processes_are_told_as_such_when_they_take_all_memory(
+    scene, monkeypatch, count, ending
+):
+    class Full(child.Group):
+        def exceeded(self):
+            return Ending.MEMORY if (scene.folder / "b").exists() else None
+
+    group = Full(())
+    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    program = f"for _ in range({count}): daemon(lambda: None)\nhold('b'); time.sleep(1000)"
+    assert scene.run(program, limits=Limits(processes=8)).ending is ending
+
+
 # -- its parts --
 
 
@@ -319,6 +334,19 @@ def supervise(start, **limits):
 def test_a_function_can_be_supervised(returned, code):
     report = supervise(lambda: returned)
     assert (report["ending"], report["exit_code"]) == ("exited", code)
+
+
+@pytest.mark.parametrize(("count", "ending"), [(2, "signalled"), (12, "processes")])
+def test_who_is_killed_while_there_are_too_many_was_killed_for_that(count, ending):
+    """The kernel ends some of a bomb for lack of memory, perhaps before we have ever looked."""
+
+    def multiply():
+        for _ in range(count):
+            if os.fork() == 0:
+                time.sleep(1000)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert supervise(multiply, look_every_s=1000)["ending"] == ending
 
 
 def test_more_cpu_time_than_there_is_time_is_too_much(monkeypatch):

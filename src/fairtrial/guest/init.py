@@ -82,7 +82,8 @@ def supervise(
     close: further descriptors that are none of the child's business
     cores: those that the child may use; this process keeps away from them if there are others
 
-    Returns False if `life` ended it; the report says "stopped" then.
+    Returns False if `life` ended it; the report says "stopped" then, or "processes" if there were
+    too many.
     """
     if kernel.IS_LINUX:
         kernel.set_dumpable(False)

@@ -69,7 +69,10 @@ class Watch:
                 cost_s = time.process_time() - used_s
                 due = time.monotonic() + max(self._pause_s, min(_COST_SHARE * cost_s, 0.5))
         self._ended = time.monotonic()
-        return self._exceeded != "stopped"
+        is_wanted = self._exceeded != "stopped"
+        if not is_wanted or self._was_killed():
+            self._count()
+        return is_wanted
 
     def _reap(self) -> bool:
         """Wait for all that have died; whether the command itself still lives."""
@@ -104,6 +107,15 @@ class Watch:
             self._exceeded = "processes"
         elif self._measure_memory(seen) > self._limits["memory_mb"] * _MB:
             self._exceeded = "memory"
+
+    def _was_killed(self) -> bool:
+        return self._status is not None and os.WTERMSIG(self._status) == signal.SIGKILL
+
+    def _count(self) -> None:
+        """Tell what multiplies from what hoards: the kernel may run out of memory for both."""
+        seen = processes.look(self._family(self._main))
+        if len(seen.pids) > self._limits["processes"]:
+            self._exceeded = "processes"
 
     def _measure_memory(self, seen: processes.Look) -> int:
         """Bytes held now; pages that forked processes share count once where it matters."""

@@ -51,12 +51,10 @@ class Group:
 
     def exceeded(self) -> Ending | None:
         """Which limit the kernel had to enforce, if any."""
-        for folder in (join.parent for join in self.joins):
-            if _ran_out_of_memory(folder):
-                return Ending.MEMORY
-            if _read_counts(folder / "pids.events").get("max"):
-                return Ending.PROCESSES
-        return None
+        folders = [join.parent for join in self.joins]
+        if any(_read_counts(folder / "pids.events").get("max") for folder in folders):
+            return Ending.PROCESSES  # even if there was no memory left for so many
+        return Ending.MEMORY if any(map(_ran_out_of_memory, folders)) else None
 
     def peak_rss_mb(self) -> float:
         """The most memory that was held at once; 0 where the kernel doesn't tell."""

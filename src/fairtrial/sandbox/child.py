@@ -98,6 +98,8 @@ async def run_child(
     report = child.told()
     if "ending" not in report:
         report = child.guess_report(exceeded, who, bool(orders["is_first"]))
+    if exceeded and report["ending"] == Ending.PROCESSES:
+        exceeded = Ending.PROCESSES  # too many of them take too much memory: that is why
     return Completed(
         ending=exceeded or Ending(report["ending"]),  # never "stopped", unless we said so
         exit_code=report["exit_code"],
