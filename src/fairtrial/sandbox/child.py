@@ -25,11 +25,11 @@ from fairtrial.model.commands import Command, Completed, Ending
 from fairtrial.sandbox.capture import Head, HeadAndTail
 from fairtrial.sandbox.cgroup import Group, limiting
 from fairtrial.sandbox.descriptors import Descriptors
+from fairtrial.sandbox.listening import await_exit, listen, read_the_rest
 
 if TYPE_CHECKING:
     from anyio import CancelScope
 
-_CHUNK = 1 << 16
 _REPORT_BYTES = 4096
 _PATIENCE_S = 15.0
 """How long our init may take to end everything before it is ended itself."""
@@ -164,7 +164,7 @@ class _Child:
             with anyio.CancelScope(shield=True):
                 await self._await_end()
         for descriptor, sink in self.sinks.items():
-            _read_the_rest(descriptor, sink)
+            read_the_rest(descriptor, sink)
 
     def _hand(self, group: Group | None, life: int, descriptors: Descriptors) -> Handed:
         stdin = descriptors.holding(self.command.stdin)
@@ -199,18 +199,18 @@ class _Child:
                 tasks.start_soon(_mind, group, stop)
             for descriptor, sink in self.sinks.items():
                 if sink is not self.report:
-                    tasks.start_soon(_listen, descriptor, sink)
+                    tasks.start_soon(listen, descriptor, sink)
             if self.process is not None:
-                await _await_exit(self.process)
+                await await_exit(self.process)
             await self._hear_the_report()
             tasks.cancel_scope.cancel()
 
     async def _hear_the_report(self) -> None:
         """All of it; there may be another process around our init, which is gone before it is."""
         descriptor = next(each for each, sink in self.sinks.items() if sink is self.report)
-        _read_the_rest(descriptor, self.report)
+        read_the_rest(descriptor, self.report)
         if "ending" not in self.told():
-            await _listen(descriptor, self.report)
+            await listen(descriptor, self.report)
 
     async def _await_end(self) -> None:
         """Our init, told to end by the closed pipe, has done so, or is made to."""
@@ -218,11 +218,11 @@ class _Child:
 
         with anyio.move_on_after(_PATIENCE_S):
             if self.process is not None:
-                await _await_exit(self.process)
+                await await_exit(self.process)
             await self._hear_the_report()
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
-            await _await_exit(self.process)
+            await await_exit(self.process)
 
     def told(self) -> dict[str, Any]:
         """What our init has said so far, in one."""
@@ -276,44 +276,3 @@ async def _outwait(timeout_s: float, scope: CancelScope) -> None:
     for _ in range(math.ceil((LONGEST_WALL * timeout_s + _PATIENCE_S) / _STEP_S)):
         await anyio.sleep(_STEP_S)
     scope.cancel()
-
-
-async def _listen(descriptor: int, sink: HeadAndTail | Head) -> None:
-    """Read until end-of-file."""
-    import anyio
-
-    while True:
-        await anyio.wait_readable(descriptor)
-        with suppress(BlockingIOError):
-            data = os.read(descriptor, _CHUNK)
-            if not data:
-                return
-            sink.add(data)
-
-
-def _read_the_rest(descriptor: int, sink: HeadAndTail | Head) -> None:
-    """What is left when nobody writes any more.
-
-    Not up to end-of-file: a process that somebody else forked may hold the other end open.
-    """
-    with suppress(BlockingIOError):
-        while data := os.read(descriptor, _CHUNK):
-            sink.add(data)
-
-
-async def _await_exit(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a child without a signal handler, so that it works in every thread."""
-    import anyio
-
-    if process.poll() is not None:
-        return
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # not Linux, or an old one
-        await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
-        return
-    try:
-        await anyio.wait_readable(descriptor)
-    finally:
-        os.close(descriptor)
-    process.wait()
