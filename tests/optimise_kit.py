@@ -213,7 +213,7 @@ def mark_places():
     """Put the places into the code of this process."""
     append, is_time = Journal.append, Stream._is_time
     take_replicate, take_turns = Bench._take_replicate, calls.take_turns
-    make_ready = agent.make_ready
+    prepare_proposer = agent.prepare_proposer
     sessions = []
 
     def note_append(journal, kind, data, **paid):
@@ -240,7 +240,7 @@ def mark_places():
         return take_turns(*arguments)
 
     async def note_proposer(proposer, arena):
-        ready = await make_ready(proposer, arena)
+        ready = await prepare_proposer(proposer, arena)
         target = getattr(ready, "target", None)
         if target is None:  # it is asked by other means
             return ready
@@ -255,7 +255,7 @@ def mark_places():
 
     Journal.append, Stream._is_time = note_append, note_waiting
     Bench._take_replicate, calls.take_turns = note_session, note_turns
-    agent.make_ready = note_proposer
+    agent.prepare_proposer = note_proposer
     agent.with_watcher = lambda own: Watchers((with_watcher(own), Spy()))
     surround(calls, "calibrate", "calibrating")
     surround(winner, "recheck", "rechecking")

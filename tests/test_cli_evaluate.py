@@ -408,8 +408,37 @@ def test_what_was_judged_before_something_of_ours_breaks_is_not_lost(replay):
     code, out, err = replay(LabError("no room left"))
     assert (code, "right.diff  passed" in out) == (4, True)
     assert err.splitlines()[-1] == "error: no room left"
-    code, out, _ = replay(LabError("no room left"), "--json")
-    assert (code, json.loads(out)["error"]) == (4, "no room left")
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "error"),
+    [
+        (LabError("no room left"), 4, "no room left"),
+        (OSError(28, "no room left"), 4, "[Errno 28] no room left"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_what_was_judged_before_it_ended_is_in_the_document_too(replay, end, code, error):
+    got, out, _ = replay(end, "--json")
+    told = json.loads(out)
+    assert (got, told["ok"], told["error"]) == (code, False, error)
+    assert [(each["name"], each["verdict"]) for each in told["candidates"]] == [
+        ("right.diff", "passed")
+    ]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_samples_that_can_not_be_written_cost_no_verdict(replay, tmp_path, monkeypatch, as_json):
+    def write(*given):
+        raise OSError(28, "No space left on device", "samples.csv")
+
+    monkeypatch.setattr(evaluate, "write_timing_files", write)
+    done = Evaluation("twice", "b" * 40, "plain", ())
+    code, out, err = replay(done, "--samples", tmp_path / "samples.csv", *["--json"] * as_json)
+    assert (code, "right.diff" in out) == (2, True)
+    assert ("error: " in err, "No space left" in err, "samples.csv" in err) == (True, True, True)
+    if as_json:
+        assert list(json.loads(out)) == KEYS, "one document"
 
 
 def test_candidates_that_we_could_not_judge_are_exit_code_4(replay, monkeypatch):
@@ -418,9 +447,27 @@ def test_candidates_that_we_could_not_judge_are_exit_code_4(replay, monkeypatch)
     monkeypatch.setattr(Evaluation, "is_complete", property(lambda self: False))
     code, out, err = replay(done)
     assert (code, "right.diff" in out) == (4, True)
-    assert "error: some candidates could not be judged" in err
+    assert "could not be judged" in err
     code, out, err = replay(done, "--json")
     assert (code, list(json.loads(out)), err) == (4, KEYS, "")
+
+
+def test_it_is_said_how_many_could_not_be_judged_and_how_many_not_be_timed(monkeypatch, top, run):
+    lost = Rejection(Reason.EVALUATOR, "no room")
+    unchecked = Judgement("a", "", Verdict.INCONCLUSIVE, rejection=lost)
+    untimed = Judgement("b", "d", Verdict.INCONCLUSIVE, Basis.TESTS, rejection=lost)
+
+    async def judge(*given, **others):
+        judgements = (unchecked, untimed, judgement("right.diff"))
+        return Evaluation("twice", "b" * 40, "plain", judgements)
+
+    monkeypatch.setattr(evaluate, "evaluate_candidates", judge)
+    code, out, err = run("evaluate", top / "problem.yaml", top / "c/right.diff")
+    assert (code, "right.diff" in out, "no room" in out) == (4, True, True)
+    assert err.splitlines()[-1] == (
+        "error: 2 of 3 candidates could not be judged (1 passed the checks and could not be timed),"
+        " through no fault of theirs; see above"
+    )
 
 
 # -- bad input: one clear message, exit code 2 --

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,21 @@ from fault_stage import Stage
 pytest_plugins = ("fault_fixtures",)
 STUDY = "study_id: s\ntitle: t\nfactors:\n- {name: x, levels: [1, 2]}\n"
 COMMAND = [sys.executable, "-c", "from fairtrial.cli.main import main; main()"]
+# The same, but that it gets a signal when it has begun to write.
+STOPPED = """
+import os, signal
+from fairtrial.cli import plan
+from fairtrial.cli.main import main
+rows_of = plan.plan_rows
+def some_of(*given):
+    for number, row in enumerate(rows_of(*given)):
+        if number == 1000:
+            assert any(name.endswith(".part") for name in os.listdir())
+            os.kill(os.getpid(), signal.Signals[os.environ["STOP"]])
+        yield row
+plan.plan_rows = some_of
+main()
+"""
 LONG = "x" * 300
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs what Linux has")
 
@@ -133,16 +147,17 @@ def test_a_full_disk_behind_the_output_is_no_crash(run):
     ("stop", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]
 )
 def test_a_plan_that_is_stopped_while_it_writes_leaves_the_old_file(tmp_path, stop, code):
-    (tmp_path / "s.yaml").write_text(f"{STUDY}run_budget: {{replicates: 200000}}\n")
+    (tmp_path / "s.yaml").write_text(f"{STUDY}run_budget: {{replicates: 2000}}\n")
     (tmp_path / "runs.csv").write_text("old")
     arguments = ["plan", "s.yaml", "--runs", "runs.csv"]
-    child = subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, stderr=subprocess.PIPE)
-    while child.poll() is None and not list(tmp_path.glob("*.part")):
-        time.sleep(0.01)
-    child.send_signal(stop)
-    _, err = child.communicate(timeout=60)
-    assert child.returncode == code
-    assert b"Traceback" not in err
+    child = subprocess.run(
+        [sys.executable, "-c", STOPPED, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "STOP": stop.name},
+        capture_output=True,
+        timeout=60,
+    )
+    assert (child.returncode, b"Traceback" in child.stderr) == (code, False)
     assert (tmp_path / "runs.csv").read_text() == "old"
     left = [path.suffix for path in tmp_path.iterdir() if path.name not in ("s.yaml", "runs.csv")]
     assert left == ([] if stop == signal.SIGINT else [".part"])

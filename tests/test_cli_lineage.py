@@ -1,6 +1,7 @@
 """`fairtrial show DIR [CANDIDATE]`: the tree of candidates, and one of them."""
 
 import json
+import sys
 
 import pytest
 
@@ -107,3 +108,46 @@ def test_of_one_that_failed_it_is_said_why(show, tmp_path):
     code, out = show(tmp_path / "none")
     assert code == 2
     assert "its run failed: ValueError: no such luck: `fairtrial show" in " ".join(out.split())
+
+
+def test_what_a_candidate_writes_can_t_fool_whoever_reads_its_diff(show, tmp_path, monkeypatch):
+    diff = "--- a/x\n+++ b/x\n+\tevil()\x1b[2K\x1b[1A\n+\u202efine\n"
+
+    def hiding(task):
+        print("\x1b[2Jgone")
+        task.emit("candidate", text=diff, candidate_id="0.0", line=0, step=0, kind="initial")
+        return {"answer": 1, "patch": diff * 20}
+
+    run_study(
+        Study("s", "s", outcomes=(OutcomeSpec("answer"),), output_dir=tmp_path / "out"),
+        agent_bindings={"default-agent": hiding},
+        show_progress=False,
+    )
+    assert "\n+\u202efine\n" in show(tmp_path / "out", "0.0")[1]  # into a file as it is
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    for what in ("0.0", "run-"):
+        code, out = show(tmp_path / "out", what)
+        assert code == 0
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+    assert "\n+\tevil()\\x1b[2K\\x1b[1A\n" in show(tmp_path / "out", "0.0")[1]
+
+
+def test_a_run_is_shown_without_whole_files_on_its_lines(show, folder, tmp_path):
+    def writes(task):
+        task.emit("candidate", text="--- a/x\n+++ b/x\n" + "+line\n" * 99, candidate_id="0.0")
+        return {"answer": 1, "patch": "line " * 99}
+
+    run_study(
+        Study("s", "s", outcomes=(OutcomeSpec("answer"),), output_dir=tmp_path / "out"),
+        agent_bindings={"default-agent": writes},
+        show_progress=False,
+    )
+    _, out = show(tmp_path / "out", "run-")
+    (event,) = (line for line in out.splitlines() if "  candidate  " in line)
+    assert "  candidate  --- a/x\\n+++ b/x\\n+line" in event
+    assert event.endswith("...")
+    assert "+line" not in out.partition(event)[2]
+    assert "(495 characters; --json prints them all)" in out
+    assert "line " * 99 in show(tmp_path / "out", "run-", "--json")[1]

@@ -6,6 +6,7 @@ The clock is simulated (`optimise_kit`): what is timed, and how well, is other t
 import io
 import json
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -18,7 +19,9 @@ from fairtrial.agents.optimise.records import Known
 from fairtrial.agents.optimise.stream import Stream
 from fairtrial.agents.optimise.watching import Watchers
 from fairtrial.arena.arena import Arena
+from fairtrial.cli import optimize
 from fairtrial.cli.main import main
+from fairtrial.cli.wording import explain
 from fairtrial.errors import StudyError
 from fairtrial.ledger.store import open_ledger
 from fairtrial.model.proposals import Brief
@@ -102,7 +105,8 @@ def tidy(finished):
 def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
     desk, (code, out, err) = finished
     assert code == 0
-    assert err.startswith("up to 16 candidates; timing them takes 16 min at most")
+    estimate = "up to 16 candidates; timing them, and the best again, takes 19 min at most"
+    assert err.startswith(estimate)
     steps = [
         "0.0  proposed (initial): initial-0",
         "1.0  rejected: different results: 2 of 2 calls of mod:total differ from the base",
@@ -272,14 +276,14 @@ def test_what_can_be_no_path_is_refused(desk, agent, option, path):
     asking = ("--agent", agent, "--option", f"{option}={json.dumps(path)}", *more)
     code, out, err = desk.optimise(asking=asking)
     assert (code, out) == (2, "")
-    assert f"proposer_options.{option}" in err
+    assert f"--agent {agent} --option {option}: " in err
     assert_nothing_done(desk)
 
 
 def test_what_is_wrong_with_a_record_is_said_with_file_and_line(desk):
     record = desk.site.top / "kept.jsonl"
     asking = ("--agent", "replay", "--option", "path=kept.jsonl")
-    assert f"{record}: can't be read: No such file" in desk.optimise(asking=asking)[2]
+    assert f"--option path: there is no {record}; name a replies" in desk.optimise(asking=asking)[2]
     record.write_text('\n{"version": 1, "ke')
     assert f"{record}:2: is not JSON" in desk.optimise(asking=asking)[2]
 
@@ -383,13 +387,13 @@ def assert_nothing_done(desk):
     [
         (("--agent", "nobody"), "there is no proposer 'nobody'; known: chat, codemod, command"),
         (("--agent", "codemods"), "did you mean 'codemod'?"),
-        (("--option", "colour=red"), "proposer_options.colour: unknown key; known: "),
+        (("--option", "colour=red"), "--agent codemod --option colour: unknown key; known: "),
         (("--option", "colour"), "--option: expected NAME=VALUE, got 'colour'"),
         (("--option", "=red"), "--option: expected NAME=VALUE, got '=red'"),
-        (("--agent", "function"), "proposer_options: 'use' is missing"),
+        (("--agent", "function"), "--agent function: 'use' is missing"),
         (("--agent", "function", "--option", "use=proposing:gone"), "has no 'gone'"),
         ((*NOTHING, "--option", "most_at_once=0"), "must be 1 or more, got 0"),
-        ((*NOTHING, "--option", 'most_at_once="many"'), "proposer_options.most_at_once: "),
+        ((*NOTHING, "--option", 'most_at_once="many"'), "--agent function --option most_at_once: "),
         (("--max-candidates", "0"), "0 is not in the range"),
     ],
 )
@@ -449,6 +453,29 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
     assert "\nNone is worth taking.\nNo branch was made, and no file was changed.\n" in out
     assert "has nothing to propose" in " ".join(out.split())
     assert not (desk.site.folder / "out/best.patch").exists()
+
+
+@pytest.mark.parametrize("stopped", ["interrupted", "cancelled"])
+def test_one_that_was_stopped_is_told_that_it_can_go_on(desk, monkeypatch, stopped):
+    monkeypatch.setattr(optimize, "conduct", lambda *_: SimpleNamespace(stopped=stopped))
+    code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
+    assert (code, out) == (130, "")
+    told = "interrupted; what was answered and judged is kept: the same command goes on\n"
+    assert err.endswith(told)
+
+
+def test_what_a_run_found_wrong_is_said_of_the_option_or_of_the_problem(tmp_path):
+    path = tmp_path / "problem.yaml"
+    for told, expected in {
+        "StudyError: proposer_options.argv[0]: no program": "--agent mine --option argv[0]: no pro",
+        "StudyError: proposer_options: what: ever": "--agent mine: what: ever",
+        "StudyError: max_cost_usd: too low": "--max-cost: too low",
+        "StudyError: check[0].inputs: gone": f"{path}: check[0].inputs: gone",
+        "PluginError: the base fails: all of it": f"{path}: the base fails: all of it",
+    }.items():
+        error = explain(told, path, "mine")
+        assert isinstance(error, StudyError)
+        assert str(error).startswith(expected)
 
 
 class Raises:

@@ -12,12 +12,15 @@ from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.watching import Watcher
 from fairtrial.cli import live, optimize, optimizing
+from fairtrial.cli.wording import explain
 from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.candidates import Candidate
+from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request, RequestKind, Usage
 from fairtrial.model.timings import Estimate, Measurement
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.sandbox import quiet
 
 PRICED = Usage("m", 1_000, 234, 0.03, 1.5)
 
@@ -99,6 +102,16 @@ def test_what_to_expect_is_told_only_if_something_is_done(log):
     assert log.stream.getvalue().count("up to 4") == 1
 
 
+def test_who_had_too_few_sessions_is_told_so(log):
+    log.timing(entry(), 1, None)
+    few = Measurement(Verdict.INCONCLUSIVE, None, notes=("only 1 sessions fit into 2 s",))
+    log.judged(entry(), Judgement("c", "d", Verdict.INCONCLUSIVE, measurement=few), "")
+    assert told(log) == [
+        "0.0  timed: 1 session",
+        "0.0  inconclusive: only 1 sessions fit into 2 s",
+    ]
+
+
 def test_only_a_better_one_is_the_best_so_far(log):
     for id, ratio in (("0.0", 2.0), ("1.0", 1.5), ("2.0", 3.0)):
         log.judged(entry(id), faster(ratio), "")
@@ -127,6 +140,20 @@ def test_what_was_spent_is_told_as_far_as_it_is_known(usages, text):
 )
 def test_small_sums_are_written_out(cost, text):
     assert spell_cost(cost) == text
+
+
+@pytest.mark.parametrize(
+    ("candidates", "benchmarks", "told"),
+    [
+        (1, 1, "one candidate; timing it twice takes 40 s at most"),
+        (2, 1, "up to 2 candidates; timing them, and the best again, takes 80 s at most"),
+        (6, 2, "up to 6 candidates; timing them, and the best again, takes 6 min at most"),
+    ],
+)
+def test_what_timing_takes_at_most_holds_the_best_ones_second_time(candidates, benchmarks, told):
+    bench = tuple(Benchmark(f"b{at}", "m:f", "i.py:g") for at in range(benchmarks))
+    problem = CodeProblem("p", check=(Check(command=("true",)),), bench=bench, budget_s=20.0)
+    assert optimize._estimate(problem, candidates) == f"{told}, and mostly far less"
 
 
 # -- a terminal --
@@ -160,7 +187,7 @@ def test_the_state_of_things_follows_each_candidate_on_its_way(view):  # issue: 
     view.passed(entry("0.0"))
     assert state(view) == [
         "1.0, 0.0 passed, to be timed ...",
-        "3 proposed, 1 rejected; none is faster yet; 3,702 tokens, $0.09",
+        "3 proposed, 1 rejected; $0.09; none is faster yet; 3,702 tokens",
     ]
     view.timing(entry("1.0"), 0, None)
     assert state(view)[0] == "0.0 passed, to be timed; timing 1.0 ..."
@@ -170,9 +197,25 @@ def test_the_state_of_things_follows_each_candidate_on_its_way(view):  # issue: 
     view.entered(entry("3.0", duplicate_of="1.0"), Candidate("d", files={}))
     assert state(view) == [
         "0.0 passed, to be timed ...",
-        "4 proposed, 1 rejected; 1 the same as others; best: 1.0, 2.00x [1.90, 2.10]; "
-        "3,702 tokens, $0.09",
+        "4 proposed, 1 rejected; $0.09; best: 1.0, 2.00x [1.90, 2.10]; "
+        "1 the same as others; 3,702 tokens",
     ]
+
+
+def test_who_waits_for_anothers_timing_says_so_until_it_goes_on(view):
+    waiting = quiet.WAITING.format(7)
+    view.asked(request())
+    view.say(waiting)
+    assert state(view)[0].startswith(f"{waiting}; 1 answer awaited")
+    view.say(quiet.GOING_ON)
+    assert state(view)[0] == "1 answer awaited ..."
+
+
+def test_who_could_not_be_judged_is_not_among_the_rejected(view):
+    lost = Rejection(Reason.EVALUATOR, "no room")
+    view.entered(entry("0.0"), Candidate("c", files={}))
+    view.judged(entry("0.0"), Judgement("0.0", "d", Verdict.INCONCLUSIVE, rejection=lost), "")
+    assert state(view)[1] == ("1 proposed, 0 rejected; 1 could not be judged; none is faster yet")
 
 
 def test_many_at_once_are_counted_not_listed(view):
@@ -244,5 +287,5 @@ def test_the_view_fits_where_it_is_shown(monkeypatch):
     ],
 )
 def test_a_run_that_came_to_nothing_is_told_as_what_it_was(told, code, said):
-    error = optimize._explain(told, Path("p.yaml"))
+    error = explain(told, Path("p.yaml"), "chat")
     assert (error.exit_code, str(error)) == (code, said)

@@ -709,7 +709,7 @@ def test_who_is_not_bound_is_a_warning_to_those_who_look_and_an_error_to_those_w
     code, _, err = run("run", path)
     assert code == 2
     assert err.startswith(
-        "error: agents: nothing is bound to the agent 'add'; did you mean 'adds'?"
+        f"error: {path}:4: agents: nothing is bound to the agent 'add'; did you mean 'adds'?"
     )
     assert not Path("out").exists()
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,12 +14,16 @@ from types import SimpleNamespace
 import pytest
 
 from cli_studies import AGENTS, STUDY, SUMMARY
-from fairtrial import AgentBinding, LedgerError, ProblemBinding, Study
+from fairtrial import LedgerError, ProblemBinding, Study
+from fairtrial.cli import optimize
+from fairtrial.cli import status as status_module
 from fairtrial.cli.going_on import resume_command
+from fairtrial.cli.output import fold_command
 from fairtrial.engine import progress
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import open_ledger
+from fairtrial.ledger.summary import Summary
 from fairtrial.model.code import Check, CodeProblem
 from fairtrial.sandbox import quiet
 from running import make_study
@@ -117,8 +122,9 @@ def test_the_status_of_a_finished_study(run, study, status):
     assert code == 0
     assert out.splitlines() == ["s: finished", "  done     6 of 6 runs", "  success  6"]
     told = status()
-    assert set(told) == SUMMARY | {"study_id"}
+    assert set(told) == SUMMARY | {"study_id", "go_on"}
     assert (told["study_id"], told["is_running"], told["done"]) == ("s", False, 6)
+    assert told["go_on"] is None
     assert run("status", "out", "--watch")[1] == out
 
 
@@ -140,13 +146,14 @@ def test_the_status_of_a_pilot_with_failures_costs_and_skipped_runs(run, study):
     assert out.splitlines()[2:] == ["  failed   6", "    exception: 6"]
 
 
-def test_the_status_of_a_study_that_stopped_early_says_why(run, study):
+def test_the_status_of_a_study_that_stopped_early_says_why(run, study, status):
     budget = {"replicates": 2, "max_cost_usd": 1.0}
     run("run", study("my_agents:cost", run_budget=budget))
     _, out, _ = run("status", "out")
     assert out.startswith("s: not running (a budget is used up)\n")
-    last = "  go on    fairtrial resume out --set run_budget.max_cost_usd=..."
-    assert out.splitlines()[-1] == last
+    command = "fairtrial resume out --set run_budget.max_cost_usd=..."
+    assert out.splitlines()[-1] == f"  go on    {command}"
+    assert status()["go_on"] == command
 
 
 def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, running, status):
@@ -166,22 +173,78 @@ def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, r
     assert (last["executor"], last["slots"]) == ("processes", 2)
 
 
-def test_an_optimisation_goes_on_by_its_own_command():
-    study = Study(
-        "optimize-sort",
-        "t",
-        agents={"optimiser": AgentBinding(use="optimise")},
-        problems={"sort": ProblemBinding(use="code", options={"path": "/home/me/sort.yaml"})},
-    )
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--agent", "patches", "--option", "folder=some where", "--no-repair", "--seed", "-3"],
+        ["--lines", "2", "--parallel-candidates", "3", "--max-candidates", "4", "--max-cost", "0"],
+        [
+            *("--agent", "command", "--option", 'argv=["sh", "-c", "exit \'1\'"]'),
+            *("--option", 'note="4"', "--option", "number=4", "--option", "empty="),
+            *("--option", "text=null and void", "--option", "none=null", "--unsandboxed"),
+            *("--max-cost", "1e-7", "--max-seconds", "90"),
+        ],
+    ],
+)
+def test_an_optimisation_goes_on_by_its_own_command(words, tmp_path):
+    problem = CodeProblem("sort", check=(Check(command=("true",)),))
+
+    def study_of(words):
+        context = optimize.command.make_context("optimize", [*words])
+        given = dict(context.params)
+        options = optimize.read_options(given.pop("options"))
+        path, proposer, output = given["problem"], given["proposer"], given["output"]
+        return optimize.make_study(path, problem, proposer, options, given), output
+
+    study, _ = study_of([str(tmp_path / "my sort.yaml"), *words])
     summary = SimpleNamespace(last_session={"ended_how": None})
-    told = resume_command(Path("out"), study, summary)
-    assert told.startswith("fairtrial optimize /home/me/sort.yaml, with the options")
+    told = shlex.split(resume_command(tmp_path / "out put", study, summary))
+    assert told[:3] == ["fairtrial", "optimize", str(tmp_path / "my sort.yaml")]
+    assert study_of(told[2:]) == (study, tmp_path / "out put")
+
+
+def test_a_long_command_is_folded_between_words_such_that_a_shell_takes_it(monkeypatch):
+    command = shlex.join(["fairtrial", "optimize", "a b.yaml", *["--option", "x='y z'"] * 3])
+    monkeypatch.setenv("COLUMNS", "40")
+    assert fold_command(command, "  go on    ") == f"  go on    {command}"  # into a file
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = fold_command(command, "  go on    ")
+    assert max(map(len, shown.splitlines())) <= 40
+    assert len(shown.splitlines()) > 2
+    assert shlex.split(shown.replace("\\\n", ""))[2:] == shlex.split(command)
 
 
 def test_the_status_of_failures_stands_below_their_number(run, study):
     run("run", study("my_agents:fail_at_2"))
     _, out, _ = run("status", "out")
     assert out.splitlines()[2:] == ["  success  4", "  failed   2", "    exception: 2"]
+
+
+def test_runs_that_are_done_again_are_not_done_yet(capsys, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(status_module.time, "time", lambda: now)
+    live = {
+        "again": {"failed": 4},
+        "settled": {"success": 8, "failed": 0, "broken": 0},
+        "running": 2,
+        "eta_s": 90.0,
+        "told": now - 30,  # it was told half a minute ago
+    }
+    counts = {"success": 9, "failed": 3}  # written down since then
+    summary = Summary(counts, {"exception": 3}, 12, 0, 0, 0.0, 0, live, None, True)
+    status_module._print("s", summary, {"pid": 7, "host": "here"})
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert shown == [
+        "s: running (process 7 on here)",
+        "done     8 of 12 runs",
+        "success  8",
+        "again    4 (so far 4 failed)",
+        "running  2",
+        "left     1:00",
+    ]
+    status_module._print("s", summary, None)
+    assert "done     12 of 12 runs" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["status", "pause", "cancel"])
@@ -211,7 +274,7 @@ def test_a_study_that_does_not_run_can_be_neither_paused_nor_cancelled(run, stud
 def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, running, status):
     process = running("--parallel", "2")
     told = wait_until(status, lambda told: told["live"]["running"] == 2)
-    assert told["is_running"] is True
+    assert (told["is_running"], told["go_on"]) == (True, None)
     assert (told["done"], told["pending"]) == (0, 6)
     _, out, _ = run("status", "out")
     lines = out.splitlines()

@@ -2,7 +2,10 @@
 
 import io
 import os
+import re
 import signal
+from collections import Counter
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -156,23 +159,111 @@ def test_a_lock_that_can_not_be_used_is_no_remark():
     assert say_who_times(SimpleNamespace(who_times=who_times)) == ""
 
 
-def test_a_bar_gives_way_to_what_is_told_and_comes_back():
-    stream = io.StringIO()
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+    def rows(self):
+        """What is to be seen in the end: lines that were erased are gone."""
+        rows, here = [""], 0
+        for code, text in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b]+)", self.getvalue()):
+            if code == "2K":
+                rows[here] = ""
+            elif code.endswith("A"):
+                here -= int(code[:-1] or 1)
+            for part in re.findall(r"\n|\r|[^\n\r]+", text):
+                if part == "\n":
+                    here += 1
+                    rows += [""] * (here + 1 - len(rows))
+                elif part != "\r":
+                    rows[here] += part
+        return [row for row in rows if row.strip()]
+
+
+def test_a_bar_gives_way_to_what_is_told_and_comes_back(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Screen()
     tally = Tally(total=2)
     progress = Progress("bar", tally, stream)
     with progress.aside():
-        stream.write("<told>\n")
+        stream.write("told\n")
     tally.success = 1
     progress.close()
-    before, _, after = stream.getvalue().partition("<told>\n")
-    assert before.endswith("\n")
-    assert "0/2 runs" in before
-    assert "1/2 runs" in after
+    told, bar = stream.rows()  # and no bar that is dead above it
+    assert told == "told"
+    assert bar.endswith("1/2 runs")
+
+
+def test_runs_that_are_done_again_are_yet_to_be_done():
+    clock = Clock()
+    tally = Tally(
+        total=12, success=8, failed=4, again=Counter(failed=4), is_only_again=True, clock=clock
+    )
+    tally.note_time()
+    assert tally.line() == "8/12 runs, 4 to be run again"
+    for status in ("success", "success", "failed"):
+        clock.now += 2
+        tally.count(status, "failed")
+    assert (tally.done, tally.failed) == (11, 2)
+    assert tally.line() == "11/12 runs, 1 to be run again, 1 failed, 30.0/min, 0:02 left"
+    assert tally.line(is_over=True) == "12/12 runs, 2 failed"  # it keeps the result that it had
+
+
+def test_few_long_runs_have_a_calm_rate():
+    clock, under_way = Clock(), [0.0, 0.0]
+    tally = Tally(total=20, clock=clock, under_way=lambda: under_way)
+    tally.note_time()
+    rates, left = [], []
+    while clock.now < 400:  # two at once, each for a minute, and one of them ends a bit later
+        clock.now += 1
+        for place, began in enumerate(under_way):
+            if clock.now - began >= 60 + place:
+                tally.note_duration(clock.now - began)
+                tally.count("success")
+                under_way[place] = clock.now
+        tally.note_time()
+        rates.append(tally.rate)
+        left.append(tally.eta_s)
+    assert rates[100] is None  # two have ended, and two are under way: that isn't much
+    told = [each for each in rates if each is not None]
+    assert rates.index(told[0]) < 125
+    assert len(told) == len(rates) - rates.index(told[0])  # it doesn't come and go
+    assert {spell_rate(each) for each in told} <= {"1.9/min", "2.0/min"}
+    rest = [each for each in left if each is not None]
+    assert max(now - before for before, now in pairwise(rest)) < 15
+    assert rest[-1] == pytest.approx(20 * 30 - 400, abs=20)
+
+
+def test_runs_that_take_longer_than_all_others_slow_the_rate():
+    clock = Clock()
+    tally = Tally(total=10, clock=clock, under_way=lambda: [3.0])
+    tally.note_time()
+    for _ in range(3):
+        clock.now += 1
+        tally.note_duration(1)
+        tally.count("success")
+    clock.now = 4
+    assert tally.rate == pytest.approx(1.0)
+    clock.now = 40
+    assert tally.rate == pytest.approx(0.1)  # 4 in 40 s, if it ended now
+
+
+def test_from_fewer_runs_than_are_under_way_nothing_is_foretold():
+    clock = Clock()
+    tally = Tally(total=100, clock=clock, under_way=lambda: [0.0] * 8)
+    tally.note_time()
+    clock.now = 10
+    tally.success = 7  # the quick ones come first
+    assert tally.line() == "7/100 runs"
+    tally.success = 8
+    assert tally.line() == "8/100 runs, 48.0/min, 1:55 left"
 
 
 def test_rates_and_times_are_spelt_for_people():
     assert spell_rate(25.06) == "25.1/s"
     assert spell_rate(0.05) == "3.0/min"
+    assert spell_rate(1 / 60) == spell_rate(0.99 / 60) == "1.0/min"
     assert spell_rate(0.001) == "3.6/h"
     assert [spell_time(s) for s in (5, 65, 3723, 90000)] == [
         "0:05",

@@ -130,7 +130,17 @@ def test_ctrl_c_passes_through_a_run_in_this_process():
 
 
 def test_a_thread_past_its_time_is_left_alone_and_replaced():
-    go, gone = threading.Event(), threading.Event()
+    for limit_s in (0.1, 1.0, 10.0):  # on a busy machine it may not come to print
+        said, heard = let_linger(limit_s)
+        assert heard == [(Finished, 0), (Finished, 1), (Emitted, 2), (Finished, 2)]
+        if said == b"slow\n":
+            break
+    assert said == b"slow\n"
+
+
+def let_linger(limit_s):
+    """What a run printed before its time was over, and all reports of it and of those after it."""
+    go, gone, heard = threading.Event(), threading.Event(), []
 
     def linger(emit):
         print("slow")
@@ -139,17 +149,16 @@ def test_a_thread_past_its_time_is_left_alone_and_replaced():
         print("too late")
         gone.set()
 
-    feed = ListFeed([assign(0, "call", timeout_s=0.1), assign(1), assign(2, "emit", count=1)])
-    heard = []
+    feed = ListFeed([assign(0, "call", timeout_s=limit_s), assign(1), assign(2, "emit", count=1)])
     for report in execute(Threads(), feed, 1, Calls(linger)):
         if report is not None:
             heard.append((type(report), report.turn))
         if isinstance(report, Finished) and report.turn == 0:
             assert report.outcome.failure_kind is FailureKind.TIMEOUT
-            assert report.stdout == b"slow\n"
+            said = report.stdout
             go.set()
             assert gone.wait(60)
-    assert heard == [(Finished, 0), (Finished, 1), (Emitted, 2), (Finished, 2)]
+    return said, heard
 
 
 def test_busy_neighbours_dont_keep_a_thread_from_its_time():
@@ -163,12 +172,15 @@ def test_busy_neighbours_dont_keep_a_thread_from_its_time():
                 self.waiting.append(assign(self.asked + 1))
             return super().__call__()
 
-    feed = Endless([assign(0, "call", timeout_s=0.1)])
-    reports = execute(Threads(), feed, 2, Calls(lambda emit: go.wait(60)))
-    finished = [report for report in reports if isinstance(report, Finished)]
+    for limit_s in (0.1, 1.0, 10.0):  # on a busy machine the neighbours do little
+        feed = Endless([assign(0, "call", timeout_s=limit_s)])
+        reports = execute(Threads(), feed, 2, Calls(lambda emit: go.wait(60)))
+        finished = [report for report in reports if isinstance(report, Finished)]
+        (late,) = (report for report in finished if report.turn == 0)
+        assert late.outcome.failure_kind is FailureKind.TIMEOUT
+        if len(finished) > 10:
+            break
     go.set()
-    (late,) = (report for report in finished if report.turn == 0)
-    assert late.outcome.failure_kind is FailureKind.TIMEOUT
     assert len(finished) > 10
 
 

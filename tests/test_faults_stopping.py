@@ -83,6 +83,7 @@ def test_a_second_interrupt_leaves_at_once(stage):
     assert "Traceback" not in ended.err
     assert not (stage.output / "runs.csv").exists()  # tables may take long
     assert len(stage.done()) == 2
+    assert "not running (interrupted)" in stage.call("status", stage.output).out
     wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
     stage.message("go")
     assert stage.run("--resume", "--parallel", 2).code == 0

@@ -1,6 +1,7 @@
 """What agents do to their worker costs one run: their own (spec 17, 19)."""
 
 import os
+import shutil
 import signal
 import sys
 
@@ -23,8 +24,8 @@ ENDS = {
     "quit": ("failed", "exit", "SystemExit: that's it", "1"),
     "raise": ("failed", "exception", "LookupError: nothing here", "1"),
     "recurse": ("failed", "exception", "RecursionError", "1"),
-    "hang": ("failed", "timeout", "took longer than 3 s", "1"),
-    "spin": ("failed", "timeout", "took longer than 3 s", "1"),
+    "hang": ("failed", "timeout", "took longer than {} s", "1"),
+    "spin": ("failed", "timeout", "took longer than {} s", "1"),
     "flood_stdout": ("success", "", "", "1"),
     "flood_events": ("success", "", "", "1"),
     "unwritable": ("broken", "unwritable", "outputs.thing", "1"),
@@ -60,18 +61,22 @@ def by_deed(stage):
 
 
 def test_every_way_to_die_costs_one_run(stage):
-    write_deeds(stage, ENDS, timeout_s=3, retries=1)
-    ended = stage.run("--parallel", 3)
-    assert ended.code == 5, ended.err
-    assert ended.errors == []
-    rows = by_deed(stage)
+    for limit_s in (3, 30):  # on a busy machine a flood may need longer
+        write_deeds(stage, ENDS, timeout_s=limit_s, retries=1)
+        ended = stage.run("--parallel", 3)
+        assert ended.code == 5, ended.err
+        assert ended.errors == []
+        rows = by_deed(stage)
+        if [row["failure_kind"] for row in stage.table()].count("timeout") == 2:
+            break
+        shutil.rmtree(stage.output)
     for deed, (status, kind, says, attempt) in ENDS.items():
         (row,) = rows[deed]
         assert (row["status"], row["failure_kind"], row["attempt"]) == (status, kind, attempt), row
-        assert says in row["error_info"]
+        assert says.format(limit_s) in row["error_info"]
         assert 0 <= float(row["latency_s"]) < 60
         assert row["end_time"] >= row["start_time"]
-    assert float(rows["hang"][0]["latency_s"]) >= 3
+    assert float(rows["hang"][0]["latency_s"]) >= limit_s
     shown = stage.call("status", stage.output, "--json").told
     assert shown["counts"] == {"success": 4, "failed": 9, "broken": 2}
     assert shown["failures"]["timeout"] == 2
@@ -110,7 +115,8 @@ def test_what_a_run_left_before_it_died_is_kept(stage, results):
 def test_a_worker_that_is_killed_from_outside_costs_an_attempt(stage):
     stage.write("held", run_budget={"replicates": 2})
     command = stage.start_run("--parallel", 2)
-    wait_until(lambda: len(stage.witnesses()) == 2, "two workers")
+    wait_until(lambda: len(stage.witnessed()) == 4, "two runs that are done, and two that wait")
+    assert len(stage.witnesses()) == 2
     wait_until(lambda: stage.status()["live"], "a run that is said to be under way")
     os.kill(max(stage.witnesses()), signal.SIGKILL)
     wait_until(lambda: len(stage.witnesses()) == 3, "a new worker")

@@ -223,7 +223,7 @@ def test_a_page_torn_while_the_ledger_is_open_is_explained_at_the_next_read(tmp_
     monkeypatch.setattr(opening, "CHECKED_BYTES", 0)  # as for a large file
     path = tmp_path / LEDGER_NAME
     with path.open("r+b") as file:
-        for page in range(10, path.stat().st_size // opening.PAGE_BYTES):
+        for page in range(12, path.stat().st_size // opening.PAGE_BYTES):  # not the roots
             file.seek(opening.PAGE_BYTES * page)
             file.write(b"\xff" * 100)
     ledger = open_ledger(tmp_path)  # finds nothing, since it doesn't look

@@ -15,8 +15,9 @@ import pytest
 
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.model.proposals import RequestKind
-from llm_kit import KEY, KEY_VARIABLE, PATIENCE_S, events, serving, start_stream
+from llm_kit import KEY, KEY_VARIABLE, PATIENCE_S, USAGE, events, serving, start_stream
 from optimise_kit import MODULE, WORKING, OptimiseNursery, OptimiseSite
+from spending_kit import spending
 from test_optimise_chat import WORDS, assert_no_key, by_chat, whole
 from test_optimise_kill import assert_nothing_left, die, read_result, told
 
@@ -89,13 +90,33 @@ class Model:
 
     log: for each request its name, what it was sent, and how far the answer got: `begun`, `whole`
     hold: at which of its own instants it stops; held: it has stopped; gone: it need not wait
+    busy: how many requests it is at
     """
 
     def __init__(self):
-        self.log, self.hold = [], ""
+        self.log, self.hold, self.busy = [], "", 0
         self.held, self.gone = threading.Event(), threading.Event()
+        self.changed = threading.Condition()
 
     def __call__(self, handler, seen, server):
+        self._count(1)
+        try:
+            self._answer(handler, seen)
+        finally:
+            self._count(-1)
+
+    def _count(self, more):
+        with self.changed:
+            self.busy += more
+            self.changed.notify_all()
+
+    def bill(self):
+        """How many whole answers it has sent, once it knows that itself."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: not self.busy, PATIENCE_S)
+        return self.sent("whole").total()
+
+    def _answer(self, handler, seen):
         messages = seen.body["messages"]
         kind = next(kind for kind, words in WORDS.items() if words in messages[1]["content"])
         name = kind.value + (" again" if len(messages) > 2 else "")
@@ -172,14 +193,35 @@ def kill(site, model, instant, asking):
     return running
 
 
+def paid(out):
+    """What a study has spent so far, all attempts together, as its ledger tells."""
+    with closing(LedgerReader.open(out)) as reader:
+        summary = reader.summary()
+        return summary.cost_usd, summary.tokens
+
+
+def bill_of(answers):
+    """What the endpoint takes for so many."""
+    return pytest.approx(answers * EACH_USD), answers * USAGE["total_tokens"]
+
+
 @pytest.mark.parametrize("chain", CHAINS)
-def test_what_is_killed_goes_on_and_pays_for_no_answer_twice(tmp_path, nursery, undisturbed, chain):
+def test_what_is_killed_goes_on_and_pays_for_no_answer_twice(
+    tmp_path, nursery, undisturbed, chain, run
+):
     site, model, instants = OptimiseSite(tmp_path, nursery), Model(), CHAINS[chain]
     first, expected, _ = undisturbed
+    out, died, lost = site.folder / "out", [], 0
     with serving(otherwise=model) as server:
         asking = words_for(server)
-        died = [kill(site, model, instant, asking) for instant in instants]
+        for instant in instants:
+            died.append(kill(site, model, instant, asking))
+            lost += instant in UNWRITTEN
+            assert paid(out) == bill_of(model.bill() - lost), instant
+        # What nobody has gone on with yet is told as well, by everybody.
+        assert spending(run, out, tmp_path / "told") == paid(out)
         outcome = site.finish(asking=asking)
+    assert spending(run, out, tmp_path / "told") == bill_of(len(ANSWERS))
     assert site.tree() == first.tree()
     assert told(outcome) == told(expected)
     assert read_result(site, "best.patch") == expected["patch"]
@@ -194,9 +236,6 @@ def test_what_is_killed_goes_on_and_pays_for_no_answer_twice(tmp_path, nursery, 
         *before, complaint = asked[f"{kind} again"]
         assert before == [*asked[kind], {"role": "assistant", "content": UNUSABLE}]
         assert "no fenced block" in complaint["content"]
-    # All attempts together: what each of them has paid, once.
-    with closing(LedgerReader.open(site.folder / "out")) as reader:
-        assert reader.summary().cost_usd == pytest.approx(len(ANSWERS) * EACH_USD)
     assert_nothing_left(site, died)
     assert_no_key(site.folder)
 

@@ -282,21 +282,15 @@ def test_what_waits_for_a_seat_when_it_stops_is_withdrawn_not_paid():
 # -- time --
 
 
-def test_when_time_is_over_nothing_is_asked_and_what_was_asked_is_judged():
+def test_when_time_is_over_nothing_is_asked_and_what_was_asked_is_judged(monkeypatch):
     events = Events()
     texts = {"initial/0": "a", "initial/1": "b", "refine/0": "c"}
-
-    @dataclass
-    class Slow(Script):
-        async def propose(self, brief, request):
-            if not self.asked:
-                await anyio.sleep(0.05)  # longer than there is time
-            return await super().propose(brief, request)
-
-    script = Slow(events, texts, most_at_once=1)
-    stream, raised = optimise(script, Arena(events), max_seconds=0.01)
+    stop = Stream._stop
+    monkeypatch.setattr(Stream, "_stop", lambda *told: (stop(*told), events.note("time is over")))
+    script = Script(events, texts, waits={"initial/0": "time is over"}, most_at_once=1)
+    stream, raised = optimise(script, Arena(events), max_seconds=0.2)
     assert raised is None
-    assert stream.why_over == "0.01 s are over"
+    assert stream.why_over == "0.2 s are over"
     assert script.asked == {"initial/0": 1}
     assert stream.judgements["a"].verdict == Verdict.FASTER
     assert "withdrawn initial/1" in events.seen

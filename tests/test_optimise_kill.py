@@ -126,16 +126,35 @@ def test_all_places_are_on_the_way_of_one_that_nobody_kills(undisturbed):
 
 
 def test_with_the_real_clock(tmp_path, nursery):
-    site = OptimiseSite(tmp_path, nursery)
+    for number in range(5):  # on a busy machine the clock may not tell who is faster
+        # Nor is there an end to how long a session may take there.
+        site = OptimiseSite(tmp_path / str(number), nursery, {"budget_s": 600})
+        best = die_by_the_real_clock(site)
+        if best:
+            break
+    assert best == "0.0"
+    assert site.places().count("session 0 of final/0.0") >= 2  # where it died, and again
+
+
+def die_by_the_real_clock(site):
+    """The best of one candidate, found after several deaths; nothing where the clock can't tell."""
     few = ("--lines", "1", "--max-candidates", "1")
-    instants = ("calibrating", "session 1 of /0.0", "session 0 of final/0.0")
-    died = [die(site, instant, *few, timer="real") for instant in instants]
+    died = [
+        die(site, instant, *few, timer="real") for instant in ("calibrating", "session 1 of /0.0")
+    ]
+    last = {"instant": "session 0 of final/0.0", "timer": "real"}
+    with site.optimise("--json", *few, **last) as running:
+        has_died = running.end() == -signal.SIGKILL
+        running.await_nobody()
+        assert has_died == (last["instant"] in site.places())
+        assert site.locked() == []
     outcome = site.finish(*few, timer="real")
-    assert (outcome["best"], outcome["candidates"]) == ("0.0", 1)
+    assert outcome["candidates"] == 1
     assert site.calls() == {"initial/0": 1}
     assert site.places().count("committed verdict initial-0") == 1
     assert site.places().count("session 0 of /0.0") == 2  # cut off, it was timed from the start
-    assert_nothing_left(site, died)
+    assert_nothing_left(site, [*died, running])
+    return outcome["best"] if has_died else None
 
 
 def test_an_interrupted_one_clears_up_and_goes_on(tmp_path, nursery):
@@ -143,7 +162,7 @@ def test_an_interrupted_one_clears_up_and_goes_on(tmp_path, nursery):
     with site.optimise(instant="timing /0.0", KIT_SIGNAL="SIGINT") as running:
         assert running.end() == 130
         running.await_nobody()
-        assert running.err.endswith("interrupted\n")
+        assert running.err.endswith(f"interrupted; {KEPT}\n")
         assert_nothing_left(site, [running])
     assert "committed verdict initial-0" not in site.places()
     outcome = site.finish(
@@ -160,5 +179,5 @@ def test_a_cancelled_one_ends_though_its_proposer_does_not_answer(tmp_path, nurs
     with site.optimise(asking=NOTHING) as running:
         assert running.end() == 130
         running.await_nobody()
-        assert running.err.endswith("interrupted\n")
+        assert running.err.endswith(f"interrupted; {KEPT}\n")
         assert_nothing_left(site, [running])

@@ -575,7 +575,17 @@ def test_tokens_and_money_are_shared_out_by_line() -> None:
         loop.reply(only(loop.ask()), ["a"], usage=Usage(cost_usd=cost_usd))
         loop.judge("0.0", PASSED)
         assert bool(loop.ask()) == goes_on
-    assert loop.why_over == "1 line: its share of the money is used up"
+        unknown = "nobody knows what its answers cost, and there is a ceiling"
+        used_up = unknown if cost_usd is None else "its share of the money is used up"
+        assert goes_on or loop.why_over == f"1 line: {used_up}"
+
+
+def test_an_answer_that_nobody_counted_takes_as_many_tokens_as_one_was_expected_to() -> None:
+    for usage, goes_on in [(Usage(), False), (Usage(prompt_tokens=1), True)]:
+        loop = start(max_tokens=100, reply_tokens=60)
+        loop.reply(only(loop.ask()), ["a"], usage=usage)
+        loop.judge("0.0", PASSED)
+        assert bool(loop.ask()) == goes_on
 
 
 @settings(max_examples=150)
@@ -590,6 +600,15 @@ def test_a_ceiling_holds_if_no_answer_takes_more_than_was_told(
     usages = [usage for *_, usage in play.replies.values()]
     assert sum(usage.tokens for usage in usages) <= max_tokens
     assert sum(usage.cost_usd or 0.0 for usage in usages) <= max_cost_usd * (1 + 1e-6)
+
+
+def test_who_costs_nothing_has_room_where_nothing_may_be_spent() -> None:
+    for usage, goes_on in [(Usage(cost_usd=0.0), True), (Usage(cost_usd=0.01), False)]:
+        loop = start(max_cost_usd=0.0, max_tokens=0)
+        loop.reply(only(loop.ask()), ["a"], usage=usage)
+        loop.judge("0.0", PASSED)
+        assert bool(loop.ask()) == goes_on
+    assert start(max_cost_usd=0.0, reply_cost_usd=0.01).ask() == []
 
 
 def test_no_more_lines_are_begun_than_can_be_paid_for() -> None:
@@ -655,6 +674,9 @@ def test_among_those_that_cannot_be_told_apart_the_smaller_change_is_best() -> N
     # Bounds that only overlap are no tie: the ratios lie outside of each other's.
     apart = entry("2.0", faster(1.2, 1.05, 1.45), lines=1)
     assert rank([large, apart], 0.02) == (large, apart)
+    # Nor is one that may be far faster, and may be hardly faster at all.
+    wild = entry("5.0", faster(78.0, 1.2, 3284.0), lines=1)
+    assert rank([large, wild], 0.02) == (large, wild)
     # Sure to be different, and by too little to matter.
     close = entry("3.0", faster(1.48, 1.479, 1.481), lines=1)
     sure = entry("4.0", faster(1.5, 1.499, 1.501), lines=2)

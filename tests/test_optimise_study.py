@@ -9,22 +9,38 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial import Check, CodeProblem, LedgerError, Study, StudyError, run_study
-from fairtrial.agents.optimise.agent import Optimise
+from fairtrial import (
+    Check,
+    CodeProblem,
+    LabError,
+    LedgerError,
+    Study,
+    StudyError,
+    resume_study,
+    run_study,
+)
+from fairtrial.agents.optimise.agent import Optimise, Optimised
+from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.proposing import (
     check_ceilings,
     choose_lines,
     estimate_reply,
     tell_estimate,
 )
+from fairtrial.agents.optimise.telling import tell_unjudged
 from fairtrial.agents.proposers.chat import Chat
 from fairtrial.agents.proposers.codemod import CodemodProposer
 from fairtrial.agents.proposers.patches import PatchesProposer
 from fairtrial.agents.proposers.replay import Replay
 from fairtrial.arena.arena import Arena
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.engine.preparing import dry_run_validate
+from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Brief, Usage
+from fairtrial.model.runs import RunStatus
 from fairtrial.model.study import RunBudget
+from fairtrial.model.verdicts import Reason, Rejection, Verdict
+from fairtrial.report.summary import render_markdown_summary
 from fairtrial.sandbox import quiet
 from fairtrial.tables.results import open_results
 from optimise_kit import WORKING, OptimiseSite, SimBench
@@ -166,6 +182,105 @@ def test_what_is_told_again_costs_the_study_nothing(site):
     assert results[0].outputs["patch"] == first.outputs["patch"]
     assert results[0].outputs["tokens"] == first.outputs["tokens"] == 990
     assert (results[0].metrics["cost_usd"], results[0].metrics["input_tokens"]) == (0.0, 0)
+
+
+# -- candidates that nobody could judge, for reasons of ours --
+
+LOST = Judgement(
+    "b", "d1", Verdict.INCONCLUSIVE, rejection=Rejection(Reason.EVALUATOR, "it could not be timed")
+)
+WRONG = Judgement("a", "d0", Verdict.REJECTED, rejection=Rejection(Reason.TESTS, "1 of 2"))
+
+
+def came_to(*judgements):
+    by_digest = {each.digest: each for each in judgements}
+    return Optimised(SimpleNamespace(judgements=by_digest, spent=Spent(), why_over=""), None)
+
+
+def test_who_could_not_be_judged_is_counted_for_itself():
+    found = came_to(WRONG, LOST, replace(WRONG, digest="d2", rejection=None)).as_output()
+    assert (found["candidates"], found["passed"], found["unjudged"]) == (2, 1, 1)
+    assert tell_unjudged([WRONG, LOST]) == [
+        "1 of 2 candidates could not be judged, through no fault of theirs; of the first one: it "
+        "could not be timed"
+    ]
+    assert tell_unjudged([WRONG]) == []
+
+
+def test_that_nothing_is_worth_taking_is_not_said_of_candidates_that_have_no_verdict():
+    came_to(WRONG).refuse_unfounded()
+    with pytest.raises(LabError, match="none that was judged is worth taking, and 1 of 2 cand"):
+        came_to(WRONG, LOST).refuse_unfounded()
+    replace(came_to(WRONG, LOST), winner=SimpleNamespace()).refuse_unfounded()
+
+
+def failing_clock(monkeypatch, wanted, error):
+    """The clock fails for labels that end so, until it is mended."""
+
+    class Failing(SimBench):
+        async def run(self, changes, label, *rest):
+            if label.endswith(wanted) and wanted:
+                raise error
+            return await super().run(changes, label, *rest)
+
+    async def bench(*_):
+        yield Failing()
+
+    monkeypatch.setattr(Arena, "bench", asynccontextmanager(bench))
+
+
+ONE_LINE = {
+    "proposer": "function",
+    "proposer_options": {"use": "proposing:propose"},
+    "lines": 1,
+    "max_candidates": 1,
+}
+
+
+def test_a_base_that_does_not_hold_is_no_failure_of_the_agent(site):
+    (site.top / "problem.yaml").write_text(
+        json.dumps({"problem_id": "p", "editable": ["src/*.py"], "check": [{"command": ["false"]}]})
+    )
+    budget = RunBudget(retries=0)
+    (run,) = run_study(study(site.folder, ONE_LINE, run_budget=budget), executor="serial")
+    assert run.status == RunStatus.BROKEN
+    assert "check[0]: on the unchanged base, the command exited with 1" in run.error_info
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("label", "error", "told"),
+    [
+        ("/0.0", LabError("the clock broke"), "it could not be timed: the clock broke"),
+        ("/0.0", NoRoomError("no room"), "NoRoomError: no room"),
+        ("final/0.0", LabError("the clock broke"), "0.0 looks best, and measuring it again failed"),
+    ],
+)
+def test_a_run_whose_only_candidate_we_could_not_time_is_broken_and_goes_on(
+    site, monkeypatch, label, error, told
+):
+    failing_clock(monkeypatch, label, error)
+    (broken,) = run_study(study(site.folder, ONE_LINE), executor="serial")
+    assert (broken.status, told in broken.error_info) == (RunStatus.BROKEN, True), broken.error_info
+    asked = site.calls()
+    failing_clock(monkeypatch, "", error)
+    (found,) = resume_study(study(site.folder, ONE_LINE), executor="serial")
+    assert (found.status, found.outputs["best"]) == (RunStatus.SUCCESS, "0.0")
+    assert site.calls() == asked, "the answer was paid for"
+
+
+@pytest.mark.slow
+def test_a_run_that_has_a_best_says_who_was_not_judged(site, monkeypatch):
+    failing_clock(monkeypatch, "/0.1", LabError("the clock broke"))
+    made = study(site.folder, {**ONE_LINE, "max_candidates": 2})
+    (found,) = run_study(made, executor="serial")
+    assert (found.status, found.outputs["best"]) == (RunStatus.SUCCESS, "0.0")
+    assert (found.outputs["candidates"], found.outputs["unjudged"]) == (1, 1)
+    values = {row["metric_name"]: row["metric_value"] for row in found.evaluator_outputs}
+    assert (values["candidates"], values["unjudged"]) == (1, 1)
+    with open_results(site.folder / "repo/results") as results:
+        report = render_markdown_summary(made, results)
+    assert "through no fault of theirs: 1, in 1 run" in report
 
 
 def test_a_part_of_what_several_candidates_took():

@@ -15,12 +15,14 @@ from fairtrial.engine.binding import make_problem
 from fairtrial.ledger.packing import pack, unpack
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.judgements import Judged, Judgement, Stored
-from fairtrial.model.study import ProblemBinding
+from fairtrial.model.runs import RunStatus
+from fairtrial.model.study import ProblemBinding, RunBudget
 from fairtrial.model.timings import Estimate, Measurement
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.problems import code as module
 from fairtrial.problems.code import UNITS, BoundCode, Code, has_judged, read_answer
 from fairtrial.problems.scoring import read_verdict
+from optimise_kit import WORKING
 
 MODULE = "def double(number):\n    return number + number\n"
 DIFF = """\
@@ -55,6 +57,7 @@ OPTIMISED = {
     "adopt": True,
     "candidates": 9,
     "passed": 7,
+    "unjudged": 2,
     "sessions": 16,
     "tokens": 1200,
     "cost_usd": 0.25,
@@ -146,6 +149,17 @@ def test_options_are_checked_when_names_are_bound(folder, options, words):
         make_problem("doubling", ProblemBinding(use="code", options=options), folder)
 
 
+@pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
+def test_a_base_that_does_not_hold_is_no_failure_of_the_agent(folder):
+    path = folder / "below/twice.yaml"
+    path.write_text(path.read_text() + 'build: ["false"]\n')
+    study = replace(load_study(folder / "study.yaml"), run_budget=RunBudget(retries=0))
+    answer = {"files": {"below/src/twice.py": MODULE + "\n"}}
+    (run,) = run_study(study, agent_bindings={"a": lambda task: answer}, executor="serial")
+    assert run.status == RunStatus.BROKEN
+    assert "the unchanged base can't be built" in run.error_info
+
+
 def test_a_study_of_agents_that_write_code(folder, monkeypatch):
     """From YAML to tables: one agent gets it right, one wrong; both are results."""
     settings = ArenaSettings(unsandboxed=True, timing="none")
@@ -188,6 +202,7 @@ def test_an_optimiser_says_itself_what_it_found():
         "adopt": True,
         "passed": 7,
         "candidates": 9,
+        "unjudged": 2,
         "sessions": 16,
         "tokens": 1200,
         "cost_usd": 0.25,
@@ -267,6 +282,7 @@ def test_a_candidate_that_was_timed(monkeypatch):
         "adopt": True,
         "passed": 1,
         "candidates": 1,
+        "unjudged": 0,
         "sessions": 10,
         "tokens": 5,
         "cost_usd": None,

@@ -256,7 +256,12 @@ def test_what_is_unusual_and_right_is_taken(check: dict[str, Any]) -> None:
         ({"limits": {"memory": 5}}, "limits.memory: unknown key; did you mean 'memory_mb'?"),
         ({"min_effect": 0}, "min_effect: must be above 0 and below 1, got 0"),
         ({"alpha": 1}, "alpha: must be above 0 and below 1, got 1"),
-        ({"budget_s": 0}, "budget_s: must be above 0, got 0"),
+        ({"budget_s": 0}, "budget_s: must be 0.1 or more, got 0"),
+        (
+            {"budget_s": 0.05},
+            "budget_s: must be 0.1 or more, got 0.05: the fewest sessions that can decide "
+            "anything, six, start twelve processes; the default is 20",
+        ),
         ({"bench": [{"name": "a"}]}, "bench[0]: needs `call` or `command`"),
         ({"bench": [{"call": "m:f", "inputs": "a.py:f"}]}, "bench[0]: 'name' is missing"),
         ({"bench": [{"name": "a", "call": "m:f"}]}, "bench[0].call: needs `inputs`"),

@@ -466,17 +466,27 @@ def test_waits_follow_from_the_seed_of_the_request():
     assert waits(1) != waits(2)
 
 
+def tell_in_time(turn, **options):
+    """The same as `tell`, where the first turn takes too long and the second should not."""
+    for limit_s in (0.4, 4, 40):  # on a busy machine it may, too
+        with serving(turn, says(GOOD)) as server, contextlib.suppress(LabError):
+            reply = ask(chat(server, timeout_s=limit_s, **options))
+            if len(server.seen) == 2:
+                break
+    assert len(server.seen) == 2
+    assert f"within {limit_s} s" in reply.exchange[0]["error"]
+    return reply
+
+
 def test_an_endpoint_that_does_not_answer_in_time():
-    reply, seen = tell(hangs(), says(GOOD), timeout_s=0.4)
-    assert len(seen) == 2
-    assert "within 0.4 s" in reply.exchange[0]["error"]
+    reply = tell_in_time(hangs())
+    assert reply.candidates
     assert reply.usage.cost_usd is None, "the lost answer may be on the bill"
 
 
 def test_a_stream_that_stands_still():
     start = b"".join(list(events(GOOD))[:5])
-    reply, _ = tell(hangs(after=start), says(GOOD), stream=True, timeout_s=0.4)
-    assert reply.candidates
+    assert tell_in_time(hangs(after=start), stream=True).candidates
 
 
 def test_a_stream_that_ends_early_is_no_answer():
@@ -582,7 +592,7 @@ def test_no_more_at_once_than_allowed_and_no_fewer():
             async with anyio.create_task_group() as group:
                 for line in range(6):
                     group.start_soon(proposer.propose, BRIEF, Request(RequestKind.INITIAL, line, 0))
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     while server.inside < 2:
                         await anyio.sleep(0.001)
                 await anyio.wait_all_tasks_blocked()

@@ -8,7 +8,9 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -618,9 +620,31 @@ def test_cancelling_ends_the_thread_soon():
 
     async def cancel():
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(codemod._in_peace, work)
+            tasks.start_soon(codemod._in_peace, quiet.HostLock(), work)
             await anyio.to_thread.run_sync(began.wait)
             tasks.cancel_scope.cancel()
 
     began = threading.Event()
     anyio.run(cancel)
+
+
+def test_in_an_arena_it_takes_the_arenas_lock_which_says_whom_it_waits_for():
+    taken = []
+
+    class Lock:
+        @asynccontextmanager
+        async def shared(self):
+            taken.append("shared")
+            yield SimpleNamespace(is_overdue=lambda: False)
+
+    async def ask():
+        ready = await CodemodProposer().prepared(SimpleNamespace(lock=Lock()))
+        counted = await ready.count_firsts(brief())
+        return counted, await ready.propose(brief(), Request(RequestKind.INITIAL, 0, 0))
+
+    counted, reply = anyio.run(ask)
+    assert taken == ["shared", "shared"]
+    assert (counted, len(reply.candidates)) == (
+        anyio.run(CodemodProposer().count_firsts, brief()),
+        1,
+    )

@@ -490,6 +490,25 @@ PROGRAMS = {
                 print(x, sum(numbers[:i + 1]), max(numbers[:i + 1]), min(numbers[:i + 1]))
         """,
     ],
+    "window_sum": [
+        """
+        def f(numbers, n):
+            return [sum(numbers[i : i + n]) / 2 for i in range(len(numbers) - n + 1)]
+        """,
+        """
+        def f(ints, n):
+            out = []
+            for at in range(-3, len(ints) + 3):
+                out.append(sum(ints[at - n : at + n + 1]))
+                print(sum(ints[2:at]), sum(ints[at : at + 2]))
+            return out
+        """,
+        """
+        def f(many, number):
+            for at in range(5):
+                print(sum(many[at : at + number]))
+        """,
+    ],
     "square_root": [
         """
         def f(n):
@@ -634,6 +653,17 @@ PROGRAMS = {
                 out = out + [x]
                 if x:
                     out = out + [x, look(x)]
+            return out
+        """,
+        """
+        def f(held, wild):
+            out = []
+            for row in held:
+                out = out + [look(x) for x in row]
+                out = out + sorted(row)
+                print(len(out))
+            for x in wild:
+                out = out + list(x)
             return out
         """,
     ],

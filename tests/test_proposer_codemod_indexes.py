@@ -74,7 +74,7 @@ CASES = {
     ),
     "set of an argument": (
         "asked_set",
-        "known_set = set(known) if isinstance(known, (list, tuple)) else known",
+        "known_set = set(known) if type(known) in (list, tuple) else known",
         [FEW, ANY],
         """
         def f(xs, known):
@@ -96,7 +96,7 @@ CASES = {
     ),
     "set of what an object holds": (
         "asked_set",
-        "set(self._known) if isinstance(self._known, (list, tuple)) else self._known",
+        "set(self._known) if type(self._known) in (list, tuple) else self._known",
         [FEW, ANY],
         """
         class Filter:

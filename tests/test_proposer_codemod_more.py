@@ -1116,6 +1116,7 @@ UNSAFE = {
     "accumulator": {
         "it is read": """
             class A:
+                n = 0
                 def f(self, xs):
                     for x in xs:
                         self.n += x
@@ -1123,6 +1124,7 @@ UNSAFE = {
         """,
         "it does something": """
             class A:
+                n = 0
                 def f(self, xs):
                     for x in xs:
                         self.n += x
@@ -1130,6 +1132,7 @@ UNSAFE = {
         """,
         "handed on": """
             class A:
+                n = 0
                 def f(self, xs):
                     for x in xs:
                         self.n += x
@@ -1137,6 +1140,7 @@ UNSAFE = {
         """,
         "the loop is left": """
             class A:
+                n = 0
                 def f(self, xs):
                     for x in xs:
                         self.n += x
@@ -1144,17 +1148,32 @@ UNSAFE = {
         """,
         "another may be the same": """
             def f(one, others):
+                one.n = 0
                 for other in others:
                     one.n += other.n
         """,
         "something computes with it": """
             class A:
+                n = 0
                 @property
                 def twice(self):
                     return 2 * self.n
                 def f(self, xs):
                     for x in xs:
                         self.n += x * self.twice
+        """,
+        "it may not be there": """
+            class A:
+                def f(self, xs):
+                    for x in xs:
+                        self.n += x
+        """,
+        "it may be there": """
+            def f(one, xs):
+                if xs:
+                    one.n = 0
+                for x in xs:
+                    one.n += x
         """,
     },
     "module_constant": {

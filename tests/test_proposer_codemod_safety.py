@@ -766,6 +766,37 @@ def test_equal_numbers_of_different_types_are_remembered_apart():
 # transformation -> what might come out differently, by why: the source, and a call
 SAME = {
     "hoist": {
+        "asked when there is more": (
+            """
+            def f(xs, ys):
+                return (x * len(ys) for x in xs)
+            def go(xs, ys):
+                made = f(xs, ys)
+                ys.append(1)
+                return list(made)
+            """,
+            "go([1, 2], [3])",
+        ),
+        "asked when it is something else": (
+            """
+            def f(xs, name):
+                made = (x + name.lower() for x in xs)
+                name = "B"
+                return list(made)
+            """,
+            "f(['a'], 'C')",
+        ),
+        "asked by several, later": (
+            """
+            def f(xs, ys):
+                made = []
+                for x in xs:
+                    made.append(len(ys) + y for y in range(x))
+                ys.append(1)
+                return [list(each) for each in made]
+            """,
+            "f([1, 2], [3])",
+        ),
         "the list grows under the name of an attribute": (
             """
             class Queue:
@@ -859,6 +890,17 @@ SAME = {
         ),
     },
     "running_sum": {
+        "added up when there is more": (
+            """
+            def f(xs):
+                return (sum(xs[:i]) for i in range(len(xs)))
+            def go(xs):
+                made = f(xs)
+                xs[0] = 10
+                return list(made)
+            """,
+            "go([1, 2, 3])",
+        ),
         "bools": (
             "def f(xs):\n    return [sum(xs[:i]) for i in range(len(xs))]\n",
             "f([True, True, False]), f([-0.0, 1.0]), f([])",
@@ -877,6 +919,29 @@ SAME = {
         ),
     },
     "set_beside": {
+        "there is never anything in it": (
+            """
+            def f(xs):
+                none = []
+                return [x for x in xs if x in none]
+            """,
+            "f([[1], [2]])",
+        ),
+        "kept for what can't be hashed": (
+            """
+            def f(xs):
+                seen, rest = set(), []
+                for x in xs:
+                    try:
+                        if x not in seen:
+                            seen.add(x)
+                    except TypeError:
+                        if x not in rest:
+                            rest.append(x)
+                return rest
+            """,
+            "f([1, [2], [2], [3]])",
+        ),
         "it need not be given": (
             """
             def f(xs, allowed: list = None):
@@ -967,6 +1032,21 @@ SAME = {
     },
     "constant_set": {
         "anything may be asked": ("def f(x):\n    return x in ('', 'a', 0)\n", "f([]), f({})"),
+        "anything may be refused": (
+            """
+            def f(kind):
+                if kind is None or kind not in ("a", "b", "c"):
+                    raise ValueError(kind)
+            """,
+            "f([])",
+        ),
+        "anything may be asserted": (
+            """
+            def f(kind):
+                assert kind in ["a", "b", "c"], kind
+            """,
+            "f({})",
+        ),
     },
     "module_set": {
         "another module may add to it": (
@@ -976,6 +1056,127 @@ SAME = {
             def go(): globals()["NAMES"].append("d"); return f("d")
             """,
             "go()",
+        ),
+        "anything may be refused": (
+            """
+            _KINDS = ("a", "b", "c")
+            def f(kind):
+                if kind not in _KINDS:
+                    raise ValueError(kind)
+            """,
+            "f([])",
+        ),
+        "what is looked for may be a list": (
+            """
+            _NAMES = ("a", "b", "c")
+            def f(x):
+                if x in _NAMES:
+                    return 1
+                return [each in _NAMES for each in x]
+            """,
+            "f(['a', 'd']), f('a')",
+        ),
+    },
+    "asked_set": {
+        "what is asked for could not be hashed": (
+            """
+            def f(xs, known, others):
+                out = []
+                for x in xs:
+                    try:
+                        out.append(known[x])
+                    except (KeyError, TypeError):
+                        out.append(x in others)
+                return out
+            """,
+            "f([1, [2], [3]], {1: 1}, [2, 3])",
+        ),
+        "it has its own idea of what is in it": (
+            """
+            class Words(list):
+                def __contains__(self, word): return word.lower() in list(self)
+            def f(xs, known):
+                return [x for x in xs if x in known]
+            """,
+            "f(['A', 'b', 'C'], Words(['a', 'b'])), f(['A', 'b'], ['a', 'b'])",
+        ),
+    },
+    "place_index": {
+        "looked for when there is more": (
+            """
+            def f(xs):
+                return (x for i, x in enumerate(xs) if x not in xs[:i])
+            def go(xs):
+                made = f(xs)
+                xs.append(4)
+                return list(made)
+            """,
+            "go([1, 2, 1])",
+        ),
+    },
+    "inner_set": {
+        "made when there is more": (
+            """
+            def f(xs, ys):
+                return (x for x in xs if x in [abs(y) for y in ys])
+            def go(xs, ys):
+                made = f(xs, ys)
+                ys.append(-2)
+                return list(made)
+            """,
+            "go([1, 2], [1])",
+        ),
+    },
+    "accumulator": {
+        "there is none if there is nothing to do": (
+            """
+            class A:
+                def f(self, xs):
+                    for x in xs:
+                        self.n += x
+            """,
+            "A().f([])",
+        ),
+    },
+    "pattern": {
+        "no pattern with these flags": (
+            """
+            import re
+            def f(x): return x if not x else re.match("( #)", x, re.VERBOSE)
+            """,
+            "f('')",
+        ),
+        "no flags for bytes": (
+            """
+            import re
+            def f(x): return x if not x else re.match(b"a+", x, flags=re.I | re.UNICODE)
+            """,
+            "f(b'')",
+        ),
+    },
+    "pattern_cache": {
+        "explained each time": (
+            """
+            import contextlib, io, re
+            def f(x): return re.compile(x, re.DEBUG)
+            def go():
+                told = io.StringIO()
+                with contextlib.redirect_stdout(told):
+                    f("a"), f("a")
+                return told.getvalue().count("LITERAL")
+            """,
+            "go()",
+        ),
+    },
+    "module_constant": {
+        "a table that can't be made": (
+            """
+            def f(x):
+                if x:
+                    table = str.maketrans("ab", "c")
+                    return x.translate(table)
+            """,
+            "f('')",
         ),
     },
     "key_test": {
@@ -1337,6 +1538,30 @@ SAME = {
             """,
             "go()",
         ),
+        "it is another by then": (
+            """
+            def f(table: dict):
+                made = (table[key] for key in table)
+                table = {1: "b"}
+                return list(made)
+            """,
+            "f({1: 'a'})",
+        ),
+        "who asks for keys doesn't ask for items": (
+            """
+            import sqlite3
+            def f(row):
+                if isinstance(row, dict):
+                    return list(row.items())
+                if hasattr(row, "keys"):
+                    return [(name, row[name]) for name in row.keys()]
+            def go():
+                with contextlib.closing(sqlite3.connect(":memory:")) as db:
+                    db.row_factory = sqlite3.Row
+                    return f(db.execute("select 1 as name").fetchone())
+            """,
+            "go()",
+        ),
     },
     "join": {
         "errors are let pass": (
@@ -1430,6 +1655,17 @@ SAME = {
         ),
     },
     "count_index": {
+        "counted when there is more": (
+            """
+            def f(xs):
+                return (xs.count(x) for x in xs)
+            def go(xs):
+                made = f(xs)
+                xs.append(1)
+                return list(made)
+            """,
+            "go([1, 2, 3])",
+        ),
         "lists, it says": (
             "def f(xs: list[list[int]]):\n    return [xs.count(x) for x in xs]\n",
             "f([[1], [1]])",

@@ -455,6 +455,19 @@ CASES = {
             return out
         """,
     ),
+    "sums of windows": (
+        "window_sum",
+        "xs_sums[i + width] - xs_sums[i] if xs_sums and 0 <= i <= i + width < len(xs_sums)",
+        [st.one_of(INTS, st.lists(st.floats(-9, 9), max_size=6)), st.integers(-2, 5)],
+        """
+        def f(xs, width):
+            out = [sum(xs[j - 1 : j]) for j in range(len(xs))]
+            for i in range(len(xs) - width + 1):
+                # the mean
+                out.append(sum(xs[i : i + width]) / 2)
+            return out
+        """,
+    ),
     "divisors": (
         "square_root",
         "for i in range(2, math.isqrt(max(n, 0)) + 1):",

@@ -537,8 +537,13 @@ def test_what_it_said_becomes_one_line(ask):
 
 
 def test_one_that_hangs_is_ended_with_all_that_it_started(ask):
-    reply, _ = ask(shell(f"{EDIT}echo begun\nsleep 300 & sleep 300", timeout_s=0.3))
-    assert reply.refusal == "sh took longer than 0.3 s, without a network; it said: begun"
+    for limit_s in (0.3, 3, 30):  # on a busy machine it may not come that far
+        reply, _ = ask(shell(f"{EDIT}echo begun\nsleep 300 & sleep 300", timeout_s=limit_s))
+        late = f"sh took longer than {limit_s} s, without a network"
+        assert reply.refusal.startswith(late)
+        if "begun" in reply.refusal:
+            break
+    assert reply.refusal == f"{late}; it said: begun"
     reply, _ = ask(shell("sleep 300", timeout_s=0.3, network=True))
     assert reply.refusal == "sh took longer than 0.3 s"
 
@@ -592,7 +597,7 @@ def test_it_holds_the_hosts_lock_while_it_works(workshops):
                 await timed.wait()
             assert not timed.is_set()
             (found[0].parent / "go").touch()
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await timed.wait()
 
     portal.call(run)

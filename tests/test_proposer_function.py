@@ -183,7 +183,7 @@ def test_timing_waits_for_it_unless_it_only_waits_itself(tmp_path):
         seen = []
 
         async def watch():
-            with anyio.move_on_after(0.1):
+            with anyio.move_on_after(60 if options else 0.1):
                 async with lock.exclusive():
                     seen.append(True)
 
@@ -207,8 +207,8 @@ def test_it_is_looked_for_in_the_problem_s_folder_first(tmp_path):
     (tmp_path / "my_own_proposer.py").write_text(text)
     proposer = FunctionProposer("my_own_proposer:propose")
     with pytest.raises(StudyError, match="use: module 'my_own_proposer' can't be imported"):
-        proposer.check_ready()
-    proposer.check_ready(tmp_path)
+        proposer.check_code()
+    proposer.check_code(tmp_path)
 
     async def run():
         ready = await proposer.prepared(Bench(tmp_path))
@@ -247,7 +247,7 @@ def test_options():
 
 def test_a_function_of_one_argument_is_refused_before_anything_starts():
     with pytest.raises(StudyError, match="must take two arguments: brief and request"):
-        FunctionProposer(f"{__name__}:takes_one").check_ready()
+        FunctionProposer(f"{__name__}:takes_one").check_code()
 
 
 VALUES = st.recursive(

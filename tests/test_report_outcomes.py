@@ -233,7 +233,7 @@ def test_results_are_read_once_and_let_go():
     table = collect(study, conditions, once)
     assert next(once, None) is None
     assert len(table) == len(results) == table.tally.planned
-    assert table.tally.cost_usd == pytest.approx(0.4)
+    assert table.tally.spent.cost_usd == pytest.approx(0.4)
 
 
 def test_results_of_other_conditions_and_without_a_spec_are_counted_and_left_out():

@@ -153,18 +153,21 @@ def test_a_limited_agent_that_breaks_is_still_tried_again(tmp_path):
 
 
 def test_starts_are_spread_over_the_minute(tmp_path):
-    starts = {"a": [], "b": []}
+    for rate in (1200, 240, 60):  # on a busy machine those without a limit may be late, too
+        starts = {"a": [], "b": []}
 
-    def agent(task):
-        starts[task.run_spec.agent_spec_ref].append(time.monotonic())
-        return add(task)
+        def agent(task, starts=starts):
+            starts[task.run_spec.agent_spec_ref].append(time.monotonic())
+            return add(task)
 
-    agents = {"a": AgentBinding("m:f", max_per_minute=1200)}
-    study = make_study(tmp_path, agent_specs=("a", "b"), agents=agents)
-    began = time.monotonic()
-    run(study, agent, executor="threads", parallelism=6)
-    for number, start in enumerate(sorted(starts["a"])):
-        assert start - began >= number * 60 / 1200
+        agents = {"a": AgentBinding("m:f", max_per_minute=rate)}
+        study = make_study(tmp_path / str(rate), agent_specs=("a", "b"), agents=agents)
+        began = time.monotonic()
+        run(study, agent, executor="threads", parallelism=6)
+        for number, start in enumerate(sorted(starts["a"])):
+            assert start - began >= number * 60 / rate
+        if max(starts["b"]) < max(starts["a"]):
+            break
     assert max(starts["b"]) < max(starts["a"])
 
 
@@ -294,15 +297,18 @@ def test_a_run_past_its_time_has_failed_and_no_other_has(tmp_path, executor):
             release.wait(WAIT_S)
         return add(task)
 
-    study = make_study(tmp_path, budget={"timeout_s": 1.0})
-    began = time.monotonic()
-    results = run(study, agent, executor=executor, parallelism=3)
+    for limit_s in (1, 10):  # on a busy machine the others may need longer
+        study = make_study(tmp_path / str(limit_s), budget={"timeout_s": float(limit_s)})
+        began = time.monotonic()
+        results = run(study, agent, executor=executor, parallelism=3)
+        assert time.monotonic() - began < WAIT_S
+        if statuses(results).count("success") == 4:
+            break
     release.set()
-    assert time.monotonic() - began < WAIT_S
     assert statuses(results) == [*["success"] * 2, *["failed"] * 2, *["success"] * 2]
     assert [result.failure_kind for result in results][2:4] == ["timeout", "timeout"]
     assert [result.attempt for result in results] == [1] * 6
-    assert "took longer than 1 s" in results[2].error_info
+    assert f"took longer than {limit_s} s" in results[2].error_info
 
 
 # -- from outside --

@@ -143,7 +143,7 @@ def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
     reader.start()
     with replacing(pipe) as file:
         file.write("through")
-    reader.join(timeout=10)
+    reader.join(timeout=60)
     assert read == ["through"]
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]

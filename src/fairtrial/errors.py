@@ -5,8 +5,8 @@
     FairtrialError
     ├ StudyError       a definition is wrong: file, line, field, what was expected   exit 2
     │  ├ PluginError   no plug-in of that name: group, name, known names             exit 2
-    │  └ MisfitError   a benchmark doesn't fit its budget on this machine, now: exit 2
-    │                  where it is asked for, and in a run a `LabError`: nobody's fault
+    │  └ MisfitError   a definition doesn't hold on this machine, now: exit 2 where it
+    │                  is asked for, and in a run a `LabError`: nobody's fault
     ├ LedgerError      another study's ledger, a damaged one, or no room to write    exit 3
     └ LabError         what runs need (workers, a sandbox, the host) broke           exit 4
 
@@ -17,7 +17,8 @@ the tree: agents and problems raise it to say that a run came to nothing through
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 LONGEST_NAME, LONGEST_PLACE, LONGEST_MESSAGE = 100, 300, 2_000
@@ -155,11 +156,22 @@ class LabError(FairtrialError):
 
 
 class MisfitError(StudyError, LabError):
-    """What is to be timed doesn't fit into its budget on this machine, as it is now.
+    """A definition doesn't hold on this machine, as it is now: tests of the base that fail, say.
 
     Whoever asks has to change the definition or the machine; but a run that comes to that is broken
     and not failed, since its agent has no part in it.
     """
+
+
+@contextmanager
+def blaming_nobody() -> Iterator[None]:
+    """Around what a run needs beside its agent: what is wrong with that is no failure of his."""
+    try:
+        yield
+    except LabError:
+        raise
+    except StudyError as error:
+        raise MisfitError(error.mistakes, source=error.source) from error
 
 
 class Broken(Exception):  # noqa: N818 - said of a run, not of the code

@@ -25,7 +25,7 @@ from fairtrial.model.candidates import Candidate, Changes, FileState
 from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.timings import Sample, Session
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 ARMS = ("base", "candidate")
 
 

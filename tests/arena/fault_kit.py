@@ -21,8 +21,8 @@ from trees import make_repo, write_files
 
 from fairtrial.sandbox.choosing import FULL, try_sandbox
 
-PATIENCE_S = 60.0
-SOON_S = 15.0
+PATIENCE_S = 180.0
+SOON_S = 60.0
 """How long the last processes may take to go, on a machine that is busy with other tests."""
 WORKING = [each.name for each in FULL if not try_sandbox(each)]
 MODULE = """

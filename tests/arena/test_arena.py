@@ -11,6 +11,7 @@ import pytest
 from arena_kit import Watched, arena_of, whole
 from trees import make_repo
 
+from fairtrial.agents.optimise.telling import tell_unread
 from fairtrial.arena.evaluation import judge_all
 from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.errors import LabError
@@ -65,6 +66,9 @@ def test_an_empty_list_gives_an_empty_result(top):  # 17
 
 def test_at_most_one_check_for_each_core(top):  # 14
     async def linger(text, stage):
+        with anyio.move_on_after(20):  # until there is another, and a moment longer
+            while trial.most_at_once < 2:
+                await anyio.sleep(0.001)
         await anyio.sleep(0.02)
 
     trial = Watched(linger)
@@ -262,7 +266,7 @@ def test_a_cancelled_batch_leaves_all_slots_free(top):  # 9
                 while len(begun) < 2:
                     await anyio.sleep(0)
                 tasks.cancel_scope.cancel()
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 async with ground.lease(), ground.lease():
                     pass
                 return await arena.judge(whole("later", "'later'\n"))
@@ -485,3 +489,21 @@ def test_verdicts_do_not_depend_on_how_many_are_under_way_at_once(top):
     one, many = anyio.run(run, 1), anyio.run(run, 4)
     assert one == many
     assert [each.duplicate_of for each in one] == [None] * 4 + ["c0", "c1", "c2", "c3", "c0", "c1"]
+
+
+def test_texts_in_another_encoding_are_named_as_nobody_is_shown_them(tmp_path):
+    files = {
+        "src/mod.py": "N = 0\n",
+        "src/latin.py": "# caf\u00e9\n".encode("latin-1"),
+        "src/data.py": b"\0\xff",
+        "other.py": "# caf\u00e9\n".encode("latin-1"),
+    }
+
+    async def look():
+        async with arena_of(make_repo(tmp_path / "repo", files)) as (arena, _):
+            return await arena.sources(), await arena.list_unread()
+
+    sources, unread = anyio.run(look)
+    assert (sources, unread) == ({"src/mod.py": "N = 0\n"}, ["src/latin.py"])
+    assert tell_unread(unread) == ["not shown to who proposes, since it isn't UTF-8: src/latin.py"]
+    assert tell_unread([f"{n}.py" for n in range(7)])[0].endswith("4.py and 2 more")

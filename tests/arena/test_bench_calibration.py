@@ -2,6 +2,7 @@
 
 import math
 import re
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -25,8 +26,12 @@ from fairtrial.arena.bench.calibration import (
     spell_above,
     tell_misfit,
 )
+from fairtrial.arena.bench.calls import _refuse_base
 from fairtrial.arena.bench.line import LateError, LineError
 from fairtrial.arena.bench.turns import ArmError
+from fairtrial.errors import MisfitError
+from fairtrial.model.code import Benchmark
+from fairtrial.model.commands import Captured, Completed, Ending
 
 
 def measure_pace(padding=0, **worker):
@@ -251,3 +256,20 @@ def test_a_number_above_a_bound_is_seen_to_be(bound, more):
     assert spell_above(3.04, 3) == "3.04"
     assert spell_above(7.3, 6) == "7.3"
     assert spell_above(73.4, 60) == "73"
+
+
+def test_a_base_that_takes_longer_than_its_budget_is_no_broken_one():
+    nothing = Captured()
+    done = Completed(Ending.TIMEOUT, None, 9, nothing, nothing, b"", False, 20.0, 0.1, 9.0)
+    talked = SimpleNamespace(
+        failure=ArmError("base", "it left before it was done"),
+        done={"base": done},
+        commands={"base": SimpleNamespace(timeout_s=20.0)},
+    )
+    error = _refuse_base(Benchmark("b", "m:f", "i.py:g"), talked, None, 20.0)
+    assert isinstance(error, MisfitError)
+    assert str(error) == (
+        "bench.b: on the base, its first calls were not done after 20 s, and 6 sessions, the "
+        "fewest that can decide anything, make 36 of them within budget_s (20); smaller inputs, or "
+        "a larger budget_s"
+    )

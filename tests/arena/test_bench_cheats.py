@@ -14,7 +14,7 @@ from cheats_kit import written
 from trees import make_repo
 
 from fairtrial.arena.bench.bench import frozen_stage
-from fairtrial.arena.bench.elsewhere import count_elsewhere
+from fairtrial.arena.bench.hidden_work import count_elsewhere
 from fairtrial.arena.bench.summary import statistics_of, summarise
 from fairtrial.arena.bench.turns import take_turns
 from fairtrial.arena.opening import open_arena
@@ -55,6 +55,23 @@ class Laboratory:
         heat = self.run(text, **options)
         assert heat.rejection is None, heat.rejection
         return summarise(heat.replicates, alpha=0.05, min_effect=0.02)
+
+    def measure_until(self, is_told, text, *, sessions=4, **options):
+        """The same; in more and more sessions as long as others have the core and it isn't told."""
+        for times in (1, 2, 4):
+            found = self.measure(text, sessions=times * sessions, **options)
+            if is_told(found) or not was_disturbed(found):
+                break
+        return found
+
+
+def was_disturbed(found):
+    """Whether the base, which never waits here, had the core for a part of its time only."""
+    return any("had the core" in note for timing in found.timings for note in timing.notes)
+
+
+def is_accused(found):
+    return found.adopt or found.vetoes  # who is taken has got away with it
 
 
 @asynccontextmanager
@@ -134,14 +151,14 @@ def test_who_does_not_keep_to_the_talk_is_out(laboratory, name, why):
 
 @pytest.mark.parametrize("text", named(cheats_kit.ELSEWHEN))
 def test_work_that_is_done_at_another_time_speaks_against_it(laboratory, text):
-    found = laboratory.measure(written(text))
+    found = laboratory.measure_until(is_accused, written(text))
     assert not found.adopt
     assert any("while the clock doesn't run" in veto for veto in found.vetoes), found
 
 
 @pytest.mark.parametrize("text", named(cheats_kit.OTHERS))
 def test_work_of_other_processes_speaks_against_it(laboratory, text):
-    found = laboratory.measure(written(text))
+    found = laboratory.measure_until(is_accused, written(text))
     assert not found.adopt
     assert any("while the clock doesn't run" in veto for veto in found.vetoes), found
 
@@ -164,7 +181,7 @@ def test_nobody_leaves_the_cores_that_are_timed(laboratory):  # spec bench 5
 
 @pytest.mark.parametrize("text", named(cheats_kit.BEFORE))
 def test_work_that_is_done_once_before_counts_as_start_up(laboratory, text):
-    found = laboratory.measure(written(text))
+    found = laboratory.measure_until(is_accused, written(text))
     assert not found.adopt
     assert any("to start and get going" in veto for veto in found.vetoes), found
 
@@ -172,8 +189,13 @@ def test_work_that_is_done_once_before_counts_as_start_up(laboratory, text):
 # -- honest candidates --
 
 
+def is_spared(found):
+    return not found.vetoes
+
+
 def test_who_is_twice_as_fast_is_taken(laboratory):
-    found = laboratory.measure(cheats_kit.TWICE + cheats_kit.MORE, sessions=6)
+    text = cheats_kit.TWICE + cheats_kit.MORE
+    found = laboratory.measure_until(lambda found: found.adopt, text, sessions=6)
     assert (found.adopt, found.vetoes) == (True, ()), found
     assert found.verdict == Verdict.FASTER
 
@@ -183,13 +205,14 @@ def test_who_is_twice_as_fast_is_taken(laboratory):
     [pytest.param(*case, id=name.replace(" ", "-")) for name, case in cheats_kit.HONEST.items()],
 )
 def test_honest_candidates_are_not_accused(laboratory, benchmark, text):
-    found = laboratory.measure(written(text), benchmark=benchmark, sessions=3)
+    found = laboratory.measure_until(is_spared, written(text), benchmark=benchmark, sessions=3)
     assert found.vetoes == ()
 
 
 def test_arrays_are_compared_and_timed(laboratory):
     pytest.importorskip("numpy")
-    found = laboratory.measure(written(cheats_kit.ARRAYS), benchmark="fill", sessions=2)
+    text = written(cheats_kit.ARRAYS)
+    found = laboratory.measure_until(is_spared, text, benchmark="fill", sessions=2)
     assert found.vetoes == ()
 
 

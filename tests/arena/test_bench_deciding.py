@@ -3,6 +3,8 @@
 Spec bench 7, 8, 10; what becomes of judgements is `Contest`'s.
 """
 
+import errno
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from fairtrial.arena.bench.deciding import Rules, measure, race
 from fairtrial.arena.bench.summary import summarise
 from fairtrial.arena.contest import Contest, rules_of
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.errors import LabError, StudyError
 from fairtrial.model.code import Benchmark, Check, CodeProblem
 from fairtrial.model.judgements import Judgement
@@ -120,6 +123,29 @@ def test_our_own_failures_are_no_rejection_of_the_candidate(error):
     found = time_one(SimTimer({"a": 1.0}, deeds={("a", 2): error}))
     assert found.reason == Reason.EVALUATOR
     assert str(error) in found.message
+
+
+@pytest.mark.parametrize(
+    "error", [NoRoomError("no room"), OSError(errno.ENOSPC, "no room"), OSError(errno.EDQUOT, "no")]
+)
+def test_a_full_disk_is_told_to_whoever_would_go_on(error):
+    with pytest.raises(NoRoomError, match="no"):
+        time_one(SimTimer({"a": 1.0}, deeds={("a", 2): error}))
+
+
+def test_another_error_of_the_system_is_no_rejection_of_the_candidate():
+    error = OSError(errno.EMFILE, "too many open files")
+    found = time_one(SimTimer({"a": 1.0}, deeds={("a", 2): error}))
+    assert (found.reason, "too many open files" in found.message) == (Reason.EVALUATOR, True)
+
+
+def test_what_sessions_said_before_we_failed_is_told():
+    found = time_one(SimTimer({"a": 1.0}, spread=0.3, deeds={("a", 8): LabError("it broke")}))
+    told = re.fullmatch(
+        r"it could not be timed: it broke; its (\d) sessions.*: (.*)", found.message
+    )
+    assert told[1] == "6"
+    assert re.fullmatch(r"[\d.]+x \[[\d.]+, [\d.]+\]", told[2])
 
 
 def test_a_mistake_in_our_code_is_not_hidden():
@@ -233,7 +259,22 @@ def test_a_winner_that_fails_when_it_is_measured_again_is_out():
 
     results = hold_race(Second(FIELD))
     assert results["best"].reason == Reason.EVALUATOR
+    assert re.search(r"the base failed; its \d+ sessions before that: ", results["best"].message)
     assert isinstance(results["good"], Measurement)
+
+
+@pytest.mark.parametrize("label", ["race/good", "race/worse", "final/best"])
+def test_a_disk_that_gets_full_costs_a_race_those_who_need_it_and_nobody_else(label):
+    class Full(SimTimer):
+        async def run(self, changes, other, *rest):
+            if other == label:
+                raise NoRoomError("no room")
+            return await super().run(changes, other, *rest)
+
+    results = hold_race(Full(FIELD))
+    lost = {name for name, found in results.items() if isinstance(found, Rejection)}
+    assert lost == {label.partition("/")[2]}
+    assert all(results[name].reason == Reason.EVALUATOR for name in lost)
 
 
 def test_one_that_is_vetoed_can_not_win():  # bench 4, 10
@@ -384,6 +425,16 @@ def test_what_we_could_not_time_is_inconclusive():
     good, best = settle(SimTimer(FIELD, deeds={("good", 2): LabError("no base")}), given)
     assert (good.verdict, good.rejection.reason) == (Verdict.INCONCLUSIVE, Reason.EVALUATOR)
     assert best.verdict == Verdict.FASTER
+
+
+@pytest.mark.parametrize("timing", ["race", "each"])
+def test_who_is_to_be_timed_on_a_full_disk_is_told_of_with_the_verdicts_of_the_others(timing):
+    given = [judged("out", verdict=Verdict.REJECTED), judged("good"), judged("best")]
+    timer = SimTimer(FIELD, deeds={("good", 0): NoRoomError("no room")})
+    out, good, best = settle(timer, given, timing)
+    assert (out.verdict, best.verdict) == (Verdict.REJECTED, Verdict.FASTER)
+    assert (good.verdict, good.is_unjudged) == (Verdict.INCONCLUSIVE, True)
+    assert good.rejection.message == "it could not be timed: no room"
 
 
 def test_two_of_one_name_are_two():

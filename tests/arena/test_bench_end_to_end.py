@@ -23,6 +23,7 @@ from bench_kit import (
 from fault_kit import WORKING
 from trees import fingerprint, make_repo
 
+from fairtrial.arena.bench import bench as bench_module
 from fairtrial.arena.bench.bench import choose_cores
 from fairtrial.arena.bench.calibration import Pace
 from fairtrial.arena.bench.calls import worker_command
@@ -214,7 +215,20 @@ def test_a_benchmark_that_a_busy_moment_slowed_down_is_measured_again(tmp_path, 
     assert len(measured) == 3
 
 
+def test_a_busy_machine_gets_more_time(tmp_path, monkeypatch):
+    """Six sessions of two starts of 7 s: twice 60 s hold them."""
+    monkeypatch.setattr(bench_module, "is_busy", lambda: True)
+    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=7.0))
+    with open_site(tmp_path, budget_s=60.0) as site:
+        assert site.bench.stretch == 2.0
+        assert "timing may take 2 times as long as budget_s says" in " ".join(site.bench.notes)
+        heat = site.run(FASTER, count=1)
+        assert heat.stretch == 2.0
+        assert heat.charged_s == heat.seconds / 2
+
+
 def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_module, "is_busy", lambda: False)
     monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=7.0))
     with (
         pytest.raises(MisfitError, match=r"bench\.squares: 6 sessions") as stop,
@@ -246,7 +260,7 @@ def evaluate(problem, given, folder, **more):
     told, timed = [], []
 
     async def run():
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(2 * PATIENCE_S):
             return await evaluate_candidates(
                 problem,
                 given,
@@ -268,8 +282,12 @@ def each(top, tmp_path_factory):
         few("same", MODULE + "# the same\n"),
         few("faster too", FASTER + "# again\n"),
     ]
-    found = evaluate(few_problem(top), given, tmp_path_factory.mktemp("lock"), timing="each")
-    assert fingerprint(top) == before  # arena 1
+    for _ in range(3):  # on a busy machine the clock may not tell
+        found = evaluate(few_problem(top), given, tmp_path_factory.mktemp("lock"), timing="each")
+        assert fingerprint(top) == before  # arena 1
+        verdicts = [each.verdict for each in found[0].measurements.values()]
+        if Verdict.INCONCLUSIVE not in verdicts:
+            break
     return found
 
 

@@ -34,7 +34,7 @@ def test_each_candidate_of_the_example_gets_the_verdict_it_deserves(
     """With less time and fewer inputs than people get; the slow ones in one place only."""
     example = copy_example(tmp_path / "repo", folder)
     problem = load_problem(example / "toposort.yaml")
-    checks = [replace(check, timeout_s=2.0, cases=3) for check in problem.check]
+    checks = [replace(check, timeout_s=4.0, cases=3) for check in problem.check]
     names = ["faster", "reformatted.diff"]
     if folder != ".":
         checks = checks[1:]

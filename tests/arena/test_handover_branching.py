@@ -62,6 +62,7 @@ def test_a_commit_on_a_new_branch_and_nothing_else(user):
     made = run(put_on_branch, user.top, "fast/won", edits, MESSAGE)
     assert user.own() == before
     assert (made.branch, made.parent, made.merged) == ("fast/won", parent, ())
+    assert made.missing == ("other.txt", "untracked.py")
     assert user.git("rev-parse", "refs/heads/fast/won") == made.commit
     assert user.git("rev-parse", f"{made.commit}^") == parent
     assert user.git("log", "-1", "--format=%B", "fast/won") == MESSAGE.strip()

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 from bench_kit import few_problem
-from trees import make_repo
+from trees import make_repo, run_git
 
 from fairtrial import run_study
 from fairtrial.agents.optimise.agent import Optimise
@@ -107,6 +107,11 @@ def test_files_that_are_all_protected_are_as_good_as_none(tmp_path):
 
     with pytest.raises(StudyError, match=r"tests/\*\.py fits no file that a candidate may change"):
         anyio.run(open_it)
+
+
+def test_that_a_repository_is_bare_is_said_where_it_is_looked_for(tmp_path):
+    run_git(tmp_path, "init", "--bare", "-q", "bare.git")
+    refuse_matching_nothing(problem_of(tmp_path / "bare.git", "src/*.py"))
 
 
 # -- code problems that Python code gives --

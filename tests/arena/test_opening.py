@@ -10,6 +10,7 @@ from arena_kit import whole
 from trees import make_repo, write_files
 
 import fairtrial.sandbox.warm as warm
+from fairtrial.arena import warming
 from fairtrial.arena.checks import commands, tests
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judge_candidates
 from fairtrial.arena.opening import find_hidden, find_roots
@@ -179,6 +180,21 @@ def warm_problem(top, test=""):
     write_files(top, {"part/tests/test_mod.py": text})
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return make_problem(top, check=(PYTEST,), sandbox="auto", env=env)
+
+
+@pytest.mark.parametrize(
+    ("cold", "told"),
+    [
+        ([], "checks start cold: forked from a warm process, the base fails check[0] (t)"),
+        (["check[0] (t)"], "checks come and go: the unchanged base passed them at first, and then"),
+    ],
+)
+def test_a_check_that_comes_and_goes_is_not_laid_to_the_warm_start(monkeypatch, cold, told):
+    async def find_failing(*given):
+        return cold
+
+    monkeypatch.setattr(warming, "find_failing", find_failing)
+    assert anyio.run(warming._tell_failing, None, (), "check[0] (t)").startswith(told)
 
 
 @NEEDS_WARMTH

@@ -106,10 +106,13 @@ def test_a_candidate_that_dies_of_a_signal_has_crashed(slots, trial):
 
 
 def test_a_candidate_that_hangs_is_stopped_and_the_test_named(slots, trial):
-    hurried = replace(trial, check=replace(CHECK, timeout_s=1.5))
-    rejection = reject(slots, hurried, calc(halve="import time; time.sleep(10_000)"))
-    assert rejection.reason == Reason.TIMEOUT
-    assert "longer than 1.5 s" in rejection.message
+    for limit_s in (1.5, 6, 30):  # on a busy machine pytest may not come to the test
+        hurried = replace(trial, check=replace(CHECK, timeout_s=limit_s))
+        rejection = reject(slots, hurried, calc(halve="import time; time.sleep(10_000)"))
+        assert rejection.reason == Reason.TIMEOUT
+        assert f"longer than {limit_s} s" in rejection.message
+        if "test_halve" in rejection.message:
+            break
     assert rejection.message.endswith("in tests/test_calc.py::Halves::test_halve")
 
 

@@ -20,7 +20,7 @@ from fairtrial.model.verdicts import Reason, Rejection, Verdict
 
 NO = Rejection(Reason.DIFFERENT, "no")
 HOG, HONEST, WRONG = "HOG = 1\n", "HONEST = 1\n", "WRONG = 1\n"
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 SELDOM_S = 3600.0
 
 

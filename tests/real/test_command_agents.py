@@ -10,12 +10,13 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import anyio
 import pytest
+from project import own_children, read_all
 from registry import PATIENCE_S, cache_folder
 from trees import fingerprint, make_repo
 
@@ -271,29 +272,19 @@ def test_its_time_is_over_for_all_that_it_started(ask, agent):
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        with serving(f"setsid sleep {token} & sleep {token}") as vendor:
-            reply, _ = ask(agent, vendor, timeout_s=8.0)
+        for timeout_s in (8.0, 30.0, 120.0):  # on a busy machine it starts late
+            with serving(f"setsid sleep {token} & sleep {token}") as vendor:
+                reply, _ = ask(agent, vendor, timeout_s=timeout_s)
+            assert reply.refusal.startswith(f"{agent.__name__} took longer than {timeout_s:g} s")
+            assert not running(token)
+            if seen.is_set():
+                break
     finally:
         over.set()
         watching.join()
-    assert reply.refusal.startswith(f"{agent.__name__} took longer than 8 s")
     assert seen.is_set()
-    assert not running(token)
 
 
 def running(token):
     """The processes that sleep for so long."""
     return [pid for pid, text in read_all("cmdline") if text.split("\0")[:2] == ["sleep", token]]
-
-
-def own_children():
-    """The processes that this one has started, as far as they are still there."""
-    own = str(os.getpid())
-    return {pid for pid, text in read_all("stat") if text.rpartition(")")[2].split()[1] == own}
-
-
-def read_all(name):
-    """What the system says of each process, by its number; some end meanwhile."""
-    for path in Path("/proc").glob(f"[0-9]*/{name}"):
-        with suppress(OSError):
-            yield path.parent.name, path.read_text("utf-8", "replace")

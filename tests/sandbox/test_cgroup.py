@@ -186,23 +186,51 @@ def test_a_group_that_is_still_busy_is_removed_later():
     assert not groups_on_disk()
 
 
-@needs_groups
-def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them():
+def start_owner(deed):
+    """A process with two groups, of which one has a child that joins it and then does that."""
     code = (
         "import subprocess, sys, time\n"
         "from fairtrial.model.commands import Limits\n"
         "from fairtrial.sandbox.cgroup import limiting\n"
         "with limiting(Limits()) as group, limiting(Limits()) as empty:\n"
-        f"    code = {JOINED + 'import time; print(flush=True); time.sleep(1000)'!r}\n"
+        f"    code = {JOINED + 'import time; print(flush=True); ' + deed!r}\n"
         "    argv = [sys.executable, '-c', code, *map(str, group.joins)]\n"
-        "    child = subprocess.Popen(argv, stdout=subprocess.PIPE)\n"
+        "    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "    child.stdout.readline()\n"
         "    print(child.pid, *group.joins, *empty.joins, flush=True)\n"
         "    time.sleep(1000)\n"
     )
-    owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+
+def remove_no_others(monkeypatch, joins, leave_s):
+    """Nobody else's groups are orphans for us: others' tests kill owners, too."""
+    names, is_orphaned = {Path(join).parent.name for join in joins}, cgroup._is_orphaned
+    monkeypatch.setattr(cgroup, "_is_orphaned", lambda name: name in names and is_orphaned(name))
+    monkeypatch.setattr(cgroup, "LEAVE_S", leave_s)
+    monkeypatch.setattr(cgroup, "TRIES", 10_000)  # on a busy machine even a kill takes a while
+
+
+@needs_groups
+def test_what_clears_up_after_a_killed_owner_is_left_to_do_so(tmp_path, monkeypatch):
+    cleared = tmp_path / "cleared"
+    deed = f"sys.stdin.read(); time.sleep(0.2); open({str(cleared)!r}, 'w')"
+    owner = start_owner(deed)
+    _, *joins = owner.stdout.readline().split()
+    remove_no_others(monkeypatch, joins, leave_s=60.0)
+    owner.kill()
+    owner.communicate()
+    remove_orphaned_groups()
+    assert cleared.exists()
+    assert not any(Path(join).exists() for join in joins)
+
+
+@needs_groups
+def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them(monkeypatch):
+    owner = start_owner("time.sleep(1000)")
     with limiting(Limits()) as live:
         child, *joins = owner.stdout.readline().split()
+        remove_no_others(monkeypatch, joins, leave_s=0.1)
         remove_orphaned_groups()
         assert all(Path(join).exists() for join in joins)
         owner.kill()

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -221,11 +222,13 @@ def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path)
             tasks.start_soon(kill_launcher)
             await sandbox.run(scene.command("daemon(lambda: hold('a')); hold('b'); time.sleep(99)"))
 
+    before = set(processes.descendants(0))  # other tests' servers
+
     async def kill_launcher():
         while not (tmp_path / "b").exists() or not scene.is_held("b"):
             await anyio.sleep(0.01)
-        first = min(processes.descendants(0))  # what is around our init
-        inner = next(pid for pid in processes.descendants(0) if pid != first)
+        # What is around our init is found before it, whatever their numbers are.
+        _, inner, *_ = (pid for pid in processes.descendants(0) if pid not in before)
         os.kill(inner, signal.SIGKILL)
 
     with pytest.raises(BaseExceptionGroup) as caught:
@@ -349,19 +352,57 @@ def test_who_is_killed_while_there_are_too_many_was_killed_for_that(count, endin
     assert supervise(multiply, look_every_s=1000)["ending"] == ending
 
 
-def test_more_cpu_time_than_there_is_time_is_too_much(monkeypatch):
-    """On several cores that can be so long before the time is over."""
+def let_use(monkeypatch, seconds, at_least=1):
+    """Trees of so many processes have used so many seconds more."""
     real = processes.look
 
     def look(pids):
         seen = real(pids)
-        seen.cpu_s += 21
+        seen.cpu_s += seconds if len(seen.pids) >= at_least else 0
         return seen
 
     monkeypatch.setattr(processes, "look", look)
+
+
+def test_too_many_that_take_too_long_are_too_many(monkeypatch):
+    """Where they leave us no core we may come too late to see the one before the other."""
+
+    def multiply():
+        for _ in range(9):
+            if os.fork() == 0:
+                time.sleep(1000)
+        time.sleep(1000)
+
+    let_use(monkeypatch, 21, at_least=10)
+    assert supervise(multiply, timeout_s=20, processes=9)["ending"] == "processes"
+
+
+def test_more_cpu_time_than_there_is_time_is_too_much(monkeypatch):
+    """On several cores that can be so long before the time is over."""
+    let_use(monkeypatch, 21)
     report = supervise(lambda: time.sleep(10), timeout_s=20)
     assert (report["ending"], report["exit_code"]) == ("timeout", None)
     assert report["wall_s"] < 9
+
+
+def test_a_wait_for_a_core_counts_whole_and_once_whenever_the_kernel_tells_of_it(monkeypatch):
+    """It does so when the wait is over, perhaps many looks later."""
+    clock, told = SimpleNamespace(now=0.0), {}
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(processes, "_read", lambda path: b"0 %d 0" % told[path.split("/")[2]])
+    waiting = processes.Waiting()
+
+    def look(now, **waited_s):
+        clock.now = now
+        told.update({name: int(1e9 * seconds) for name, seconds in waited_s.items()})
+        waiting.look(dict.fromkeys(waited_s, 1))
+        return waiting.total_s
+
+    assert look(1, one=0.5, two=0.25) == 0.5
+    assert [look(now, one=0.5, two=0.25) for now in (2, 3, 4)] == [0.5] * 3
+    assert look(5, one=3.5, two=0.25) == 3.5  # since 2
+    assert look(6, one=3.5, two=5.0) == 5.25  # since 1.25, in part beside the other
+    assert look(7, one=99.0, two=5.0) == 7  # never more than there was
 
 
 def test_whatever_keeps_it_from_running_there_is_an_end(monkeypatch):

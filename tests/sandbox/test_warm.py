@@ -416,13 +416,20 @@ def test_when_the_server_is_gone_commands_start_cold(start, slot):
 
 def find_first(server):
     """The process that is pid 1 for a command forked from this server."""
-    called = Path(f"/proc/{server._process.pid}/cmdline").read_bytes()
-    for place in Path("/proc").glob("[0-9]*"):
+    for pid in below(server._process.pid):
         with suppress(OSError):
-            numbers = re.findall(r"^NSpid:.*\s(\d+)$", (place / "status").read_text(), re.MULTILINE)
-            if numbers == ["1"] and (place / "cmdline").read_bytes() == called:
-                return int(place.name)
+            status = Path(f"/proc/{pid}/status").read_text()
+            if re.findall(r"^NSpid:.*\s(\d+)$", status, re.MULTILINE) == ["1"]:
+                return pid
     raise LookupError("no command is running")
+
+
+def below(pid):
+    """The processes that it has started, and those that they have."""
+    with suppress(OSError):  # it may have ended meanwhile
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            yield int(child)
+            yield from below(child)
 
 
 def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot):

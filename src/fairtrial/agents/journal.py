@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import threading
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.agents.payments import NOTHING, Paid
-from fairtrial.ledger.packing import UnreadableError, UnwritableError, pack, unpack
+from fairtrial.ledger.entries import add_up_paid, pack_entry, unpack_entry
+from fairtrial.ledger.packing import UnwritableError
+from fairtrial.model.payments import NOTHING, Paid
 
 MOST_ENTRIES = 100_000
 MOST_ENTRY_BYTES = 16 << 20
 MOST_JOURNAL_BYTES = 64 << 20
 """What a run's journal may hold, all attempts together: so many entries, so much in one of them,
-so much in all. Long entries are compressed: prompts say much the same again and again."""
-LONG_BYTES = 4_096
-_COMPRESSED = b"\x78"  # how what is compressed begins, and what is packed doesn't
+so much in all, long entries compressed."""
 
 
 def _keep_in_memory(data: bytes) -> None:
     """Where entries go if there is no ledger."""
-
-
-def _shrink(packed: bytes) -> bytes:
-    return zlib.compress(packed, 1) if len(packed) > LONG_BYTES else packed
-
-
-def _grow(kept: bytes) -> bytes:
-    return zlib.decompress(kept) if kept.startswith(_COMPRESSED) else kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +75,8 @@ class Journal:
         if not isinstance(data, Mapping):
             raise TypeError(f"a journal entry's data is a mapping, not {type(data).__qualname__}")
         paid = Paid.checked(cost_usd, input_tokens, output_tokens)
-        entry = {"kind": str(kind), "data": data}
         try:
-            packed = _shrink(pack({**entry, "paid": list(paid)} if any(paid) else entry))
+            packed = pack_entry(str(kind), data, paid)
         except UnwritableError as error:
             raise UnwritableError(f"journal entry '{kind}': {error}") from None
         with self._lock:
@@ -99,7 +87,7 @@ class Journal:
 
     def entries(self) -> tuple[JournalEntry, ...]:
         """What earlier attempts at this run have committed, then what this one has, in order."""
-        return tuple(map(_read, tuple(self._packed)))
+        return tuple(JournalEntry(*unpack_entry(each)) for each in tuple(self._packed))
 
     def paid(self) -> tuple[Paid, Paid]:
         """What entries were paid for: by earlier attempts, by this one."""
@@ -127,17 +115,3 @@ class Journal:
                 f"{MOST_ENTRIES:,} entries and {MOST_JOURNAL_BYTES >> 20} MB, and this one has "
                 f"{len(self._packed):,} with {self._bytes / 2**20:.1f} MB"
             )
-
-
-def _read(packed: bytes) -> JournalEntry:
-    told = unpack(_grow(packed))
-    return JournalEntry(told["kind"], told["data"], Paid(*told.get("paid", ())))
-
-
-def add_up_paid(packed: Iterable[bytes]) -> Paid:
-    """What entries were paid for, all together; bytes that are no entry were paid nothing for."""
-    total = NOTHING
-    for each in packed:
-        with suppress(UnreadableError, zlib.error, TypeError, ValueError, KeyError):
-            total = total.plus(_read(each).paid)
-    return total

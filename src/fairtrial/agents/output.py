@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.agents.events import read_event
-from fairtrial.agents.payments import MOST
 from fairtrial.ledger.packing import EventData
 from fairtrial.model.foreign import fields_of, plain_number
+from fairtrial.model.payments import MOST
 from fairtrial.model.runs import RunOutput
 
 _OUTPUT = ("output", "outputs")

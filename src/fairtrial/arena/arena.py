@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -13,7 +13,7 @@ from fairtrial.arena.bench.bench import Bench, can_time, open_bench
 from fairtrial.arena.blame import blame_us, is_our_fault, rejected, unjudged
 from fairtrial.arena.build import run_build
 from fairtrial.arena.ground import Ground
-from fairtrial.arena.proposals.candidates import editable_files, resolve
+from fairtrial.arena.proposals.candidates import editable_texts, resolve
 from fairtrial.arena.proposals.patches import render_patch
 from fairtrial.arena.proposals.paths import Change, PathRules
 from fairtrial.arena.proposals.protection import protection_of
@@ -130,13 +130,11 @@ class Arena:
 
     async def sources(self) -> dict[str, str]:
         """The files of the base that candidates may change, as far as they are texts."""
-        found = await editable_files(self._ground.pool.snapshot, self._rules)
-        texts = {}
-        for path, state in found.items():
-            with suppress(UnicodeDecodeError):
-                if not state.is_link and b"\0" not in state.content:
-                    texts[path] = state.content.decode("utf-8")
-        return texts
+        return (await editable_texts(self._ground.pool.snapshot, self._rules))[0]
+
+    async def list_unread(self) -> list[str]:
+        """Texts among the same files that `sources` leaves out: they aren't UTF-8."""
+        return (await editable_texts(self._ground.pool.snapshot, self._rules))[1]
 
     async def judge(
         self,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.bench.deciding import Rules, Timer, measure, race
+from fairtrial.arena.bench.deciding import Rules, Timer, measure, race, untimed
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.model.candidates import Changes
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.judgements import Judgement
@@ -73,10 +74,13 @@ class Contest:
         if self.timing == "race":
             return await race(self.timer, entries, rules, watcher=watch)
         alone = replace(rules, alpha=share(rules.alpha, max(len(entries), 1)))
-        return {
-            label: await measure(self.timer, label, changes, alone, watcher=watch)
-            for label, changes in entries.items()
-        }
+        found: dict[str, Measurement | Rejection] = {}
+        for label, changes in entries.items():
+            try:
+                found[label] = await measure(self.timer, label, changes, alone, watcher=watch)
+            except NoRoomError as error:  # what is known of the others is told
+                found[label] = untimed(error)
+        return found
 
 
 async def time_candidate(
@@ -89,6 +93,8 @@ async def time_candidate(
     watcher: Callable[[str, int, Estimate | None], None] | None = None,
 ) -> Measurement | Rejection:
     """Time one candidate that passed its checks, until something can be said or `budget_s` is over.
+
+    Raises `NoRoomError` if the disk is full: whoever goes on would time nothing else.
 
     timer: what `arena.bench()` gives
     label: another one gives other inputs: the best of several is measured again with fresh ones

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from fairtrial.arena.arena import BASE
-from fairtrial.arena.bench.deciding import measure
+from fairtrial.arena.bench.deciding import measure, untimed
 from fairtrial.arena.bench.second_opinion import with_instructions
 from fairtrial.arena.bench.summary import Replicate, statistics_of
 from fairtrial.arena.bench.valgrind import find_valgrind
@@ -23,6 +23,7 @@ from fairtrial.arena.evaluation import Given, judge_all
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.proposals.folders import read_candidate, tell_apart
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.slots.offloading import NoRoomError
 from fairtrial.errors import LabError, Mistake, StudyError
 from fairtrial.loading.problems import load_problem
 from fairtrial.model.candidates import Candidate, Changes
@@ -119,14 +120,17 @@ async def compare_candidates(
             assert isinstance(rival, Changes)
             assert isinstance(changes, Changes)
             timer = await bench.against(rival)
-            found = await measure(
-                timer,
-                other.name,
-                changes,
-                rules_of(arena.problem),
-                label="duel",
-                watcher=None if timed is None else lambda _, *told: timed(*told),
-            )
+            try:
+                found = await measure(
+                    timer,
+                    other.name,
+                    changes,
+                    rules_of(arena.problem),
+                    label="duel",
+                    watcher=None if timed is None else lambda _, *told: timed(*told),
+                )
+            except NoRoomError as error:  # what the checks said is told
+                found = untimed(error)
             if valgrind is not None and isinstance(found, Measurement):
                 settings.say("counting instructions")
                 timings = {other.name: (changes, found)}
@@ -174,7 +178,7 @@ async def check_clock(
             while len(found) < comparisons and time.monotonic() - began < most_s:
                 number = len(found)
                 left_s = most_s - (time.monotonic() - began)
-                own = replace(rules, budget_s=min(rules.budget_s, left_s))
+                own = replace(rules, budget_s=min(rules.budget_s, left_s / bench.stretch))
                 measured = await measure(bench, BASE, None, own, label=f"aa/{number}")
                 if not isinstance(measured, Measurement):
                     raise LabError(f"the base can't be timed: {measured.message}")

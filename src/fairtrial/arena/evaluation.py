@@ -24,7 +24,7 @@ from fairtrial.model.candidates import Candidate, Changes
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.timings import Estimate, Measurement
-from fairtrial.model.verdicts import Reason, Rejection
+from fairtrial.model.verdicts import Rejection
 
 Given = Candidate | str | os.PathLike[str]
 
@@ -51,8 +51,7 @@ class Evaluation:
     @property
     def is_complete(self) -> bool:
         """Whether every candidate was judged: none was left because something of ours failed."""
-        broken = (each.rejection for each in self.judgements if each.rejection)
-        return all(rejection.reason != Reason.EVALUATOR for rejection in broken)
+        return not any(each.is_unjudged for each in self.judgements)
 
     @property
     def measurements(self) -> dict[str, Measurement]:

@@ -45,10 +45,20 @@ async def warming(
         warmed = replace(ground, sandbox=warm, cold=ground.sandbox)
         failing = await find_failing(warmed, trials)
         if failing:
-            text = f"checks start cold: forked from a warm process, the base fails {failing[0]}"
-            yield ground, [text]
+            yield ground, [await _tell_failing(ground, trials, failing[0])]
         else:
             yield warmed, []
+
+
+async def _tell_failing(ground: Ground, trials: Sequence[Trial], failing: str) -> str:
+    """Whether it is the warm start that the base doesn't take, or a check that comes and goes."""
+    cold = await find_failing(ground, trials)
+    if not cold:
+        return f"checks start cold: forked from a warm process, the base fails {failing}"
+    return (
+        f"checks come and go: the unchanged base passed them at first, and then failed {cold[0]}; "
+        "a candidate may be rejected for that, so leave out what isn't stable"
+    )
 
 
 def find_third_party(ground: Ground, trials: Sequence[Trial]) -> list[str]:

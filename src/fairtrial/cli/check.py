@@ -9,6 +9,8 @@ import click
 from fairtrial.cli.output import count, json_option, print_json, study_argument, warn
 from fairtrial.design.build import build_design
 from fairtrial.design.schedule import count_runs
+from fairtrial.engine.binding import foresee
+from fairtrial.errors import StudyError
 from fairtrial.loading import read_study
 from fairtrial.prospect import claim_warnings, planned_tests, untested_claims
 
@@ -23,12 +25,17 @@ from fairtrial.prospect import claim_warnings, planned_tests, untested_claims
 def command(study: Path, as_json: bool) -> None:
     """Find every mistake in a study file, with its line and what was expected there.
 
-    Exit code 0 if there is none, 2 if there are any. Claims that won't be tested, or may be meant
-    otherwise than they will be, get a warning; so do agents and problems that nothing is bound to.
+    Exit code 0 if there is none, 2 if there are any. What plug-ins miss on this machine counts: a
+    key, a program, a file; your own functions are not imported. Claims that won't be tested, or may
+    be meant otherwise than they will be, get a warning; so do agents and problems that nothing is
+    bound to.
     """
     loaded = read_study(study)
     conditions = build_design(loaded.study)
     runs = count_runs(loaded.study, conditions)
+    missing = foresee(loaded.study, conditions)
+    if missing:
+        raise loaded.locate(StudyError(missing))
     untested = untested_claims(planned_tests(loaded.study, conditions))
     warnings = [
         *loaded.warning_lines(),

@@ -9,11 +9,19 @@ from pathlib import Path
 import click
 
 from fairtrial.arena.bench.valgrind import find_valgrind
-from fairtrial.arena.evaluation import Evaluation, evaluate_candidates
+from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judgement_as_dict
 from fairtrial.arena.proposals.folders import read_candidate, tell_apart
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.judging import Watch, watch
-from fairtrial.cli.output import json_option, note, print_json, shown_path, warn
+from fairtrial.cli.output import (
+    count,
+    json_option,
+    labelled,
+    note,
+    print_json,
+    shown_path,
+    warn,
+)
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import (
     check_timing_files,
@@ -26,6 +34,9 @@ from fairtrial.errors import FairtrialError, LabError, Mistake, StudyError
 from fairtrial.loading.problems import read_problem
 from fairtrial.model.candidates import Candidate
 from fairtrial.model.code import CodeProblem
+from fairtrial.model.verdicts import Basis
+
+INTERRUPTED = 130
 
 
 @click.command(
@@ -105,24 +116,52 @@ def command(
         with watching:
             evaluation = _evaluate(loaded, read, slots, settings, watching)
     except (KeyboardInterrupt, FairtrialError, OSError) as error:
-        if watching.judged and not as_json:  # what is known is not lost
+        if watching.judged and as_json:
+            return _print_known(error, watching)
+        if watching.judged:  # what is known is not lost
             print_verdicts(watching.judged)
             note(watching.state)
         if isinstance(error, StudyError) and not error.source:
             raise StudyError(error.mistakes, source=str(problem)) from None
         raise
-    write_timing_files(evaluation.measurements, samples, plot, loaded.min_effect)
     if as_json:
         print_json(evaluation.as_dict())
     else:
         print_evaluation(evaluation)
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
+    try:  # the verdicts are told: no file that can't be written costs them
+        write_timing_files(evaluation.measurements, samples, plot, loaded.min_effect)
+    except (FairtrialError, OSError) as error:
+        if not as_json:
+            raise
+        note(labelled("error", str(error), "red"))
+        return error.exit_code if isinstance(error, FairtrialError) else StudyError.exit_code
     if evaluation.is_complete:
         return 0
     if as_json:  # one document is all that is printed, and it says the same
         return LabError.exit_code
-    raise LabError("some candidates could not be judged, through no fault of theirs; see above")
+    raise LabError(_tell_unjudged(evaluation))
+
+
+def _print_known(error: BaseException, watching: Watch) -> int:
+    """One document that holds what was judged until then, and what ended it."""
+    told = str(error) or "interrupted"
+    known = [judgement_as_dict(each) for each in watching.judged]
+    print_json({"ok": False, "error": told, "mistakes": [], "candidates": known})
+    if isinstance(error, FairtrialError):
+        return error.exit_code
+    return LabError.exit_code if isinstance(error, OSError) else INTERRUPTED
+
+
+def _tell_unjudged(evaluation: Evaluation) -> str:
+    """How many could not be judged, and what was left of whom."""
+    lost = [each for each in evaluation.judgements if each.is_unjudged]
+    untimed = sum(each.basis != Basis.NOTHING for each in lost)
+    told = f"{len(lost)} of {count(len(evaluation.judgements), 'candidate')} could not be judged"
+    if untimed:
+        told += f" ({untimed} passed the checks and could not be timed)"
+    return f"{told}, through no fault of theirs; see above"
 
 
 def _check_counting(check_only: bool) -> None:

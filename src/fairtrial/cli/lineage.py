@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.output import print_wrapped, style
+from fairtrial.cli.output import harmless, print_wrapped, style
 from fairtrial.cli.timings import COLOURS
+from fairtrial.design.options import assigned_to
 from fairtrial.errors import Mistake, StudyError, on_one_line
 from fairtrial.model.runs import RunResult
+from fairtrial.model.study import Study
 from fairtrial.model.timings import Estimate
 from fairtrial.model.verdicts import Verdict
 from fairtrial.stats.ratios import estimate_text
@@ -70,14 +72,16 @@ def _read_heads(folder: Path) -> dict[str, _Head]:
     with open_results(folder) as results:
         conditions = {each.condition_id: each.factor_assignments for each in results.conditions}
         is_study = len(results.reader.plan) > 1
-        return {each.run_id: _head(each, conditions if is_study else {}) for each in results}
+        shown = conditions if is_study else {}
+        return {each.run_id: _head(each, results.study, shown) for each in results}
 
 
-def _head(result: RunResult, conditions: Mapping[str, Mapping[str, Any]]) -> _Head:
+def _head(result: RunResult, study: Study, conditions: Mapping[str, Mapping[str, Any]]) -> _Head:
     spec, outputs = result.run_spec, result.outputs
     told = ""
     if spec is not None and conditions:
-        factors = conditions.get(spec.condition_id, {})
+        assigned = conditions.get(spec.condition_id, {})
+        factors = assigned_to(study, spec.agent_spec_ref, assigned)
         named = [f"{name.rpartition('.')[2]}={value}" for name, value in factors.items()]
         who = [spec.agent_spec_ref or "", spec.problem_id or "", f"replicate {spec.replicate}"]
         told = "  " + ", ".join([*named, *filter(None, who)])
@@ -144,4 +148,4 @@ def print_candidate(row: Row, diff: str) -> None:
         if value not in (None, ""):
             told = f"{value:.4g}" if isinstance(value, float) else "; ".join(str(value).split("\n"))
             print_wrapped(f"{name.replace('_', ' '):<13} {on_one_line(told, 2_000)}", "", " " * 14)
-    click.echo(f"\n{diff.rstrip()}")
+    click.echo(f"\n{harmless(diff.rstrip())}")

@@ -51,6 +51,7 @@ COMMANDS = {
 
 
 GRACE_S = 2.0
+INTERRUPTED = 130
 MOST_MISTAKES = 100
 """How many are printed; `--json` prints them all."""
 
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except OSError:
         code = 2  # not even the report could be written
     except KeyboardInterrupt:  # another one, while the first was told
-        code = 130
+        code = INTERRUPTED
     if arguments is None:
         _leave_in_peace()
         _leave_threads(code)
@@ -132,7 +133,9 @@ def _leave_threads(code: int) -> None:
         return
 
     def leave() -> None:
-        click.echo(f"not waiting for {len(left) - 1} threads that agents left running", err=True)
+        if code != INTERRUPTED:  # else nobody expects anything to come to its end
+            told = f"not waiting for {len(left) - 1} threads that agents left running"
+            click.echo(told, err=True)
         os._exit(code)
 
     timer = threading.Timer(GRACE_S, leave)
@@ -165,8 +168,9 @@ def _run(arguments: list[str]) -> int:
         _report(error, as_json)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as stop:
-        click.echo("; ".join(filter(None, ["interrupted", str(stop)])), err=True)
-        return 130
+        told = str(stop) or str(stop.__cause__ or "")  # click's own has nothing to say
+        click.echo("; ".join(filter(None, ["interrupted", told])), err=True)
+        return INTERRUPTED
     except (ReaderGoneError, BrokenPipeError):
         _drop_output()
         return 0

@@ -12,10 +12,11 @@ import click
 
 from fairtrial.agents.optimise.proposing import make_proposer
 from fairtrial.agents.optimise.watching import watched_by
-from fairtrial.agents.optimise.winner import edits_of
+from fairtrial.agents.optimise.winner import CONTENDERS, edits_of
 from fairtrial.arena.bench.bench import can_time
+from fairtrial.arena.contest import rules_of
 from fairtrial.arena.handover.applying import apply_to_tree, write_patch
-from fairtrial.arena.handover.branching import check_branch, put_on_branch
+from fairtrial.arena.handover.branching import Branched, check_branch, put_on_branch
 from fairtrial.arena.handover.quoting import as_message
 from fairtrial.arena.proposals.matching import refuse_matching_nothing
 from fairtrial.arena.snapshots.snapshot import find_top
@@ -35,14 +36,11 @@ from fairtrial.cli.output import (
 from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timings import rough_seconds
 from fairtrial.cli.verdicts import LONGEST_NOTE
+from fairtrial.cli.wording import as_given, explain
 from fairtrial.engine.run import conduct
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import (
-    FairtrialError,
-    LabError,
-    MisfitError,
     Mistake,
-    PluginError,
     StudyError,
     on_one_line,
 )
@@ -57,6 +55,8 @@ from fairtrial.stats.ratios import estimate_text
 
 AGENT = "optimiser"
 PATCH, EXPLANATION = "best.patch", "best.md"
+KEPT = "what was answered and judged is kept: the same command goes on where it was"
+MOST_MISSING = 3
 
 
 @click.command(
@@ -134,7 +134,10 @@ def command(
     warn(doubts)
     given = read_options(options)
     # Its mistakes come before any work.
-    make_proposer(proposer, given, rules["max_cost"], loaded.folder)
+    try:
+        make_proposer(proposer, given, rules["max_cost"], loaded)
+    except StudyError as wrong:
+        raise StudyError([as_given(each, proposer) for each in wrong.mistakes]) from None
     _refuse_early(problem, loaded, branch, rules["unsandboxed"])
     study = make_study(problem, loaded, proposer, given, rules)
     default = Path("artifacts") / f"optimize-{loaded.problem_id}"
@@ -150,13 +153,16 @@ def command(
         tell=lambda text: warn([text]),
     )
     watcher, shown = watch(_estimate(loaded, rules["max_candidates"]), is_silent=as_json)
-    with shown, watched_by(watcher):
-        results = conduct(study, settings)
+    try:
+        with shown, watched_by(watcher):
+            results = conduct(study, settings)
+    except KeyboardInterrupt:  # twice: it leaves at once
+        raise KeyboardInterrupt(KEPT) from None
     if results.stopped in ("interrupted", "cancelled"):
-        raise KeyboardInterrupt("what was answered and judged is kept: the same command goes on")
+        raise KeyboardInterrupt(KEPT)
     (result,) = results
     if result.status != RunStatus.SUCCESS:
-        error = _explain(result.error_info or "", problem)
+        error = explain(result.error_info or "", problem, proposer)
         if not as_json:
             raise error
         print_json({"ok": False, "error": str(error), "output_dir": str(folder)})
@@ -188,17 +194,6 @@ def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandbo
         run_until_told(partial(check_branch, top, branch))
 
 
-def _explain(told: str, problem: Path) -> FairtrialError:
-    """A run that failed as the error that it was: whose fault it is, and what to do."""
-    kind, _, message = told.partition(": ")
-    if kind in {each.__name__ for each in (StudyError, PluginError, MisfitError)}:
-        mistakes = [Mistake((), line) for line in message.splitlines()]
-        return StudyError(mistakes, source=str(problem))
-    ours = {LabError.__name__, *(each.__name__ for each in LabError.__subclasses__())}
-    text = message if kind in ours else told
-    return LabError(f"{text}; the same command goes on where it was")
-
-
 def _hand_over(
     outputs: Mapping[str, Any],
     problem: CodeProblem,
@@ -226,7 +221,19 @@ def _hand_over(
         if made.merged:
             files = ", ".join(made.merged)
             done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
+        done += _tell_missing(made, top, folder)
     return done
+
+
+def _tell_missing(made: Branched, top: Path, folder: Path) -> list[str]:
+    """What was judged and isn't on the branch, beside what we have written ourselves."""
+    ours = folder.resolve()
+    files = [path for path in made.missing if not (top / path).resolve().is_relative_to(ours)]
+    if not files:
+        return []
+    shown = ", ".join(files[:MOST_MISSING])
+    more = f" and {len(files) - MOST_MISSING:,} more" if len(files) > MOST_MISSING else ""
+    return [f"not committed, so not on it either: {shown}{more}"]
 
 
 def read_options(given: Sequence[str]) -> dict[str, Any]:
@@ -278,16 +285,19 @@ def make_study(
 
 
 def _estimate(problem: CodeProblem, candidates: int) -> str:
-    most_s = candidates * problem.budget_s * max(len(problem.bench), 1)
-    told = "one candidate; timing it"
+    timed = candidates + min(CONTENDERS, candidates)  # the best are measured again
+    most_s = timed * rules_of(problem).budget_s
+    told = "one candidate; timing it twice"
     if candidates > 1:
-        told = f"up to {candidates} candidates; timing them"
+        told = f"up to {candidates} candidates; timing them, and the best again,"
     return f"{told} takes {rough_seconds(most_s)} at most, and mostly far less"
 
 
 def _print(outputs: Mapping[str, Any], folder: Path, done: Sequence[str], *, wants: bool) -> None:
     """wants: whether the best was to be put somewhere"""
     counted = f"{outputs['candidates']} judged, {outputs['passed']} passed their checks"
+    if outputs.get("unjudged"):
+        counted += f", {outputs['unjudged']} could not be judged, through no fault of theirs"
     print_wrapped(f"{counted}; why it ended: {outputs.get('why_over', '')}")
     if not outputs.get("patch"):
         click.echo(style("None is worth taking.", bold=True))

@@ -26,6 +26,7 @@ from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request
 from fairtrial.model.timings import Estimate
+from fairtrial.sandbox.quiet import GOING_ON
 from fairtrial.stats.ratios import estimate_text
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class Lines(Watcher):
 
     def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
         if sessions:
-            self.print(f"{entry.id}  timed: {sessions} sessions, {estimate_text(estimate)}")
+            told = [count(sessions, "session"), *([estimate_text(estimate)] if estimate else [])]
+            self.print(f"{entry.id}  timed: {', '.join(told)}")
 
     def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
         rejection, measured = judgement.rejection, judgement.measurement
@@ -86,6 +88,8 @@ class Lines(Watcher):
             return
         estimate = measured.estimate if measured else None
         told = verdict_text(judgement.verdict, estimate)
+        if measured and estimate is None:  # its notes say why nothing can be said
+            told = ": ".join([told, *measured.notes[:1]])
         self.print(f"{entry.id}  {told}", colour)
         if not (measured and measured.adopt and estimate):
             return
@@ -116,6 +120,7 @@ class Live(Lines):
     proposed: int = 0
     same: int = 0
     rejected: int = 0
+    unjudged: int = 0
     checked: dict[str, None] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     timed: str = ""
@@ -126,7 +131,8 @@ class Live(Lines):
         self.canvas = Canvas(self.render, lambda: bool(self.timed))
 
     def say(self, text: str) -> None:
-        self.doing, self.timed = "" if text.endswith(".") else text, ""
+        is_over = text.endswith(".") or text == GOING_ON
+        self.doing, self.timed = "" if is_over else text, ""
         Lines.say(self, text)
 
     def asked(self, request: Request) -> None:
@@ -166,7 +172,8 @@ class Live(Lines):
         self.checked.pop(entry.id, None)
         self.waiting.pop(entry.id, None)
         self.timed = ""
-        self.rejected += judgement.rejection is not None
+        self.rejected += judgement.rejection is not None and not judgement.is_unjudged
+        self.unjudged += judgement.is_unjudged
         Lines.judged(self, entry, judgement, diff)
 
     def print_intro(self, text: str) -> None:
@@ -203,12 +210,13 @@ class Live(Lines):
         return told
 
     def _so_far(self) -> list[str]:
-        """What has come of it."""
+        """What has come of it; what matters less comes last, where a narrow terminal ends."""
         told = [f"{self.proposed} proposed, {self.rejected} rejected"]
-        told += [f"{self.same} the same as others"] if self.same else []
+        told += [f"{self.unjudged} could not be judged"] if self.unjudged else []
+        told += _spell_costs(self.spent)
         told.append(f"best: {self.best[1]}" if self.best else "none is faster yet")
-        spent = spent_text(self.spent)
-        return [*told, spent] if spent else told
+        told += [f"{self.same} the same as others"] if self.same else []
+        return [*told, *_spell_tokens(self.spent)]
 
 
 def _names(ids: dict[str, None]) -> str:
@@ -219,12 +227,17 @@ def _names(ids: dict[str, None]) -> str:
 
 def spent_text(spent: Spent) -> str:
     """`1,234 tokens, $0.03`; nothing if nothing was spent."""
-    told = [f"{spent.tokens:,} tokens"] if spent.tokens else []
+    return ", ".join([*_spell_tokens(spent), *_spell_costs(spent)])
+
+
+def _spell_tokens(spent: Spent) -> list[str]:
+    return [f"{spent.tokens:,} tokens"] if spent.tokens else []
+
+
+def _spell_costs(spent: Spent) -> list[str]:
     if not spent.is_cost_known:
-        told.append("cost unknown")
-    elif spent.cost_usd:
-        told.append(spell_cost(spent.cost_usd))
-    return ", ".join(told)
+        return ["cost unknown"]
+    return [spell_cost(spent.cost_usd)] if spent.cost_usd else []
 
 
 def watch(intro: str, *, is_silent: bool) -> tuple[Watcher, AbstractContextManager[object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from fairtrial.errors import on_one_line
 
 MOST_FACTS = 30
 REPORT_NAME = "report.md"
@@ -57,6 +60,19 @@ def print_wrapped(text: str, indent: str = "", further: str | None = None) -> No
     click.echo(fold(text, indent, further))
 
 
+def fold_command(command: str, label: str = "") -> str:
+    """A command behind its label, on a terminal folded such that a shell still takes it as one."""
+    room = shutil.get_terminal_size().columns - len(label)
+    if not sys.stdout.isatty() or len(command) <= room:
+        return label + command
+    lines = [""]
+    for word in map(shlex.quote, shlex.split(command)):
+        if lines[-1] and len(lines[-1]) + len(word) + len("  \\") > room:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return label + (" \\\n" + " " * len(label)).join(lines)
+
+
 def print_markdown(text: str) -> None:
     """Markdown: as it is into a file, and folded on a terminal, but for its tables."""
     if not sys.stdout.isatty():
@@ -84,6 +100,17 @@ def shown_path(path: Path) -> str:
     here = Path.cwd()
     shown = str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
     return f"./{shown}" if shown.startswith("-") else shown  # else it would be an option
+
+
+def harmless(text: str) -> str:
+    """What somebody else wrote, as a terminal can be given it; into a file it goes as it is.
+
+    Control characters could hide lines of a diff from whoever reads it, or set the terminal.
+    """
+    if not sys.stdout.isatty():
+        return text
+    lines = [line.split("\t") for line in text.split("\n")]
+    return "\n".join("\t".join(on_one_line(part, len(part)) for part in line) for line in lines)
 
 
 def note(text: str) -> None:

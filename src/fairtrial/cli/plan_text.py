@@ -12,6 +12,7 @@ from fairtrial.cli.planned import Plan
 from fairtrial.cli.table import print_table
 from fairtrial.design.balance import BalanceReport, DesignBalance, balance_report
 from fairtrial.design.constraints import message_of
+from fairtrial.design.options import spell_agents
 from fairtrial.design.schedule import (
     DEFAULT_AGENT,
     DEFAULT_PROBLEM,
@@ -198,6 +199,7 @@ def _spell_planned(test: PlannedTest) -> str:
         return f"{head}: not tested: {test.reason}"
     parts = [f"{head}: {test.claim}, by {test.test}"]
     parts += [f"beside it {', '.join(test.beside)}"] if test.beside else []
+    parts += [f"only the runs of {spell_agents(test.agents)}"] if test.agents else []
     if test.analysis_plan_id is None:
         parts.append("exploratory, as no plan names it")
     else:

@@ -16,12 +16,18 @@ from fairtrial.cli.output import (
     print_markdown,
 )
 from fairtrial.files import replacing
+from fairtrial.ledger.looks import note_look
+from fairtrial.ledger.summary import Summary
+from fairtrial.model.runs import RunStatus
+from fairtrial.model.study import Study
 from fairtrial.report.deviations import deviation_lines
 from fairtrial.report.hypotheses import judge_table
 from fairtrial.report.markdown import full_report
 from fairtrial.report.summary import render_markdown_summary
 from fairtrial.report.values import RunTable, collect
 from fairtrial.tables.results import open_results
+
+TOLD = (RunStatus.SUCCESS, RunStatus.FAILED)
 
 
 @click.command(
@@ -45,16 +51,27 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
     """
     with open_results(folder) as results:
         study, conditions = results.study, results.conditions
-        left_out = results.reader.summary().left_out
+        summary = results.reader.summary()
+        left_out = summary.left_out
         if as_json:
-            print_json(_plain(collect(study, conditions, results), left_out))
+            told = _plain(collect(study, conditions, results), left_out)
+            _note_look(folder, study, summary)
+            print_json(told)
             return
         text = full_report(study, conditions, results, left_out=left_out)
         target = out or folder / REPORT_NAME
         with replacing(target) as file:
             file.write(text)
+        _note_look(folder, study, summary)
         print_markdown(render_markdown_summary(study, results, conditions).rstrip())
     note(f"\nwrote the whole report to {target}")
+
+
+def _note_look(folder: Path, study: Study, summary: Summary) -> None:
+    """Write down that verdicts are shown, if that is before all runs are done."""
+    seen = sum(summary.counts.get(status.value, 0) for status in TOLD)
+    if study.hypotheses and seen and summary.pending:
+        note_look(folder, seen, summary.planned)
 
 
 def _plain(data: RunTable, left_out: int) -> dict[str, Any]:
@@ -66,6 +83,7 @@ def _plain(data: RunTable, left_out: int) -> dict[str, Any]:
         "pending": data.pending,
         "statuses": dict(data.tally.statuses),
         "left_out": left_out + data.tally.homeless,
+        **(data.spent or data.tally.spent).to_dict(),
         "deviations": list(deviation_lines(data, tests, left_out)),
         "claims": data.record.to_dict(data.study),
         "tests": [test.to_dict() for test in tests],

@@ -18,10 +18,11 @@ from fairtrial.engine.control import request, requested
 from fairtrial.engine.preparing import prepare
 from fairtrial.engine.run import conduct
 from fairtrial.engine.settings import ProgressMode, RunSettings
+from fairtrial.errors import StudyError
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.schema import LEDGER_NAME
-from fairtrial.loading import read_study
+from fairtrial.loading import LoadedStudy, read_study
 from fairtrial.loading.overrides import override
 from fairtrial.model.study import Study
 
@@ -127,7 +128,11 @@ def run(
     settings = replace(
         how.settings(), output_dir=output, resume=go_on, accept_changes=accept_changes
     )
-    return _run(_read(study, assignments), settings, how, dry_run=dry_run)
+    loaded = _read(study)
+    try:
+        return _run(_override(loaded, assignments), settings, how, dry_run=dry_run)
+    except StudyError as error:
+        raise (error if assignments else loaded.locate(error)) from None
 
 
 @click.command(
@@ -160,7 +165,7 @@ def resume(
             return 0
         study, settings = _stored(target, how, assignments)
     else:
-        study = _read(target, assignments)
+        study = _override(_read(target), assignments)
         settings = replace(how.settings(), output_dir=output)
     settings = replace(settings, resume=True, accept_changes=accept_changes)
     return _run(study, settings, how)
@@ -187,9 +192,13 @@ def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: A
     return _run(study, settings, how)
 
 
-def _read(path: Path, assignments: tuple[str, ...]) -> Study:
+def _read(path: Path) -> LoadedStudy:
     loaded = read_study(path)
     warn(loaded.warning_lines())
+    return loaded
+
+
+def _override(loaded: LoadedStudy, assignments: tuple[str, ...]) -> Study:
     return override(loaded.study, assignments) if assignments else loaded.study
 
 

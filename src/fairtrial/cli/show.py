@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from fairtrial.cli.lineage import find_candidate, print_candidate, print_tree, read_candidates
-from fairtrial.cli.output import count, folder_argument, json_option, print_json, style
-from fairtrial.errors import Mistake, StudyError
+from fairtrial.cli.output import (
+    count,
+    folder_argument,
+    harmless,
+    json_option,
+    print_json,
+    style,
+)
+from fairtrial.design.options import assigned_to
+from fairtrial.errors import Mistake, StudyError, on_one_line
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.summary import Attempt
 from fairtrial.model.runs import RunResult
 from fairtrial.tables.rows import as_json as spell_json
 
 MOST_EVENTS = 20
+LONGEST_EVENT, LONGEST_TEXT = 100, 300
 
 
 @click.command(
@@ -92,7 +101,7 @@ def _plan_facts(reader: LedgerReader, place: int) -> dict[str, Any]:
         "agent_id": spec.agent_spec_ref,
         "problem_id": spec.problem_id or None,
         "condition_id": spec.condition_id,
-        "factors": dict(condition.factor_assignments),
+        "factors": assigned_to(reader.study, spec.agent_spec_ref, condition.factor_assignments),
         "blocks": dict(condition.block_assignments),
         "replicate": spec.replicate,
         "seed": spec.seed,
@@ -148,15 +157,25 @@ def _print(told: dict[str, Any]) -> None:
                 _print(attempt)
         elif name in ("traceback", "stdout", "stderr"):
             click.echo(style(f"\n{name}", bold=True))
-            click.echo(textwrap.indent(value.rstrip("\n"), "  "))
+            click.echo(textwrap.indent(harmless(value.rstrip("\n")), "  "))
         else:
-            shown = value if isinstance(value, str | int | float) else spell_json(value)
+            shown = value if isinstance(value, str | int | float) else spell_json(_shorten(value))
             click.echo(f"{name.replace('_', ' '):<13} {shown}")
 
 
 def _print_events(events: Sequence[dict[str, Any]]) -> None:
     click.echo(style(f"\n{count(len(events), 'event')}", bold=True))
     for event in events[:MOST_EVENTS]:
-        click.echo(f"  {event.get('timestamp')}  {event.get('event_type')}  {event.get('text')}")
+        told = on_one_line(str(event.get("text")), LONGEST_EVENT)
+        click.echo(f"  {event.get('timestamp')}  {event.get('event_type')}  {told}")
     if len(events) > MOST_EVENTS:
         click.echo(f"  ... and {len(events) - MOST_EVENTS:,} more; --json prints them all")
+
+
+def _shorten(value: Any) -> Any:
+    """Plain data without its long texts: whole files, say, that nobody reads on one line."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_EVENT]}... ({len(value):,} characters; --json prints them all)"
+    if isinstance(value, Mapping):
+        return {name: _shorten(each) for name, each in value.items()}
+    return [_shorten(each) for each in value] if isinstance(value, list | tuple) else value

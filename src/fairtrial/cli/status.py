@@ -6,12 +6,20 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fairtrial.cli.going_on import resume_command
 from fairtrial.cli.outcome import COLOURS, best_first, summary_facts
-from fairtrial.cli.output import count, folder_argument, json_option, print_json, style
+from fairtrial.cli.output import (
+    count,
+    fold_command,
+    folder_argument,
+    json_option,
+    print_json,
+    style,
+)
 from fairtrial.engine.elsewhere import say_who_times
 from fairtrial.engine.progress import spell_rate, spell_time
 from fairtrial.ledger.lock import owner_of
@@ -54,16 +62,18 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
             summary, study = reader.summary(), reader.study
         finally:
             reader.close()
+        is_left = owner is None and summary.pending
+        go_on = resume_command(folder, study, summary) if is_left else None
         if as_json:
-            print_json({"study_id": study.study_id, **summary_facts(summary)})
+            print_json({"study_id": study.study_id, **summary_facts(summary), "go_on": go_on})
         else:
             if watch and owner is not None:
                 click.clear()
             _print(study.study_id, summary, owner)
             if owner is not None and (taken := _taken(study, owner)):
                 click.echo(f"  {taken}")
-            if owner is None and summary.pending:
-                click.echo(f"  go on    {resume_command(folder, study, summary)}")
+            if go_on is not None:
+                click.echo(fold_command(go_on, "  go on    "))
         if not watch or owner is None:
             return
         time.sleep(WATCH_S)
@@ -88,21 +98,27 @@ def _has_plan(folder: Path) -> bool:
 
 def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> None:
     live = summary.live or {}
+    again: Mapping[str, int] = (live.get("again") or {}) if owner is not None else {}
+    counts: Mapping[str, int] = live["settled"] if again else summary.counts
     click.echo(f"{style(study_id, bold=True)}: {_state(summary, owner)}")
-    click.echo(f"  done     {summary.done:,} of {count(summary.planned, 'run')}")
-    for status, number in best_first(summary.counts):
+    click.echo(f"  done     {sum(counts.values()):,} of {count(summary.planned, 'run')}")
+    for status, number in best_first(counts):
         if number and status != "skipped":
             click.echo(f"  {style(status.ljust(8), fg=COLOURS.get(status))} {number:,}")
-    for kind, number in summary.failures.items():
+    for kind, number in summary.failures.items() if not again else ():
         click.echo(f"    {kind}: {number:,}")
+    if again:
+        told = ", ".join(f"{number:,} {status}" for status, number in again.items())
+        click.echo(f"  again    {sum(again.values()):,} (so far {told})")
     if summary.skipped:
         click.echo(f"  skipped  {summary.skipped:,}")
     if owner is not None:
         click.echo(f"  running  {live.get('running', 0)}")
         if live.get("rate") and not live.get("paused"):
             click.echo(f"  rate     {spell_rate(live['rate'])}")
-        if live.get("eta_s") is not None and not live.get("paused"):
-            click.echo(f"  left     {spell_time(live['eta_s'])}")
+        left_s = _left_s(live)
+        if left_s is not None:
+            click.echo(f"  left     {spell_time(left_s)}")
     if summary.cost_usd:
         click.echo(f"  cost     {spell_cost(summary.cost_usd)}")
     if summary.tokens:
@@ -112,6 +128,15 @@ def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> 
             age = spell_time(max(0.0, time.time() - run["began"]))
             who = " on ".join(filter(None, (run["agent_id"], run["problem_id"])))
             click.echo(f"    {run['run_id']}  {age}  {who}")
+
+
+def _left_s(live: Mapping[str, Any]) -> float | None:
+    """How long the rest will take, as of now; None if it should be over by now, or nobody knows."""
+    told_s = live.get("eta_s")
+    if told_s is None or live.get("paused"):
+        return None
+    left_s: float = told_s - max(0.0, time.time() - live.get("told", time.time()))
+    return left_s if left_s > 0 else None
 
 
 def _taken(study: Study, owner: Mapping[str, object]) -> str:

@@ -10,8 +10,10 @@ from typing import Any
 
 from fairtrial import plugins
 from fairtrial.agents.forms import Call, bind_agent, construct, name_of, preset
+from fairtrial.design.options import find_varied
 from fairtrial.design.schedule import DEFAULT_AGENT, DEFAULT_PROBLEM, agents_of, problems_of
-from fairtrial.engine.varying import Varied, check_varied, find_varied
+from fairtrial.engine.meeting import Looking, check_meetings
+from fairtrial.engine.varying import Varied, check_levels, check_varied
 from fairtrial.errors import Mistake, Place, PluginError, StudyError, did_you_mean
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.conditions import Condition
@@ -84,11 +86,34 @@ def bind(
     bindings = _make_all(sources, found)
     if not found:
         found.extend(check_varied(study, conditions, bindings.agents))
+    if not found:
+        found.extend(check_meetings(study, conditions, bindings.agents, bindings.problems))
     if mistakes is not None:
         mistakes.extend(found)
     elif found:
         raise StudyError(found)
     return bindings
+
+
+def foresee(study: Study, conditions: Iterable[Condition]) -> list[Mistake]:
+    """What keeps runs from starting here, as far as it shows without importing anybody's code.
+
+    That is: all about plug-ins that the study names, such as an optimiser and its code problem.
+    """
+    found: list[Mistake] = []
+    names = dict(zip(("agents", "problems"), _names_in_use(study, conditions), strict=True))
+    if study.condition_runner is not None:
+        return found
+    sources = {
+        (section, name): source
+        for section, used in names.items()
+        for name, source in _sources("", None, section, study).items()
+        if name in used and ":" not in (source.given.use or ":")
+    }
+    bindings = _make_all(sources, found)
+    found.extend(check_levels(study, conditions, bindings.agents))
+    met = bindings.agents, bindings.problems
+    return [*found, *check_meetings(study, conditions, *met, imports=False)]
 
 
 # -- which names there are, and what they stand for --
@@ -179,7 +204,7 @@ def make_agent(name: str, source: Source) -> Call:
         if varied:
             message = f"the factor '{varied[0]}' sets its options, but it was made already"
             raise StudyError(Mistake((), message, "bind it by name: {use: ..., options: ...}"))
-        return bind_agent(given)
+        return _checked(given, bind_agent(given), source)
     if varied:
         options = binding.options
         return Varied(
@@ -192,12 +217,17 @@ def _named(binding: AgentBinding, source: Source) -> Call:
     if ":" in binding.use:
         return bind_agent(_load(binding.use, source.folder), binding.options)
     agent = _plug_in("agents", binding.use, binding.options)
+    return _checked(agent, bind_agent(agent), source)
+
+
+def _checked(agent: Any, call: Call, source: Source) -> Call:
+    """The agent as it is called, if nothing keeps it from starting; some look for that."""
     if source.budget is not None and hasattr(agent, "check_start"):
         try:
             agent.check_start(source.budget)
         except StudyError as error:
             raise StudyError([each.under(("options",)) for each in error.mistakes]) from error
-    return bind_agent(agent)
+    return Looking(agent, call) if hasattr(agent, "check_problem") else call
 
 
 def make_problem(name: str, given: Any, folder: Path | None) -> Problem:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fairtrial.design.plan import RunPlan
+from fairtrial.engine.paying import note_cut_off
 from fairtrial.engine.pilot import matcher
 from fairtrial.engine.settings import RunSettings
 from fairtrial.errors import LedgerError
@@ -53,6 +54,8 @@ def lay_plan(
     accepted: list[str] = []
     if has_plan and _has_any(ledger, "results"):
         accepted = _refuse(ledger, plan, settings, facts["print"] or "")
+    if has_plan:  # and nobody is refused any more
+        note_cut_off(ledger)
     # Attempts that were cancelled, and events, keep their turns though there is no result yet.
     has_begun = has_plan and _has_any(ledger, "results", "attempts", "events")
     if has_begun and all(ledger.fact(name) == facts[name] for name in facts):

@@ -144,10 +144,11 @@ class Loop:
             tried = self._tried.get(report.turn, 0)
             if tried < self.budget.retries:
                 self._tried[report.turn] = tried + 1
-                self.ledger.add_attempt(report)
+                self.ledger.add_attempt(report, assignment.spec)
                 self.feed.retry(assignment, self.retry_wait_s * 2**tried)
                 return
         self._tried.pop(report.turn, None)
+        self.tally.note_duration(outcome.latency_s)
         self._waiting.append((report.turn, outcome.status))
         self.ledger.add_result(assignment, report)
         if outcome.status is RunStatus.FAILED and self.budget.fail_fast:
@@ -222,6 +223,8 @@ class Loop:
             "paused": self.feed.is_paused,
             "rate": self.tally.rate,
             "eta_s": self.tally.eta_s,
+            "again": dict(+self.tally.again),
+            "settled": self.tally.settled(),
             "told": time.time(),
         }
         self.ledger.set_live(pack(live))
@@ -236,7 +239,7 @@ class Loop:
                 assignment, FailureKind.CANCELLED, "the study was stopped", took
             )
             outcome = self._pay(assignment, outcome)._replace(status=RunStatus.PENDING)
-            self.ledger.add_attempt(Finished(turn, assignment.attempt, outcome))
+            self.ledger.add_attempt(Finished(turn, assignment.attempt, outcome), assignment.spec)
 
     def _blame_agent(self) -> bool:
         """An agent that raises KeyboardInterrupt itself has failed like any other."""

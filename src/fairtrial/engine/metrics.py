@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairtrial.agents.events import EventStream
-from fairtrial.agents.payments import NOTHING, Paid
 from fairtrial.model.claims import OutcomeSpec
+from fairtrial.model.payments import NOTHING, Paid
 from fairtrial.tables.outcome import PRIMARY, primary_outcome
 
 TOKENS = ("input_tokens", "output_tokens", "total_tokens")
@@ -54,10 +54,3 @@ def _fill_in(own: Mapping[str, Any], paid: Paid) -> Mapping[str, Any]:
     if all(own.get(name) is None for name in TOKENS):
         filled |= {"input_tokens": paid.input_tokens, "output_tokens": paid.output_tokens}
     return filled
-
-
-def count_tokens(metrics: Mapping[str, Any]) -> int:
-    """What a run used of the study's tokens."""
-    return int(
-        metrics["input_tokens"] + metrics["output_tokens"] or metrics.get("total_tokens") or 0
-    )

@@ -14,7 +14,6 @@ from typing import Any
 from fairtrial.agents.events import EventStream, now
 from fairtrial.agents.journal import Journal
 from fairtrial.agents.output import ReadOutput, read_output
-from fairtrial.agents.payments import Paid
 from fairtrial.agents.task import Task
 from fairtrial.agents.workspace import Workspace
 from fairtrial.engine.awaiting import settle
@@ -28,11 +27,12 @@ from fairtrial.engine.failures import (
     trace_of,
     writable,
 )
-from fairtrial.engine.metrics import compose_metrics, count_tokens
+from fairtrial.engine.metrics import compose_metrics
 from fairtrial.engine.seeding import global_seeder
 from fairtrial.errors import LabError
 from fairtrial.ledger.packing import Body, UnwritableError, pack
 from fairtrial.model.claims import OutcomeSpec
+from fairtrial.model.payments import Paid
 from fairtrial.model.runs import (
     EVALUATOR_FAILED,
     Assignment,
@@ -43,6 +43,7 @@ from fairtrial.model.runs import (
 )
 from fairtrial.problems.scoring import Row, read_verdict
 from fairtrial.protocols import Problem, Send
+from fairtrial.tables.spending import count_tokens
 
 TOLD = (
     "model_name",

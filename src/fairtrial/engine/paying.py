@@ -6,14 +6,14 @@ the whole study doesn't; but what it put into its journal as paid for is on disk
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from fairtrial.agents.journal import add_up_paid
-from fairtrial.agents.payments import NOTHING, Paid
-from fairtrial.ledger.journal import Journals, attempts_without_result, read_attempt
+from fairtrial.ledger.entries import add_up_paid
+from fairtrial.ledger.journal import Journals, untold_payments
 from fairtrial.ledger.packing import pack, unpack
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import Ledger
+from fairtrial.model.payments import NOTHING, Paid
 from fairtrial.model.runs import FailureKind, Finished, Outcome, RunSpec, RunStatus
 
 CUT_OFF = "the study was cut off while this was under way"
@@ -60,37 +60,28 @@ class Books:
 
 
 def note_cut_off(ledger: Ledger) -> None:
-    """Put attempts that were cut off with the whole study among the others, if they have paid.
+    """Put attempts that were cut off with the whole study among the others, with what they paid.
 
     Before the plan is laid down again: they belong to the one that is there.
     """
-    reader = LedgerReader(ledger.connection, ledger.path)
-    if ledger.fact("print") is None:
+    untold: dict[Run, dict[int, Paid]] = {}
+    for run_id, seed, attempt, paid in untold_payments(ledger.connection, ledger.path):
+        untold.setdefault((run_id, seed), {})[attempt] = paid
+    if not untold:
         return
-    untold = set(attempts_without_result(ledger.connection, ledger.path))
-    sessions = reader.sessions if untold else {}
-    for turn, run, attempt in _find_turns(reader, untold):
-        if any(known.attempt == attempt for known in reader.attempts(turn)):
-            continue
-        paid = add_up_paid(read_attempt(ledger.connection, ledger.path, *run, attempt))
-        if any(paid):
+    reader = LedgerReader(ledger.connection, ledger.path)
+    session = max(reader.sessions, default=0)
+    for turn, spec in _find_turns(reader, untold):
+        for attempt, paid in untold[spec.run_id, spec.seed].items():
             body = {"error_info": CUT_OFF, "metrics": paid._asdict()}
             how = RunStatus.PENDING, FailureKind.CANCELLED
             outcome = Outcome(*how, paid.cost_usd, paid.tokens, 0.0, pack(body))
-            ledger.add_attempt(Finished(turn, attempt, outcome), max(sessions, default=0))
+            ledger.add_attempt(Finished(turn, attempt, outcome), spec, session)
     ledger.commit()
 
 
-def _find_turns(
-    reader: LedgerReader, wanted: set[tuple[str, int, int]]
-) -> Iterator[tuple[int, Run, int]]:
-    """The turns of attempts whose runs are in the plan, with run and attempt."""
-    if not wanted:
-        return
-    attempts: dict[Run, list[int]] = {}
-    for run_id, seed, attempt in wanted:
-        attempts.setdefault((run_id, seed), []).append(attempt)
+def _find_turns(reader: LedgerReader, wanted: Container[Run]) -> Iterator[tuple[int, RunSpec]]:
+    """The turns of the runs that are wanted, as far as they are in the plan."""
     for place, spec in enumerate(reader.plan.specs()):
-        run = spec.run_id, spec.seed
-        for attempt in sorted(attempts.get(run, ())):
-            yield reader.turns[place], run, attempt
+        if (spec.run_id, spec.seed) in wanted:
+            yield reader.turns[place], spec

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from fairtrial.engine.feed import Feed
 from fairtrial.engine.laying import attempt_counter, choose_turns, lay_plan
 from fairtrial.engine.loop import Loop, Stop
 from fairtrial.engine.one import StudyWork
-from fairtrial.engine.paying import Books, note_cut_off
+from fairtrial.engine.paying import Books
 from fairtrial.engine.preparing import Prepared, prepare
 from fairtrial.engine.progress import Progress, Tally
 from fairtrial.engine.seeding import preserved_rng
@@ -126,7 +127,6 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         if ledger.notice is not None:
             settings.tell(ledger.notice)
         code = {name: dump(each) for name, each in _find_code(prepared.bindings).items()}
-        note_cut_off(ledger)
         order = lay_plan(ledger, prepared.plan, settings, code)
         reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
         journals = Journals(ledger)
@@ -194,7 +194,8 @@ def _loop(
         seed_globals=executor.is_reproducible,
         workspaces=folder / "workspaces",
     )
-    tally = _tally(reader, settings)
+    tally = _tally(reader, settings, ledger.again)
+    tally.under_way = lambda: [began for _, began in list(feed.in_flight.values())]
     if _find_code(prepared.bindings):
         tally.remark = Elsewhere()
     with _session(ledger, prepared) as session:
@@ -235,14 +236,15 @@ def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
     session = _Session()
     try:
         yield session
-    except BaseException:
+    except BaseException as error:
+        how = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
         with suppress(LedgerError):  # it may be the ledger that is in trouble
-            ledger.end_session(_now(), "error")
+            ledger.end_session(_now(), how)
         raise
     ledger.end_session(_now(), session.ended_how)
 
 
-def _tally(reader: LedgerReader, settings: RunSettings) -> Tally:
+def _tally(reader: LedgerReader, settings: RunSettings, again: Mapping[int, str]) -> Tally:
     summary = reader.summary()
     return Tally(
         total=summary.planned,
@@ -251,7 +253,9 @@ def _tally(reader: LedgerReader, settings: RunSettings) -> Tally:
         broken=summary.counts.get("broken", 0),
         cost_usd=summary.cost_usd,
         tokens=summary.tokens,
-        is_part=settings.only is not None or settings.limit is not None or settings.only_again,
+        again=Counter(again[turn] for turn in sorted(again)[: settings.limit]),
+        is_part=settings.only is not None or settings.limit is not None,
+        is_only_again=settings.only_again,
     )
 
 
@@ -274,9 +278,11 @@ def _deliverer(
         if is_early and result.status is RunStatus.SUCCESS:
             early.append(result)
             if len(early) == EARLY_RESULTS and look_early is not None:
-                with progress.aside():
-                    for text in look_early(early):
-                        settings.tell(text)
+                told = look_early(early)
+                if told:
+                    with progress.aside():
+                        for text in told:
+                            settings.tell(text)
 
     return deliver
 

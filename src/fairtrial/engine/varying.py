@@ -8,6 +8,7 @@ from typing import Any
 
 from fairtrial.agents.forms import Call
 from fairtrial.agents.task import Task
+from fairtrial.design.options import find_varied
 from fairtrial.design.schedule import agents_of
 from fairtrial.errors import Mistake, StudyError, did_you_mean
 from fairtrial.model.conditions import Condition
@@ -15,11 +16,6 @@ from fairtrial.model.identity import canonical_json
 from fairtrial.model.study import Study
 
 Make = Callable[[Mapping[str, Any]], Call]
-
-
-def find_varied(agent: str, factors: Iterable[str]) -> tuple[str, ...]:
-    """The factors that set options of this agent."""
-    return tuple(name for name in factors if name.startswith(f"agents.{agent}.options."))
 
 
 @dataclass(slots=True)
@@ -73,7 +69,15 @@ def check_varied(
     study: Study, conditions: Iterable[Condition], agents: Mapping[str, Call]
 ) -> list[Mistake]:
     """What is wrong with agents that some condition asks for: told before anything runs."""
-    mistakes = _stray(list(agents), [factor.name for factor in study.factors])
+    stray = _stray(list(agents), [factor.name for factor in study.factors])
+    return [*stray, *check_levels(study, conditions, agents)]
+
+
+def check_levels(
+    study: Study, conditions: Iterable[Condition], agents: Mapping[str, Call]
+) -> list[Mistake]:
+    """What is wrong with the options that conditions give to these agents."""
+    mistakes: list[Mistake] = []
     told: set[str] = set()
     for condition in conditions:
         for name in agents_of(study, condition) if condition.admissible else ():

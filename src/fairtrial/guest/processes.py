@@ -8,6 +8,8 @@ import time
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _NS_PER_S = 1e9
+_MOST_STRETCHES = 250
+"""Between looks, of which there are fifty in a second."""
 
 
 class Look:
@@ -121,13 +123,16 @@ def proportional_bytes(pids: list[int]) -> int:
 class Waiting:
     """How long a tree could have run but had no core, summed over the looks at it.
 
-    Of each stretch between two looks, the time of the thread that waited most counts.
+    Of each stretch between two looks, the time of the thread that waited most counts. The kernel
+    tells of a wait when it is over: it may have begun before the last look.
     """
 
     def __init__(self) -> None:
         self.total_s = 0.0
         self._known: dict[int, float] = {}
         self._looked = time.monotonic()
+        self._stretches: list[list[float]] = []
+        """The last ones: how long each was, and how much of it counts."""
 
     def look(self, threads_of: dict[int, int]) -> None:
         now = time.monotonic()
@@ -140,5 +145,13 @@ class Waiting:
                     continue
                 known[thread] = waited = int(fields[1]) / _NS_PER_S
                 longest = max(longest, waited - self._known.get(thread, 0.0))
-        self.total_s += min(longest, now - self._looked)
+        self._stretches = [*self._stretches[-_MOST_STRETCHES:], [now - self._looked, 0.0]]
+        for stretch in reversed(self._stretches):
+            waited = min(longest, stretch[0])
+            if waited > stretch[1]:
+                self.total_s += waited - stretch[1]
+                stretch[1] = waited
+            longest -= waited
+            if longest <= 0:
+                break
         self._known, self._looked = known, now

@@ -97,14 +97,14 @@ class Watch:
         self._waiting.look(seen.threads)
         wall_s = time.monotonic() - self._began
         limit_s = self._limits["timeout_s"]
-        if (
+        if len(seen.pids) > self._limits["processes"]:  # first: so many take too long, as well
+            self._exceeded = "processes"
+        elif (
             seen.cpu_s + _reaped_cpu_s() > limit_s
             or wall_s - self._waiting.total_s > limit_s
             or wall_s > LONGEST_WALL * limit_s
         ):
             self._exceeded = "timeout"
-        elif len(seen.pids) > self._limits["processes"]:
-            self._exceeded = "processes"
         elif self._measure_memory(seen) > self._limits["memory_mb"] * _MB:
             self._exceeded = "memory"
 

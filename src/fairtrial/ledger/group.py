@@ -18,7 +18,8 @@ class Group:
     def __init__(self) -> None:
         # Both rows of a result in one step: an interrupt may come between any two.
         self.results: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
-        self.attempts: list[tuple[Any, ...]] = []
+        # The same of an attempt and the entries of its journal that are told with it.
+        self.attempts: list[tuple[tuple[Any, ...], tuple[str, int, int] | None]] = []
         self.overwritten: list[tuple[int, int]] = []
         self.events: list[tuple[Any, ...]] = []
         self.bytes = 0

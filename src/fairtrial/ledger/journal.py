@@ -6,8 +6,10 @@ import sqlite3
 from pathlib import Path
 from zlib import crc32
 
+from fairtrial.ledger.entries import add_up_paid
 from fairtrial.ledger.faults import damaged, explained
 from fairtrial.ledger.store import Ledger
+from fairtrial.model.payments import Paid
 from fairtrial.model.runs import RunSpec
 
 _ADD = (
@@ -18,9 +20,7 @@ _READ = "SELECT data, crc FROM journal WHERE run_id = ? AND seed = ? ORDER BY nu
 _READ_ATTEMPT = (
     "SELECT data FROM journal WHERE run_id = ? AND seed = ? AND attempt = ? ORDER BY number"
 )
-_WITHOUT_RESULT = (
-    "SELECT run_id, seed, attempt FROM journal EXCEPT SELECT run_id, seed, attempt FROM results"
-)
+_UNTOLD = "SELECT DISTINCT run_id, seed, attempt FROM journal WHERE attempt > 0"
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'journal'"
 
 
@@ -29,9 +29,6 @@ class Journals:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        with explained(ledger.path):
-            found = ledger.connection.execute("SELECT 1 FROM journal LIMIT 1").fetchone()
-        self._has_any = found is not None
 
     def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
         """Add an entry to a run's journal; it is on disk when this returns."""
@@ -42,13 +39,13 @@ class Journals:
             "data": data,
             "crc": crc32(data),
         }
+        self._ledger.has_journals = True
         with self._ledger.writing() as connection:
             connection.execute(_ADD, row)
-        self._has_any = True
 
     def of(self, spec: RunSpec) -> tuple[bytes, ...]:
         """The entries of a run's journal, packed, in order."""
-        if not self._has_any:  # as in most studies: nothing to look up for any run
+        if not self._ledger.has_journals:  # nothing to look up for any run
             return ()
         return read_journal(self._ledger.connection, self._ledger.path, spec)
 
@@ -66,18 +63,18 @@ def read_journal(
     return tuple(data for data, _ in rows)
 
 
-def read_attempt(
-    connection: sqlite3.Connection, path: Path | None, run_id: str, seed: int, attempt: int
-) -> tuple[bytes, ...]:
-    """The entries of a run's journal that one attempt has made."""
-    with explained(path):
-        rows = connection.execute(_READ_ATTEMPT, (run_id, seed, attempt)).fetchall()
-    return tuple(data for (data,) in rows)
-
-
-def attempts_without_result(
+def untold_payments(
     connection: sqlite3.Connection, path: Path | None
-) -> list[tuple[str, int, int]]:
-    """Run id, seed and attempt of all entries that no result came of; those set aside included."""
+) -> list[tuple[str, int, int, Paid]]:
+    """Run id, seed and number of each attempt that has paid and didn't come to an end.
+
+    It is under way, or was cut off with the whole study: only its entries tell what it took.
+    """
     with explained(path):
-        return connection.execute(_WITHOUT_RESULT).fetchall()
+        if connection.execute(_HAS_TABLE).fetchone() is None:
+            return []
+        found = []
+        for attempt in connection.execute(_UNTOLD).fetchall():
+            paid = add_up_paid(data for (data,) in connection.execute(_READ_ATTEMPT, attempt))
+            found.append((*attempt, paid))
+    return [each for each in found if any(each[-1])]

@@ -21,6 +21,7 @@ from typing import Any
 from fairtrial.design.plan import RunPlan
 from fairtrial.errors import LedgerError
 from fairtrial.ledger.faults import damaged, explained
+from fairtrial.ledger.journal import untold_payments
 from fairtrial.ledger.lock import owner_of
 from fairtrial.ledger.opening import open_for_reading
 from fairtrial.ledger.packing import UnreadableError, unpack
@@ -79,6 +80,19 @@ class LedgerReader:
     def _query(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
         with explained(self.path):
             return self.connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def as_of_now(self) -> Iterator[None]:
+        """See the ledger as it is now until the block ends, whatever is added to it meanwhile."""
+        if self.connection.in_transaction:
+            yield
+            return
+        self._query("BEGIN")
+        try:
+            self._query("SELECT count(*) FROM facts")  # where the view is taken
+            yield
+        finally:
+            self.connection.execute("ROLLBACK")
 
     @contextmanager
     def _read(self, what: str) -> Iterator[None]:
@@ -274,6 +288,10 @@ class LedgerReader:
 
     def summary(self) -> Summary:
         """How far the study has come; reads no result, nor the conditions."""
+        with self.as_of_now():  # else an attempt that ends meanwhile might count twice, or not
+            return self._summary()
+
+    def _summary(self) -> Summary:
         sums = "count(*), total(cost_usd), total(tokens)"
         rows = self._query(
             f"SELECT status, failure_kind, {sums} FROM results GROUP BY status, failure_kind"
@@ -282,6 +300,7 @@ class LedgerReader:
         gone = Counter(self._gone("status, failure_kind"))
         tally.subtract(gone)
         rows += self._query(f"SELECT NULL, NULL, {sums} FROM attempts")
+        untold = untold_payments(self.connection, self.path)
         budget, length = self.study.run_budget, len(self.order) - self.order.count(GONE)
         planned = min(length, budget.max_runs or length) if budget.is_balanced else length
         return Summary(
@@ -290,8 +309,8 @@ class LedgerReader:
             planned=planned,
             skipped=length - planned,
             left_out=gone.total(),
-            cost_usd=sum(row[3] for row in rows),
-            tokens=int(sum(row[4] for row in rows)),
+            cost_usd=sum(row[3] for row in rows) + sum(paid.cost_usd for *_, paid in untold),
+            tokens=int(sum(row[4] for row in rows)) + sum(paid.tokens for *_, paid in untold),
             live=self._live(),
             last_session=next(reversed(self.sessions.values()), None),
             is_running=self.path is not None and owner_of(self.path.parent) is not None,

@@ -11,12 +11,14 @@ GONE = 0xFFFFFFFF
 JOURNAL = """
 -- what attempts at a run have put into its journal, in order (agents/journal.py). By the run, not
 -- by its turn: a run that leaves the plan and comes back finds it. Made whenever a ledger is opened
--- for writing that was begun before there were journals; nothing else changes by it.
+-- for writing that was begun before there were journals; nothing else changes by it. `attempt` is
+-- that which has made the entry; 0 once it is over, and what it paid stands with what came of it.
 CREATE TABLE IF NOT EXISTS journal (
     run_id TEXT NOT NULL, seed INTEGER NOT NULL, number INTEGER NOT NULL,
     attempt INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL,
     PRIMARY KEY (run_id, seed, number)
 );
+CREATE INDEX IF NOT EXISTS untold ON journal (run_id, seed, attempt) WHERE attempt > 0;
 """
 TABLES = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;

@@ -23,7 +23,7 @@ from fairtrial.ledger.opening import open_for_writing
 from fairtrial.ledger.rows import pack_condition
 from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.model.conditions import Condition
-from fairtrial.model.runs import Assignment, Emitted, Finished
+from fairtrial.model.runs import Assignment, Emitted, Finished, RunSpec
 
 GROUP_RUNS = 256
 GROUP_S = 0.05
@@ -37,6 +37,7 @@ _EVENT = "INSERT OR REPLACE INTO events VALUES (?,?,?,?)"
 _SCORE = "INSERT OR REPLACE INTO scores VALUES (?,?,?)"
 _JUDGED = "UPDATE results SET status = 'success', failure_kind = NULL WHERE turn = ?"
 _FACT = "INSERT OR REPLACE INTO facts VALUES (?,?)"
+_SETTLE = "UPDATE journal SET attempt = 0 WHERE run_id = ? AND seed = ? AND attempt = ?"
 _SET_ASIDE = (
     "INSERT OR REPLACE INTO attempts SELECT turn, attempt, session, status, failure_kind, "
     "cost_usd, tokens, latency_s, body, stdout, stderr FROM results JOIN bodies USING (turn) "
@@ -74,7 +75,10 @@ class Ledger:
         self._has_failed = False
         with explained(path):
             events = connection.execute("SELECT 1 FROM events LIMIT 1").fetchone()
+            entries = connection.execute("SELECT 1 FROM journal LIMIT 1").fetchone()
         self._has_older_events = events is not None
+        self.has_journals = entries is not None
+        """Whether any run keeps one: most studies do without, and are spared what goes with it."""
 
     # -- what the study is --
 
@@ -152,9 +156,12 @@ class Ledger:
                 self._numbers.pop((turn, report.attempt), None)
             self._note(len(body) + len(report.stdout) + len(report.stderr))
 
-    def add_attempt(self, report: Finished, session: int | None = None) -> None:
+    def add_attempt(
+        self, report: Finished, spec: RunSpec | None = None, session: int | None = None
+    ) -> None:
         """An attempt that is not the run's result: broken and to be tried again, or cancelled.
 
+        spec: its run, if that may have a journal: what this attempt has paid is told from now on
         session: whose it was, if not that of the one that is under way
         """
         outcome, kind = report.outcome, report.outcome.failure_kind
@@ -169,8 +176,9 @@ class Ledger:
             report.stdout or None,
             report.stderr or None,
         )
+        entries = None if spec is None else (spec.run_id, spec.seed, report.attempt)
         with self._lock:
-            self._group.attempts.append(attempt)
+            self._group.attempts.append((attempt, entries))
             self._numbers.pop((report.turn, report.attempt), None)
             self._note(len(outcome.body) + len(report.stdout) + len(report.stderr))
 
@@ -231,8 +239,11 @@ class Ledger:
                 self._set_aside(result[0] for result, _ in group.results)
             write(_RESULT, [result for result, _ in group.results])
             write(_BODY, [body for _, body in group.results])
+            if self.has_journals:
+                write(_SETTLE, [(row[1], row[2], row[5]) for row, _ in group.results])
         if group.attempts:
-            write(_ATTEMPT, group.attempts)
+            write(_ATTEMPT, [attempt for attempt, _ in group.attempts])
+            write(_SETTLE, [entries for _, entries in group.attempts if entries is not None])
         if group.overwritten:  # by an attempt that was cut off, and goes by the same number
             write("DELETE FROM events WHERE turn = ? AND attempt = ?", group.overwritten)
         if group.events:

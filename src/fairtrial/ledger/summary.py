@@ -13,15 +13,15 @@ from fairtrial.model.runs import FailureKind, RunStatus
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How far a study has come. Only what is in the plan is counted; all that was spent is, but for
-    what an attempt paid that was cut off: that is added when the study goes on.
+    """How far a study has come. Only what is in the plan is counted; all that was spent is.
 
     counts: how many runs came to each status
     failures: how many of those that failed or broke did so for which reason
     planned: how many runs are to happen
     skipped: how many more a balanced `max_runs` leaves out
     left_out: how many results there are of runs that are no longer in the plan
-    cost_usd, tokens: what was spent on all attempts
+    cost_usd, tokens: what was spent on all attempts; of those under way, and of those that were cut
+        off, what their journals say
     live: what is going on, as the process that runs the study last told it
     last_session: who ran the study last, when, and how that ended
     is_running: whether a process is at it

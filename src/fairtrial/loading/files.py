@@ -7,12 +7,12 @@ import os
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairtrial.design.doubts import expression_doubts
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading.document import parse
+from fairtrial.loading.document import Document, parse
 from fairtrial.loading.nodes import SIZE_LIMIT_BYTES
 from fairtrial.model.record import build
 from fairtrial.model.study import Study
@@ -43,6 +43,15 @@ class LoadedStudy:
     warnings: tuple[Mistake, ...]
     source: str
     unbound: tuple[Mistake, ...] = ()
+    _document: Document | None = field(default=None, compare=False, repr=False)
+
+    def locate(self, error: StudyError) -> StudyError:
+        """The same with the lines of the file where what is wrong is written."""
+        data = self._document.data if self._document is not None else {}
+        if error.source or not all(each.path and each.path[0] in data for each in error.mistakes):
+            return error
+        assert self._document is not None
+        return StudyError(self._document.place(error.mistakes), source=self.source)
 
     def warning_lines(self) -> list[str]:
         """The warnings as text, one line each, with file and line."""
@@ -101,7 +110,7 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
         [*expression_doubts(study), *setting_doubts(study), *word_doubts(study)]
     )
     unbound = document.place(list(binding_doubts(study)))
-    return LoadedStudy(study, (*document.warnings, *doubts), source, tuple(unbound))
+    return LoadedStudy(study, (*document.warnings, *doubts), source, tuple(unbound), document)
 
 
 def is_problem(data: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.model.code import MOST_CASES, Benchmark, Check, CodeProblem
+from fairtrial.model.code import LEAST_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
 from fairtrial.model.commands import Limits
 from fairtrial.model.notation import OUR_PREFIX, OURS
 
@@ -52,7 +52,7 @@ PROBLEM_RULES: dict[type[Any], dict[str, Schema]] = {
         "check": {"minItems": 1},
         "min_effect": _SHARE,
         "alpha": _SHARE,
-        "budget_s": _ABOVE_ZERO,
+        "budget_s": {"minimum": LEAST_BUDGET_S},
     },
     Check: {
         "command": _COMMAND,

@@ -25,6 +25,8 @@ from fairtrial.model.record import Record, blank
 
 MOST_CASES = 100_000
 """How many inputs a check may have made."""
+LEAST_BUDGET_S = 0.1
+"""No machine starts in less time the twelve processes that the fewest sessions need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,10 @@ class CodeProblem(Record):
         for name in ("min_effect", "alpha"):
             if not 0 < getattr(self, name) < 1:
                 yield Mistake((name,), f"must be above 0 and below 1, got {getattr(self, name):g}")
-        yield from _not_positive(self, "budget_s")
+        if not self.budget_s >= LEAST_BUDGET_S:
+            message = f"must be {LEAST_BUDGET_S:g} or more, got {self.budget_s:g}: the fewest"
+            told = f"{message} sessions that can decide anything, six, start twelve processes"
+            yield Mistake(("budget_s",), told, "the default is 20; small functions need 2 or more")
         yield from _not_positive(self, "build_timeout_s")
 
     def _path_mistakes(self) -> Iterator[Mistake]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairtrial.model.timings import Measurement
-from fairtrial.model.verdicts import Basis, Rejection, Verdict
+from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 
 
 class Judged(dict[str, Any]):
@@ -51,6 +51,11 @@ class Judgement:
     cpu_s: float = 0.0
     peak_rss_mb: float = 0.0
     measurement: Measurement | None = None
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether something of ours failed while it was judged: nothing is known of it."""
+        return self.rejection is not None and self.rejection.reason == Reason.EVALUATOR
 
     def inherited_by(self, name: str) -> Judgement:
         """The same verdict for a candidate that is the same after normalisation."""

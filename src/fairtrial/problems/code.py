@@ -15,7 +15,7 @@ from typing import Any
 from fairtrial.arena.evaluation import judge_candidates
 from fairtrial.arena.proposals.matching import refuse_matching_nothing
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.errors import LabError, Mistake, StudyError, spell_path
+from fairtrial.errors import LabError, Mistake, StudyError, blaming_nobody, spell_path
 from fairtrial.loading.problems import load_problem
 from fairtrial.model.candidates import Candidate, FileState
 from fairtrial.model.code import CodeProblem
@@ -34,13 +34,15 @@ UNITS = {
     "adopt": "yes",
     "passed": "candidates",
     "candidates": "candidates",
+    "unjudged": "candidates",
     "sessions": "sessions",
     "tokens": "tokens",
     "cost_usd": "USD",
 }
 """The metrics of every run on a code problem, in the order of their rows, and their units. Above 1
 is faster than the base. Where none was found that is worth anything, the base stays, which is as
-fast as itself; where something isn't known the value is blank."""
+fast as itself; where something isn't known the value is blank. `candidates` were judged; those that
+weren't, for reasons of ours, are `unjudged`."""
 _SAME = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
 _ANSWERS = ("diff", "files", "candidate", "patch")
 _SETTINGS = ArenaSettings(timing="each")
@@ -118,7 +120,8 @@ class BoundCode:
             return _rows(*_told(output))
         is_stored = isinstance(output, Stored)
         candidate = _read_stored(output) if is_stored else read_answer(output)
-        evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
+        with blaming_nobody():
+            evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
         judgement = evaluation.judgements[0]
         figures, notes = _judged(judgement, output)
         if is_stored:
@@ -232,6 +235,7 @@ def _judged(
         "adopt": bool(measured and measured.adopt),
         "passed": int(has_passed),
         "candidates": 1,
+        "unjudged": 0,
         "sessions": estimate.sessions if estimate else None,
         "tokens": plain_number(output.get("tokens")),
         "cost_usd": plain_number(output.get("cost_usd")),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from fairtrial.design.options import spell_agents
 from fairtrial.design.schedule import replicates_of
 from fairtrial.errors import did_you_mean
 from fairtrial.model.claims import Contrast, Hypothesis, HypothesisDirection, HypothesisKind
 from fairtrial.model.conditions import Condition
 from fairtrial.model.study import Study
-from fairtrial.prospect.groups import Cell, Variable, count_cells
+from fairtrial.prospect.groups import Cell, Variable, count_cells, limiting_agents, why_apart
 from fairtrial.stats.power import (
     Test,
     anova_power,
@@ -46,6 +47,7 @@ class Comparison:
     reason: why nothing can be computed
     shape: what is compared: levels, a slope, or an interaction
     levels: the levels of each variable, those of a contrast in its order
+    agents: those whose runs alone count, as what is compared is their option; empty if all do
     """
 
     variables: tuple[str, ...]
@@ -57,6 +59,14 @@ class Comparison:
     reason: str = ""
     shape: Shape = "levels"
     levels: tuple[tuple[str, ...], ...] = ()
+    agents: tuple[str, ...] = ()
+
+    def of_agents(self, agents: tuple[str, ...]) -> Comparison:
+        """The same, said to be of the runs of these agents alone; as it is if there are none."""
+        if not agents:
+            return self
+        between = f"{self.between} in runs of {spell_agents(agents)}" if self.between else ""
+        return replace(self, agents=agents, between=between)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +150,11 @@ def _main_effects(plan: _Plan) -> Iterator[Comparison]:
     for variable, counts, chosen in zip(variables, counted, ends, strict=True):
         if chosen:
             counts = {level: counts.get(level, 0) for level in chosen}
-        if variable.is_sampled(tuple(counts)):
-            yield _slope(plan, variable, counts)
-        else:
-            yield _levels(plan, variable.name, counts)
+        is_sampled = variable.is_sampled(tuple(counts))
+        found = (
+            _slope(plan, variable, counts) if is_sampled else _levels(plan, variable.name, counts)
+        )
+        yield found.of_agents(limiting_agents(plan.study, plan.conditions, [variable]))
 
 
 def contrast_ends(hypothesis: Hypothesis, variable: Variable) -> list[str]:
@@ -240,7 +251,7 @@ def _interaction(plan: _Plan, name: str, moderator: str) -> Comparison:
     if max(len(rows), len(columns)) > 2:
         between += f" ({len(rows)} × {len(columns)}, where runs are fewest)"
         side = ""
-    return Comparison(
+    found = Comparison(
         (name, moderator),
         test,
         plan.planned(groups),
@@ -250,6 +261,7 @@ def _interaction(plan: _Plan, name: str, moderator: str) -> Comparison:
         shape="interaction",
         levels=(tuple(rows), tuple(columns)),
     )
+    return found.of_agents(limiting_agents(plan.study, plan.conditions, variables))
 
 
 def _levels_met(
@@ -274,6 +286,8 @@ def _levels_met(
 def _why_no_interaction(
     plan: _Plan, variables: Sequence[Variable], levels: Sequence[Sequence[str]]
 ) -> str:
+    if apart := why_apart(variables):
+        return apart
     for variable, chosen in zip(variables, levels, strict=True):
         if len(set(chosen)) < 2:
             return f"'{variable.name}' has fewer than two levels in the plan"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from fairtrial.design.options import agents_touched, spell_agents
 from fairtrial.design.schedule import AGENT_FACTORS, PROBLEM_FACTORS, agents_of, problems_of
 from fairtrial.design.table import is_number
 from fairtrial.model.conditions import Condition
@@ -37,6 +38,8 @@ class Variable:
                     self.values[level.name] = level.value
                     self._names[canonical_json(level.value)] = level.name
         self.declared = tuple(self.values)
+        self.agents = agents_touched(study, name) if self.source == "factor" else None
+        """The agents whose option it is: it doesn't apply to runs of others; None if it is none."""
 
     def assigned(self, condition: Condition) -> str | None:
         """The name of the level that a condition has; None where the variable doesn't apply."""
@@ -56,7 +59,7 @@ class Variable:
     def level(self, assigned: str | None, agent: str | None, problem: str | None) -> str | None:
         """The name of the level that a run has, given its condition's, its agent and problem."""
         if self.source not in ("agent", "problem"):
-            return assigned
+            return assigned if self.agents is None or agent in self.agents else None
         met = agent if self.source == "agent" else problem
         return None if met is None else self._remember(met, met)
 
@@ -102,7 +105,7 @@ def count_cells(
     study: Study, conditions: Sequence[Condition], variables: Sequence[Variable]
 ) -> dict[Cell, int]:
     """The runs of one replicate by the variables' levels; levels stand in the study's order."""
-    by_agent = any(variable.source == "agent" for variable in variables)
+    by_agent = any(each.source == "agent" or each.agents is not None for each in variables)
     by_problem = any(variable.source == "problem" for variable in variables)
     # Conditions that are alike are tallied first: there may be many of them, times many problems.
     tally: Counter[Any] = Counter()
@@ -127,3 +130,36 @@ def count_cells(
             counts, key=lambda cell: [r[c] for r, c in zip(ranks, cell, strict=True)]
         )
     }
+
+
+def limiting_agents(
+    study: Study, conditions: Sequence[Condition], variables: Sequence[Variable]
+) -> tuple[str, ...]:
+    """The agents whose runs alone have all these variables; empty if the runs of all agents do."""
+    limits = [variable.agents for variable in variables if variable.agents is not None]
+    if not limits:
+        return ()
+    tried = {
+        agent
+        for condition in conditions
+        if condition.admissible
+        for agent in agents_of(study, condition)
+        if agent is not None
+    }
+    both = frozenset.intersection(*limits)
+    return () if tried <= both else tuple(sorted(tried & both))
+
+
+def why_apart(variables: Sequence[Variable]) -> str:
+    """Why no run tells how two variables meet, where one of them is an option of some agents."""
+    limited = [variable for variable in variables if variable.agents is not None]
+    if not limited:
+        return ""
+    both = frozenset.intersection(*(each.agents for each in limited if each.agents is not None))
+    if not both:
+        names = " and ".join(f"'{each.name}'" for each in limited)
+        return f"{names} are options of different agents: no run has both"
+    if any(each.name in AGENT_FACTORS for each in variables) and len(both) < 2:
+        who = spell_agents(both)
+        return f"'{limited[0].name}' is an option of {who} alone: no other agent's runs have it"
+    return ""

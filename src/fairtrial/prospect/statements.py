@@ -11,6 +11,7 @@ from fairtrial.model.conditions import Condition
 from fairtrial.model.factors import is_scalar, scalar_text
 from fairtrial.model.record import dump
 from fairtrial.model.study import Study
+from fairtrial.prospect.averages import spell_averages
 from fairtrial.prospect.comparisons import Comparison, comparisons_of, contrast_ends
 from fairtrial.prospect.groups import Variable, count_cells
 from fairtrial.prospect.outcomes import YES_OR_NO, why_unreadable
@@ -37,6 +38,8 @@ class PlannedTest:
     claim: what is tested: which level minus which, and which way
     test: the test that decides, in words; `beside`: the plan's other tests, by its own words
     is_exploratory: whether it decides nothing
+    agents: those whose runs alone are tested, as it is about their option; empty if all are
+    averages: which agents stand for an average over their options; empty if none does
     warning: what may be meant otherwise; empty if nothing is
     reason: why it will not be tested; empty if it will
     """
@@ -49,6 +52,8 @@ class PlannedTest:
     test: str = ""
     beside: tuple[str, ...] = ()
     is_exploratory: bool = False
+    agents: tuple[str, ...] = ()
+    averages: str = ""
     warning: str = ""
     reason: str = ""
 
@@ -73,7 +78,13 @@ def planned_tests(study: Study, conditions: Sequence[Condition]) -> list[Planned
 def claim_warnings(study: Study, conditions: Sequence[Condition]) -> list[str]:
     """What may be meant otherwise than it will be tested, each thing once."""
     tests = planned_tests(study, conditions)
-    return list(dict.fromkeys(test.warning for test in tests if test.warning))
+    found = [test.warning for test in tests if test.warning]
+    found += [
+        f"{test.hypothesis_id} compares agents, but {test.averages}"
+        for test in tests
+        if test.averages
+    ]
+    return list(dict.fromkeys(found))
 
 
 def untested_claims(tests: Sequence[PlannedTest]) -> dict[str, list[str]]:
@@ -152,6 +163,8 @@ def _state(
         test,
         claim=spell_claim(claim, comparison, levels, has_sd),
         test=spell_test(word, comparison, is_equal),
+        agents=comparison.agents,
+        averages=spell_averages(study, plan, comparison),
         warning=_which_way(study, claim, comparison, met, levels),
     )
 

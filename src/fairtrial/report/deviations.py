@@ -102,6 +102,13 @@ def _history_lines(data: RunTable) -> Iterator[str]:
     history = data.history
     if history is None:
         return
+    if looks := [each for each in history.looks if each.results < len(data)]:
+        seen = ", ".join(f"{each.results:,} of {each.planned:,}" for each in looks[:MOST_CHANGES])
+        times = "once" if len(looks) == 1 else f"{len(looks):,} times"
+        yield (
+            f"verdicts were looked at {times} before all runs were done, after {seen}: if what was "
+            f"seen decided how the study went on, {ALLOWED}"
+        )
     if again := sum(history.again.values()):
         passed = history.again.get(RunStatus.SUCCESS.value, 0)
         which = (

@@ -41,6 +41,7 @@ def render_verdicts(tests: Sequence[HypothesisTest], *, is_interim: bool = False
 def _verdict_line(test: HypothesisTest, names_plan: bool, is_interim: bool) -> str:
     claim = f"{code(test.hypothesis_id)} {plain_text(test.label)}"
     about = f"{code(test.outcome)} by {_variables(test)}" if test.variables else code(test.outcome)
+    about += _of_agents(test)
     about += f", plan {code(test.analysis_plan_id)}" if names_plan else ""
     so_far = " so far" if is_interim and test.verdict is not Verdict.NOT_TESTED else ""
     line = f"{claim}: **{test.verdict}{so_far}** ({about}): {plain_text(test.why)}"
@@ -50,6 +51,11 @@ def _verdict_line(test: HypothesisTest, names_plan: bool, is_interim: bool) -> s
 
 def _variables(test: HypothesisTest) -> str:
     return " × ".join(code(name) for name in test.variables)
+
+
+def _of_agents(test: HypothesisTest) -> str:
+    """That the runs of some agents alone were tested, as only they have what is compared."""
+    return f", runs of {' and '.join(map(code, test.agents))} alone" if test.agents else ""
 
 
 def _figures(test: HypothesisTest) -> Iterator[str]:
@@ -76,7 +82,7 @@ def render_tests(tests: Sequence[HypothesisTest], *, depth: int = 3) -> str:
         key = (test.hypothesis_id, test.outcome, test.variables)
         heading = f"{code(test.hypothesis_id)} {plain_text(test.label)}: {code(test.outcome)}"
         if key not in told:
-            by = f" by {_variables(test)}" if test.variables else ""
+            by = f" by {_variables(test)}{_of_agents(test)}" if test.variables else ""
             parts.append(f"{'#' * depth} {heading}{by}")
             if test.groups:
                 parts.append(_group_table(test))

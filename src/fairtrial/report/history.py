@@ -14,6 +14,7 @@ from typing import Any
 from fairtrial.ledger.amendments import Laid, Record, read_record, results_known
 from fairtrial.ledger.claims import claim_changes
 from fairtrial.ledger.faults import explained
+from fairtrial.ledger.looks import Look, read_looks
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.model.runs import RunStatus
 from fairtrial.model.study import Study
@@ -36,6 +37,7 @@ class History:
     versions: the versions of each package that runs were made with, where there were several
     left_out: how many results there are of runs that are no longer in the plan
     ended_how: how the last session ended; None if it goes on, or was cut off
+    looks: when somebody was shown verdicts before all results were there
     """
 
     again: Mapping[str, int] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class History:
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ended_how: str | None = None
     left_out: int = 0
+    looks: tuple[Look, ...] = ()
 
 
 def read_history(reader: LedgerReader) -> History:
@@ -65,7 +68,8 @@ def read_history(reader: LedgerReader) -> History:
     last = next(reversed(sessions.values()), {})
     several = {name: tuple(found) for name, found in versions.items() if len(found) > 1}
     ended_how = last.get("ended_how")
-    return History(again, rescored, commits, several, ended_how, reader.left_out)
+    looks = () if reader.path is None else read_looks(reader.path.parent)
+    return History(again, rescored, commits, several, ended_how, reader.left_out, looks)
 
 
 def _provenance(session: Mapping[str, Any]) -> Mapping[str, Any]:

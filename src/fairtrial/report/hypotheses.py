@@ -10,6 +10,7 @@ from fairtrial.model.claims import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult
 from fairtrial.model.study import Study
+from fairtrial.prospect.averages import spell_averages
 from fairtrial.prospect.statements import GENERIC
 from fairtrial.report.answer import Answer
 from fairtrial.report.answers import answer_question
@@ -152,6 +153,7 @@ def _describe(trial: _Trial, word: str, *, decides: bool) -> HypothesisTest:
         analysis_plan_id=question.plan.analysis_plan_id if question.plan else None,
         outcome=question.outcome.name,
         variables=question.comparison.variables,
+        agents=question.comparison.agents,
         test=word,
         decides=decides,
         verdict=Verdict.NOT_TESTED,
@@ -182,8 +184,19 @@ def _describe(trial: _Trial, word: str, *, decides: bool) -> HypothesisTest:
         minimum_size=answer.margin.size if answer.margin else None,
         details_title=answer.details_title,
         details=answer.details,
-        notes=(*test.notes, *answer.notes, *_judged_by(question, answer), *_unused(question, word)),
+        notes=(
+            *test.notes,
+            *_averages(question),
+            *answer.notes,
+            *_judged_by(question, answer),
+            *_unused(question, word),
+        ),
     )
+
+
+def _averages(question: Question) -> list[str]:
+    told = spell_averages(question.study, question.plan, question.comparison)
+    return [told] if told else []
 
 
 def _judged_by(question: Question, answer: Answer) -> list[str]:

@@ -19,6 +19,7 @@ class HypothesisTest:
 
     analysis_plan_id: the plan that declared the test; None if none did
     variables: what is compared
+    agents: those whose runs alone were tested, as it is about their option; empty if all were
     test: the test, by the word of the plan
     decides: whether it is the first test of its plan, by which the plan decides
     standing: confirmatory if claim and plan were laid down before the first result and are the
@@ -76,6 +77,7 @@ class HypothesisTest:
     details: tuple[Detail, ...] = ()
     notes: tuple[str, ...] = ()
     standing: Standing = "unknown"
+    agents: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtrial.design.options import agent_names, agents_touched
 from fairtrial.design.schedule import agents_of, count_runs, problems_of, replicates_of
 from fairtrial.model.claims import AnalysisPlan, Hypothesis
 from fairtrial.model.conditions import Condition
@@ -119,6 +120,10 @@ def _factor_table(study: Study) -> str:
         remarks = [plain_text(factor.description)] if factor.description else []
         remarks += [f"tied to {code(factor.tied_to)}"] if factor.tied_to else []
         remarks += [f"only where {code(factor.when)}"] if factor.when else []
+        touched = agents_touched(study, factor.name)
+        if touched is not None and set(agent_names(study)) - touched:
+            whose = " and ".join(map(code, sorted(touched)))
+            remarks.append(f"an option of {whose}: runs of other agents don't have it")
         rows.append([code(factor.name), str(factor.kind), levels, "; ".join(remarks)])
     for block in study.blocks:
         levels = ", ".join(plain_text(level) for level in block.levels[:MOST_NAMES])

@@ -126,14 +126,14 @@ def _columns(sample: Sample, name: str) -> tuple[str, Values]:
 
     table = sample.question.table
     variable, codes = table.variable(name)
-    if variable.source and _is_sampled(variable, codes[sample.rows]):
-        numbers = np.asarray([float(value) for value in variable.values.values()])
-        return name, _centre(numbers[codes[sample.rows]])
     if variable.source:
-        _, compact = np.unique(codes[sample.rows], return_inverse=True)
-        count = int(compact.max()) + 1
-        empty: Values = np.empty((len(compact), 0))
-        return name, code_levels(compact, count) if count > 1 else empty
+        met = codes[sample.rows]
+        # An option of one agent is nested in it: 0 for the runs of others.
+        has_it = met >= (-1 if variable.agents is None else 0)
+        own = _coded(variable, met[has_it])
+        columns = np.zeros((len(met), own.shape[1]))
+        columns[has_it] = own
+        return name, columns
     values = table.values(name)[sample.rows]
     if np.isnan(values).any():
         known = [*(factor.name for factor in table.study.factors), *table.tally.metrics]
@@ -145,11 +145,23 @@ def _columns(sample: Sample, name: str) -> tuple[str, Values]:
     return name, _centre(values)
 
 
+def _coded(variable: Variable, codes: Codes) -> Values:
+    """A variable of the study as numbers, or by its levels; no column if it has only one."""
+    import numpy as np
+
+    if _is_sampled(variable, codes):
+        numbers = np.asarray([float(value) for value in variable.values.values()])
+        return _centre(numbers[codes])
+    levels, compact = np.unique(codes, return_inverse=True)
+    empty: Values = np.empty((len(codes), 0))
+    return code_levels(compact, len(levels)) if len(levels) > 1 else empty
+
+
 def _is_sampled(variable: Variable, codes: Codes) -> bool:
     """Whether a factor's levels are points on a scale: then it is a number here, too."""
     levels = list(variable.values)
     met = sorted(set(codes.tolist()))
-    return met[0] >= 0 and variable.is_sampled([levels[code] for code in met])
+    return bool(met) and met[0] >= 0 and variable.is_sampled([levels[code] for code in met])
 
 
 def _centre(values: Values) -> Values:

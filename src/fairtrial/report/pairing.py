@@ -57,7 +57,10 @@ def circumstances(sample: Sample) -> dict[str, Codes]:
     names += [] if factors & set(PROBLEM_FACTORS) else ["problem_id"]
     found = {}
     for name in names:
-        codes = table.variable(name)[1][sample.rows]
+        variable, all_codes = table.variable(name)
+        codes = all_codes[sample.rows]
+        if variable.agents is not None and codes.min() < 0 and taken & set(AGENT_FACTORS):
+            continue  # an option of some of the agents that are compared: averaged over
         if not is_taken(name, taken) and codes.min() != codes.max():
             found[name] = codes - codes.min()
     return found

@@ -242,7 +242,8 @@ def _matches(table: RunTable, column: str, wanted: Sequence[Any]) -> NDArray[np.
         return np.where(table.failed, "failed" in wants, "success" in wants)
     if column == REPLICATE:
         return np.isin(table.column(REPLICATE), [v for v in wanted if isinstance(v, int)])
-    variable, codes = table.variable(column)
+    # What the tables say: a filter by an agent's option keeps as many runs of the others.
+    variable, codes = table.assigned(column)
     if not variable.source:
         study = table.study
         known = [factor.name for factor in study.factors] + [block.name for block in study.blocks]

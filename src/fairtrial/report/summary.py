@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fairtrial.design.build import build_design
 from fairtrial.design.schedule import AGENT_FACTORS
@@ -19,9 +20,16 @@ from fairtrial.report.text import bullets, code, count, figure, plain_text, tabl
 from fairtrial.report.values import RunTable, collect
 from fairtrial.tables.outcome import PRIMARY
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Levels = tuple[str | None, ...]
 MOST_ROWS = 40
 """The table of conditions is about as long as this at most."""
 MOST_OUTCOMES = 4
+BESIDE = "for attempts that none of these results tells of"
+"""Cut off, cancelled, or replaced by another; or of runs that are no longer in the plan."""
 
 
 def render_markdown_summary(
@@ -62,8 +70,8 @@ def _lead(data: RunTable) -> str:
     facts = [code(study.study_id), f"{len(data):,}{of} runs done"]
     if failed := tally.statuses[str(RunStatus.FAILED)]:
         facts.append(f"{failed:,} failed")
-    if tally.cost_usd:
-        facts.append(spell_cost(tally.cost_usd))
+    if cost_usd := (data.spent or tally.spent).cost_usd:
+        facts.append(spell_cost(cost_usd))
     return " · ".join(facts)
 
 
@@ -87,6 +95,10 @@ def _run_lines(data: RunTable) -> Iterator[str]:
         yield f"why runs did not succeed: {kinds}"
     if tally.retried:
         yield f"runs that took more than one attempt: {tally.retried:,}"
+    if tally.unjudged[0]:
+        candidates, runs = tally.unjudged
+        told = f"candidates that could not be judged, through no fault of theirs: {candidates:,}"
+        yield f"{told}, in {count(runs, 'run')} (`candidates.csv` says why)"
     if tally.homeless:
         yield f"results of no condition of the study, left out below: {tally.homeless:,}"
     yield from amendment_lines(data)
@@ -97,9 +109,17 @@ def _cost_lines(data: RunTable) -> Iterator[str]:
     import numpy as np
 
     tally = data.tally
-    yield f"cost: {spell_cost(tally.cost_usd)}" if tally.cost_usd else "cost: none recorded"
+    spent = data.spent or tally.spent
+    more = spent.beside(tally.spent)
+    cost = f"cost: {spell_cost(spent.cost_usd)}" if spent.cost_usd else "cost: none recorded"
+    yield f"{cost}, of which {spell_cost(more.cost_usd)} {BESIDE}" if more.cost_usd else cost
+    tokens = []
     if tally.input_tokens or tally.output_tokens:
-        yield f"tokens: {tally.input_tokens:,.0f} in, {tally.output_tokens:,.0f} out"
+        tokens = [f"{tally.input_tokens:,.0f} in", f"{tally.output_tokens:,.0f} out"]
+    if more.tokens:
+        tokens.append(f"{more.tokens:,} {BESIDE}")
+    if tokens:
+        yield f"tokens: {', '.join(tokens)}"
     if len(data):
         middle, late, longest = np.quantile(data.latencies, (0.5, 0.95, 1.0))
         shown = f"median {figure(middle)}, 95% within {figure(late)}, longest {figure(longest)}"
@@ -117,16 +137,12 @@ def condition_text(data: RunTable) -> str:
     columns += [f"{code(name)} mean (sd)" for name in names]
     met = np.unique(place)
     rows, shown = [], max(1, MOST_ROWS // max(1, len(agents)))
-    for index in met[:shown]:
-        condition = data.conditions[index]
-        levels = [plain_text(data.variable(name)[0].assigned(condition) or "–") for name in varied]
-        for agent, number in agents.items() or [("", -1)]:
-            inside = (place == index) & ((data.column("agent") == number) | (number < 0))
-            if inside.any():
-                counts = [int((inside & ~failed).sum()), int((inside & failed).sum())]
-                means = [_mean(data.values(name)[inside]) for name in names]
-                who = [plain_text(agent)] if agents else []
-                rows.append([*levels, *who, *(f"{number:,}" for number in counts), *means])
+    for levels, agent, inside in _cells(data, met[:shown].tolist(), varied, agents):
+        counts = [int((inside & ~failed).sum()), int((inside & failed).sum())]
+        means = [_mean(data.values(name)[inside]) for name in names]
+        who = [plain_text(agent)] if agents else []
+        shown_levels = [plain_text(level or "–") for level in levels]
+        rows.append([*shown_levels, *who, *(f"{number:,}" for number in counts), *means])
     width = len(columns) - len(names) - 2
     text = table(columns, rows, right=range(width, len(columns)))
     left = len(met) - shown
@@ -135,6 +151,34 @@ def condition_text(data: RunTable) -> str:
     notes += [f"{count(idle, 'condition')} without a run that ended"] if idle > 0 else []
     remarks = [f"{'; '.join(notes)}."] if notes else []
     return "\n\n".join([text, *remarks, *filter(None, [data.proposed.remark()])])
+
+
+def _cells(
+    data: RunTable, met: Sequence[int], varied: Sequence[str], agents: Mapping[str, int]
+) -> Iterator[tuple[Levels, str, NDArray[np.bool_]]]:
+    """The runs of each condition and agent; of conditions that differ only in options that the
+    agent doesn't have, all at once.
+    """
+    import numpy as np
+
+    place, number_of, names = data.column("condition"), data.column("agent"), list(data.agents)
+    variables = [data.variable(name)[0] for name in varied]
+    cells: dict[tuple[Levels, str, int], list[int]] = {}
+    for index in met:
+        # Where agents are not told apart, a condition has only one.
+        shown = agents or {"": int(number_of[place == index][0])}
+        for agent, number in shown.items():
+            own = [each.agents is None or names[number] in each.agents for each in variables]
+            levels = tuple(
+                variable.assigned(data.conditions[index]) if is_own else None
+                for variable, is_own in zip(variables, own, strict=True)
+            )
+            cells.setdefault((levels, agent, index if all(own) else -1), []).append(index)
+    for (levels, agent, _), places in cells.items():
+        inside = np.isin(place, places)
+        inside &= (number_of == agents[agent]) if agents else True
+        if inside.any():
+            yield levels, agent, inside
 
 
 def _outcomes_shown(data: RunTable) -> list[str]:
@@ -159,8 +203,10 @@ def _agents_shown(data: RunTable) -> dict[str, int]:
 def _varied(data: RunTable) -> Iterator[str]:
     study = data.study
     for name in (*(b.name for b in study.blocks), *(f.name for f in study.factors)):
-        _, codes = data.variable(name)
-        if codes.min() != codes.max():
+        variable, codes = data.variable(name)
+        if variable.agents is not None:  # no level of its own to runs of others
+            codes = codes[codes >= 0]
+        if len(codes) and codes.min() != codes.max():
             yield name
 
 

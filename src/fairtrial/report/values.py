@@ -24,6 +24,7 @@ from fairtrial.report.history import History, read_history, record_for
 from fairtrial.report.outcomes import OutcomeReader
 from fairtrial.tables.outcome import PRIMARY
 from fairtrial.tables.results import Results
+from fairtrial.tables.spending import Spending
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +44,8 @@ class Tally:
     planned: the runs of the plan; None if that isn't known
     statuses, failures: how many runs ended how
     homeless: results whose condition is not among the conditions, or that have no spec
+    spent, input_tokens, output_tokens: what the results say that they took
+    unjudged: candidates that optimisers had, and that could not be judged; and in how many runs
     metrics: names of metrics, and of how many runs
     """
 
@@ -50,10 +53,11 @@ class Tally:
     statuses: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     homeless: int = 0
-    cost_usd: float = 0.0
+    spent: Spending = field(default_factory=Spending)
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     retried: int = 0
+    unjudged: tuple[int, int] = (0, 0)
     executors: Counter[str] = field(default_factory=Counter)
     hosts: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
@@ -71,10 +75,13 @@ class Tally:
         self.statuses[str(result.status)] += 1
         if result.failure_kind is not None:
             self.failures[str(result.failure_kind)] += 1
-        self.cost_usd += result.cost
+        self.spent.add(result)
         self.input_tokens += _amount(result.metrics.get("input_tokens"))
         self.output_tokens += _amount(result.metrics.get("output_tokens"))
         self.retried += result.attempt > 1
+        if "why_over" in result.outputs:  # an optimiser's
+            lost = int(_amount(result.outputs.get("unjudged")))
+            self.unjudged = self.unjudged[0] + lost, self.unjudged[1] + (lost > 0)
         for counter, name in ((self.executors, result.executor), (self.hosts, result.host)):
             if name:
                 counter[name] += 1
@@ -116,6 +123,8 @@ class RunTable:
         """Changes of the plan that came after results."""
         self.record = Record()
         """How the claims came to be what they are."""
+        self.spent: Spending | None = None
+        """What all attempts took; None if no ledger tells."""
         self.history: History | None = None
         """How the runs came about; None if no ledger tells."""
         self.bases: dict[str | None, set[str]] = {}
@@ -198,6 +207,16 @@ class RunTable:
     def _make_variable(self, name: str) -> tuple[Variable, Codes]:
         import numpy as np
 
+        variable, codes = self.assigned(name)
+        if variable.agents is not None:
+            touched = np.asarray([agent in variable.agents for agent in self.agents], dtype=bool)
+            codes = np.where(touched[self.column("agent")], codes, -1)
+        return variable, codes
+
+    def assigned(self, name: str) -> tuple[Variable, Codes]:
+        """The same as conditions assign it, to runs of agents that have no such option, too."""
+        import numpy as np
+
         variable = Variable(self.study, name)
         if variable.source in ("agent", "problem"):
             named = self.agents if variable.source == "agent" else self.problems
@@ -223,6 +242,7 @@ def collect(
         table.amendments = read_amendments(run_results.reader)
         table.record = record_for(run_results.reader, study)
         table.history = read_history(run_results.reader)
+        table.spent = Spending.of(run_results.reader.summary())
     for result in run_results:
         table.add(result)
     return table

@@ -31,6 +31,9 @@ NEAR_MB = 4
 """How far from the limit memory can be refused: a huge page, and what each core has in stock."""
 JOIN = 'for file in "$@"; do echo 0 > "$file" || exit 1; done'
 TRIES, TRY_AGAIN_S = 40, 0.005
+LEAVE_S = 5.0
+"""How long our init may take to end and clear up a command whose owner is gone, before others do:
+what they kill leaves its temporary files."""
 _numbers = itertools.count()
 _guard = threading.RLock()
 _usable: tuple[tuple[Place, ...], str] | None = None
@@ -105,14 +108,13 @@ def settle_groups() -> None:
 
 def remove_orphaned_groups() -> int:
     """Remove groups whose owners were killed, with all that still runs in them; says how many."""
-    removed = 0
+    orphaned: list[Path] = []
     for mount in {place.mount for place in find_places()[0]}:
         for folder, names, _ in os.walk(mount):
-            for name in names:
-                if _is_orphaned(name):
-                    removed += _remove_with_processes(Path(folder) / name)
+            orphaned += [Path(folder) / name for name in names if _is_orphaned(name)]
             names[:] = [name for name in names if not name.startswith(f"{PREFIX}-")]
-    return removed
+    kill_at = time.monotonic() + LEAVE_S
+    return sum(_remove_with_processes(folder, kill_at) for folder in orphaned)
 
 
 def _try(place: Place) -> str:
@@ -196,20 +198,27 @@ def _remove_busy() -> None:
         _remove(folder)
 
 
-def _remove_with_processes(folder: Path) -> bool:
-    for _ in range(TRIES):
+def _remove_with_processes(folder: Path, kill_at: float) -> bool:
+    tries = 0
+    while tries < TRIES:
         with suppress(OSError):
             folder.rmdir()
         if not folder.exists():
             return True
-        try:
-            _write(folder / "cgroup.kill", "1")
-        except OSError:  # version 1, or an older kernel
-            for pid in _read_text(folder / "cgroup.procs").split():
-                with suppress(OSError):
-                    os.kill(int(pid), signal.SIGKILL)
+        if time.monotonic() >= kill_at:
+            _kill_all(folder)
+            tries += 1
         time.sleep(TRY_AGAIN_S)
     return False
+
+
+def _kill_all(folder: Path) -> None:
+    try:
+        _write(folder / "cgroup.kill", "1")
+    except OSError:  # version 1, or an older kernel
+        for pid in _read_text(folder / "cgroup.procs").split():
+            with suppress(OSError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def _ran_out_of_memory(folder: Path) -> bool:

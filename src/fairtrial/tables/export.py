@@ -52,7 +52,6 @@ from fairtrial.tables.source import (
     ledger_source,
     object_source,
     only_complete,
-    snapshot,
 )
 from fairtrial.tables.sqlite_mirror import SqliteMirror
 
@@ -83,7 +82,7 @@ def export_tables(
     sqlite = sqlite or (target / SQLITE_FILE).exists()
     parquet = parquet or ((target / f"{TABLES[0]}.parquet").exists() and has_pyarrow())
     complete_cases = complete_cases or (target / COMPLETE_CASES_FOLDER).is_dir()
-    with snapshot(reader):
+    with reader.as_of_now():
         source = ledger_source(reader)
         paths = write_set(source, target, sqlite=sqlite, parquet=parquet)
         if complete_cases:

@@ -13,6 +13,7 @@ from fairtrial.tables.canonical import MANIFEST_FILE
 from fairtrial.tables.generation import sha256_of
 from fairtrial.tables.provenance import add_own
 from fairtrial.tables.source import Source
+from fairtrial.tables.spending import Spending
 
 
 class Tally:
@@ -22,10 +23,12 @@ class Tally:
         self.statuses: dict[str, int] = {}
         self.models: set[str] = set()
         self.metrics_left_out: Mapping[str, int] = {}
+        self.spent = Spending()
 
     def add(self, results: Sequence[RunResult]) -> None:
         """Count some runs."""
         for result in results:
+            self.spent.add(result)
             status = str(result.status)
             self.statuses[status] = self.statuses.get(status, 0) + 1
             told = result.run_spec.execution_metadata if result.run_spec is not None else {}
@@ -40,6 +43,7 @@ def make_manifest(
     """The manifest of the files that lie in a folder; `rows` says how many each table has."""
     files = sorted(path for path in place.iterdir() if path.name != MANIFEST_FILE)
     left_out = {**source.left_out, "metrics_without_column": dict(tally.metrics_left_out)}
+    spent = source.spent or tally.spent
     return {
         "schema_version": SCHEMA_VERSION,
         "study_id": source.study.study_id,
@@ -51,6 +55,7 @@ def make_manifest(
         "sessions": list(source.sessions),
         "rescored": dict(source.rescored),
         "claims": dict(source.claims),
+        "spent": {**spent.to_dict(), "not_in_runs": spent.beside(tally.spent).to_dict()},
         "left_out": left_out,
         "files": {path.name: _describe(path, rows.get(path.name)) for path in files},
     }

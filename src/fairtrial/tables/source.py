@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from fairtrial.model.conditions import Condition
 from fairtrial.model.runs import RunResult, RunStatus
 from fairtrial.model.study import Study
 from fairtrial.tables.provenance import gather
+from fairtrial.tables.spending import Spending
 
 INCOMPLETE = (RunStatus.FAILED, RunStatus.BROKEN, RunStatus.SKIPPED)
 """What runs that are left out of complete cases have come to."""
@@ -33,6 +33,7 @@ class Source:
     left_out: how many results and runs are not among them, and why
     rescored: how many runs were judged anew, by evaluator
     claims: which claims were laid down before results, and what was changed later
+    spent: on all attempts; None if no ledger tells
     """
 
     study: Study
@@ -43,10 +44,11 @@ class Source:
     left_out: Mapping[str, Any] = field(default_factory=dict)
     rescored: Mapping[str, int] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
+    spent: Spending | None = None
 
 
 def ledger_source(reader: LedgerReader) -> Source:
-    """What a ledger tells right now; hold a `snapshot` to go through it more than once."""
+    """What a ledger tells right now; to go through it twice, have it seen `as_of_now`."""
     done = done_places(reader)
     sessions = [dict(session) for session in reader.sessions.values()]
     told = [session.pop("provenance", None) for session in sessions]
@@ -64,6 +66,7 @@ def ledger_source(reader: LedgerReader) -> Source:
         {"not_in_plan": stored - len(done), "pending": pending},
         rescored,
         read_record(reader).to_dict(reader.study),
+        Spending.of(reader.summary()),
     )
 
 
@@ -89,21 +92,6 @@ def only_complete(source: Source) -> Source:
         return (result for result in source.results() if result.status not in INCOMPLETE)
 
     return replace(source, results=results, left_out={**source.left_out, **counts})
-
-
-@contextmanager
-def snapshot(reader: LedgerReader) -> Iterator[None]:
-    """See the ledger as it is now until the block ends, whatever is added to it meanwhile."""
-    connection = reader.connection
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
-    try:
-        connection.execute("SELECT count(*) FROM facts").fetchone()  # where the view is taken
-        yield
-    finally:
-        connection.execute("ROLLBACK")
 
 
 def done_places(reader: LedgerReader) -> Sequence[int]:

@@ -39,13 +39,14 @@ class ListFeed:
 
 
 class HesitantFeed(ListFeed):
-    """Has nothing for a while."""
+    """Has nothing for a while, from when it is first asked."""
 
     def __init__(self, assignment: Assignment, wait_s: float) -> None:
         super().__init__([assignment])
-        self._until = time.monotonic() + wait_s
+        self._wait_s, self._until = wait_s, 0.0
 
     def __call__(self) -> Assignment | float | None:
+        self._until = self._until or time.monotonic() + self._wait_s
         left_s = self._until - time.monotonic()
         if left_s > 0:
             self.asked += 1

@@ -31,7 +31,7 @@ from fairtrial.testing.driving import HesitantFeed, ListFeed, execute, finish, i
 from fairtrial.testing.journals import JournalConformance
 
 MOST_KEPT = 100_000
-MOST_LATE_S = 5.0
+MOST_LATE_S = 30.0
 """How long a run with a fifth of a second may last, on a machine that is busy."""
 
 
@@ -214,13 +214,17 @@ class ExecutorConformance(JournalConformance):
         assert limit_s <= late.outcome.latency_s < limit_s + MOST_LATE_S
 
     def test_a_caller_that_dawdles_makes_nobody_late(self, outline: Executor) -> None:
-        feed = ListFeed([assign(0), assign(1, "sleep", seconds=0.05, timeout_s=0.2)])
-        finished = {}
-        for report in execute(outline, feed, 2):
-            if isinstance(report, Finished):
-                finished[report.turn] = report
-                if report.turn == 0:
-                    time.sleep(0.3)
+        for limit_s in (0.2, 1.0, 5.0):  # on a busy machine the run itself may be late
+            slow = assign(1, "sleep", seconds=limit_s / 4, timeout_s=limit_s)
+            feed = ListFeed([assign(0), slow])
+            finished = {}
+            for report in execute(outline, feed, 2):
+                if isinstance(report, Finished):
+                    finished[report.turn] = report
+                    if report.turn == 0:
+                        time.sleep(1.5 * limit_s)
+            if finished[1].outcome.status is RunStatus.SUCCESS:
+                break
         assert finished[1].outcome.status is RunStatus.SUCCESS
 
     def test_an_agents_own_interrupt_costs_one_run(self, outline: Executor) -> None:

@@ -17,28 +17,27 @@ from fairtrial.agents.optimise.proposing import (
     estimate_reply,
     make_brief,
     make_proposer,
+    prepare_proposer,
     tell_estimate,
 )
 from fairtrial.agents.optimise.records import open_journal, problem_print
 from fairtrial.agents.optimise.stream import Stream
-from fairtrial.agents.optimise.telling import Telling, tell_tree
+from fairtrial.agents.optimise.telling import Telling, tell_tree, tell_unjudged, tell_unread
 from fairtrial.agents.optimise.watching import Watcher, with_watcher
 from fairtrial.agents.optimise.winner import Winner, crown, edits_record
 from fairtrial.agents.output import AgentOutput
-from fairtrial.agents.proposers.command_workshop import make_ready
 from fairtrial.agents.proposers.replay import Replay, write_records
 from fairtrial.agents.task import Task
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.checks.functions import SEEDED
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.errors import Mistake, StudyError
+from fairtrial.errors import LabError, Mistake, StudyError, blaming_nobody
 from fairtrial.model.code import CodeProblem
-from fairtrial.model.judgements import Judged, Judgement
+from fairtrial.model.judgements import Judged
 from fairtrial.model.proposals import Brief, RequestKind, Usage
 from fairtrial.model.record import Record, dump
 from fairtrial.model.study import RunBudget
-from fairtrial.model.verdicts import Reason
 from fairtrial.protocols import Proposer
 
 REPLIES = "replies.jsonl"
@@ -101,28 +100,39 @@ class Optimise(Record):
         ceilings = [each for each in (self.max_cost_usd, budget.max_cost_usd) if each is not None]
         make_proposer(self.proposer, self.proposer_options, min(ceilings, default=None), None)
 
+    def check_problem(self, problem: Any, *, imports: bool) -> None:
+        """The same for one problem: a record, a folder or a program that isn't there.
+
+        imports: whether functions of the user's own may be imported to see if they are there
+        """
+        code = code_of(problem)
+        make_proposer(self.proposer, self.proposer_options, None, code, imports=imports)
+
     async def __call__(self, task: Task) -> AgentOutput:
         """One optimisation: what came of it, as a study keeps it."""
-        found = await self.optimise(find_code(task), task, with_watcher(Telling(task.emit)))
+        watcher = with_watcher(Telling(task.emit))
+        with blaming_nobody():
+            found = await self.optimise(code_of(task.problem), task, watcher)
         stream = found.stream
         tell_tree(task.emit, stream.entries, stream.judgements, stream.candidates, stream.usages)
         write_records(task.workspace / REPLIES, stream.replies)
+        found.refuse_unfounded()
         # What is told again was paid for before: it counts for the loop, but not for the study.
         paid = Spent() if self.proposer == Replay.name else stream.spent
         return AgentOutput(Judged(found.as_output()), metrics=paid.as_metrics())
 
     async def optimise(self, problem: CodeProblem, task: Task, watcher: Watcher) -> Optimised:
         """The same, told to somebody."""
-        proposer = make_proposer(
-            self.proposer, self.proposer_options, self.max_cost_usd, problem.folder
-        )
+        proposer = make_proposer(self.proposer, self.proposer_options, self.max_cost_usd, problem)
         settings = ArenaSettings(unsandboxed=self.unsandboxed, say=watcher.say)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
             _tell(watcher, [each for each in arena.notes if SEEDED not in each])
-            proposer = await make_ready(proposer, arena)
+            proposer = await prepare_proposer(proposer, arena)
             settings.say("timing the unchanged base")
             async with arena.bench() as bench:
                 brief = await make_brief(arena)
+                unread = tell_unread(await arena.list_unread())
+                _tell(watcher, unread)
                 each = estimate_reply(proposer, brief)
                 check_ceilings(each, self.max_tokens, self.max_cost_usd)
                 loop = await self._loop(task, problem, proposer, brief, each)
@@ -146,9 +156,8 @@ class Optimise(Record):
                 winner = await crown(stream, arena, bench, watcher)
                 notes = (*bench.notes, *tell_unjudged(stream.judgements.values()))
                 _tell(watcher, notes)
-                return Optimised(
-                    stream, winner, arena.tree, problem_print(problem), (*arena.notes, *notes)
-                )
+                notes = (*arena.notes, *unread, *notes)
+                return Optimised(stream, winner, arena.tree, problem_print(problem), notes)
 
     async def _loop(
         self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief, each: Usage
@@ -222,9 +231,20 @@ class Optimised:
         """What it cost."""
         return self.stream.spent
 
+    def refuse_unfounded(self) -> None:
+        """Raise a `LabError` if nothing was found, and candidates are left that nobody judged.
+
+        The base would count as the best that was found, and that would be our doing.
+        """
+        judgements = self.stream.judgements.values()
+        if self.winner is None:
+            for told in tell_unjudged(judgements):
+                raise LabError(f"none that was judged is worth taking, and {told}")
+
     def as_output(self) -> dict[str, Any]:
         """What a study keeps of it."""
         judgements = self.stream.judgements.values()
+        lost = sum(each.is_unjudged for each in judgements)
         estimate = self.winner.estimate if self.winner else None
         return {
             "best": self.winner.id if self.winner else None,
@@ -234,8 +254,9 @@ class Optimised:
             "confidence": estimate.confidence if estimate else None,
             "adopt": self.winner is not None,
             "sessions": estimate.sessions if estimate else None,
-            "candidates": len(judgements),
+            "candidates": len(judgements) - lost,
             "passed": sum(each.rejection is None for each in judgements),
+            "unjudged": lost,
             "tokens": self.spent.tokens,
             "cost_usd": self.spent.cost_usd if self.spent.is_cost_known else None,
             "why_over": self.stream.why_over,
@@ -248,30 +269,17 @@ class Optimised:
         }
 
 
-def tell_unjudged(judgements: Iterable[Judgement]) -> list[str]:
-    """A line on candidates that nobody could judge, for reasons of ours."""
-    lost = [
-        each.rejection
-        for each in judgements
-        if each.rejection is not None and each.rejection.reason == Reason.EVALUATOR
-    ]
-    if not lost:
-        return []
-    count = "one candidate" if len(lost) == 1 else f"{len(lost)} candidates"
-    return [f"{count} could not be judged: {lost[0].message}"]
-
-
 def _tell(watcher: Watcher, notes: Iterable[str]) -> None:
     """Say what people should know when it is known, not only in the end."""
     for text in notes:
         watcher.say(f"note: {text}.")
 
 
-def find_code(task: Task) -> CodeProblem:
-    """The code problem that a task is about."""
-    code = getattr(task.problem, "code", None)
+def code_of(problem: Any) -> CodeProblem:
+    """The code problem that a study's problem stands for; `StudyError` if it is none."""
+    code = getattr(problem, "code", None)
     if not isinstance(code, CodeProblem):
-        name = getattr(task.problem, "problem_id", "it")
+        name = getattr(problem, "problem_id", "it")
         raise StudyError(
             Mistake(
                 (),

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.optimise.records import REPLY, STEP, Journal, Known
 from fairtrial.agents.optimise.replies import read_reply
-from fairtrial.agents.payments import NOTHING, Paid
 from fairtrial.agents.proposers.replay import Replay, record_of, reply_of
 from fairtrial.arena.slots.offloading import NoRoomError, has_room
 from fairtrial.errors import LabError
+from fairtrial.model.payments import NOTHING, Paid
 from fairtrial.model.proposals import Brief, Reply, Request, Usage
 from fairtrial.protocols import Proposer
 

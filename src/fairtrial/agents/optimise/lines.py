@@ -20,6 +20,7 @@ from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -34,6 +35,7 @@ BASE = "base"
 REFINING = (RequestKind.REFINE, RequestKind.ADAPT)
 TINY = 1e-9
 """What sums of shares may be off by."""
+UNKNOWN_COST = "nobody knows what its answers cost, and there is a ceiling"
 _ONE_OR_MORE = ("lines", "max_candidates", "batch", "patience")
 _ZERO_OR_MORE = (
     *("repairs", "refinements", "min_effect", "max_tokens", "max_cost_usd"),
@@ -154,12 +156,16 @@ class Line:
     move: Move | None = None
     why_over: str = ""
 
-    def pay(self, usage: Usage, share: int) -> None:
-        """Take one of so many equal shares of what a reply took."""
+    def pay(self, usage: Usage, share: int, expected_tokens: float = 0.0) -> None:
+        """Take one of so many equal shares of what a reply took.
+
+        expected_tokens: what one takes that doesn't say; not every server counts
+        """
+        tokens = (usage.tokens or expected_tokens) / share
         cost_usd = float("nan") if usage.cost_usd is None else usage.cost_usd
-        self.tokens += usage.tokens / share
+        self.tokens += tokens
         self.cost_usd += cost_usd / share
-        self.most_tokens = max(self.most_tokens, usage.tokens / share)
+        self.most_tokens = max(self.most_tokens, tokens)
         self.most_cost_usd = max(self.most_cost_usd, cost_usd / share)
 
     def awaits(self, digest: str) -> bool:
@@ -217,16 +223,19 @@ def _find_bound(line: Line, rules: LoopRules) -> str:
     if rules.max_cost_usd is not None:
         wanted = max(rules.reply_cost_usd, line.most_cost_usd)
         if not _has_room(line.cost_usd, wanted, rules.max_cost_usd / count):
-            return "its share of the money is used up"
+            is_known = not math.isnan(line.cost_usd)
+            return "its share of the money is used up" if is_known else UNKNOWN_COST
     return ""
 
 
 def _has_room(used: float, wanted: float, share: float) -> bool:
     """Whether there is room for another reply; if nobody knows, there is none.
 
-    What isn't known compares as false: nobody may spend on without knowing.
+    What isn't known compares as false: nobody may spend on without knowing. Who costs nothing has
+    room in any share, in none as well.
     """
-    return used < share and used + wanted <= share * (1 + TINY)
+    is_free = used == wanted == 0
+    return is_free or (used < share and used + wanted <= share * (1 + TINY))
 
 
 def count_lines(rules: LoopRules) -> int:

@@ -115,7 +115,7 @@ class Loop:
         del self._asked[request.key]
         entered = []
         for place, (line, move) in enumerate(asked):
-            line.pay(usage, len(asked))
+            line.pay(usage, len(asked), self.rules.reply_tokens)
             digest = digests[place] if place < len(digests) else None
             if digest is None:
                 self._go_without(line, why_none, is_alone=len(asked) == 1)

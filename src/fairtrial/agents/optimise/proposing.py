@@ -4,6 +4,8 @@ A proposer may have more than a `Proposer` must have:
 
 - ``check_here()`` raises a `StudyError` if something is missing on this machine: a key, a package
 - ``check_ready(folder)`` does so for files; relative paths start at the folder of the problem
+- ``check_project(project)`` does so for what comes with the project that is to be faster
+- ``check_code(folder)`` does so for functions of the user's own, which it imports
 - ``check_ceiling(max_cost)`` does so for a ceiling that it couldn't keep
 - ``async prepared(workshop)`` is the proposer that works in a given arena (`command_workshop.py`)
 - ``async count_firsts(brief)`` is how many first proposals it has, if that is a known number
@@ -16,18 +18,19 @@ A proposer may have more than a `Proposer` must have:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from fairtrial import plugins
+from fairtrial.agents.proposers.command_workshop import make_ready
 from fairtrial.agents.proposers.prices import PRICES, PRICES_DATE
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.handover.quoting import spell_command
 from fairtrial.errors import Mistake, PluginError, StudyError
 from fairtrial.ledger.summary import spell_cost
-from fairtrial.model.code import Check
+from fairtrial.model.code import Check, CodeProblem
 from fairtrial.model.proposals import Brief, RequestKind, Usage
 from fairtrial.model.record import build
 from fairtrial.protocols import Proposer
@@ -47,40 +50,68 @@ def build_proposer(name: str, options: Mapping[str, Any], mistakes: list[Mistake
 
 
 def make_proposer(
-    name: str, options: Mapping[str, Any], max_cost_usd: float | None, folder: Path | None
+    name: str,
+    options: Mapping[str, Any],
+    max_cost_usd: float | None,
+    problem: CodeProblem | None,
+    *,
+    imports: bool = True,
 ) -> Proposer:
     """The proposer of that name, with its options checked.
 
-    folder: the problem's, where proposers that name files or functions look for them; None if it
-        isn't known yet
+    problem: whose folder relative paths start at; None if it isn't known yet
+    imports: whether functions of the user's own may be imported to see if they are there
     """
     mistakes: list[Mistake] = []
     made = build_proposer(name, options, mistakes)
     if mistakes:
         raise StudyError(mistakes)
-    try:
-        _check_start(made, max_cost_usd, folder)
-    except StudyError as error:
-        raise StudyError([_seen_from_here(each, error.source) for each in error.mistakes]) from None
+    for check in _checks(made, max_cost_usd, problem, imports=imports):
+        try:
+            check()
+        except StudyError as error:
+            mistakes.extend(_seen_from_here(error).mistakes)
+    if mistakes:
+        raise StudyError(list(dict.fromkeys(mistakes)))
     proposer: Proposer = made
     return proposer
 
 
-def _seen_from_here(mistake: Mistake, source: str) -> Mistake:
-    """A mistake in what an option names, for somebody who has only given the option."""
-    file = f"{source}:{mistake.line}: " if mistake.line is not None else f"{source}: "
-    told = f"{file if source else ''}{mistake.message}"
-    return Mistake(("proposer_options", *mistake.path), told, mistake.hint)
+async def prepare_proposer(proposer: Proposer, arena: Arena) -> Proposer:
+    """The proposer that works in an arena; mistakes name the option that they are about."""
+    try:
+        return await make_ready(proposer, arena)
+    except StudyError as error:
+        raise _seen_from_here(error) from None
 
 
-def _check_start(made: Any, max_cost_usd: float | None, folder: Path | None) -> None:
-    """Whether it could start; not all of them have anything to look for."""
+def _seen_from_here(error: StudyError) -> StudyError:
+    """Mistakes in what an option names, for somebody who has only given the option."""
+    found = []
+    for mistake in error.mistakes:
+        line = "" if mistake.line is None else f":{mistake.line}"
+        file = f"{error.source}{line}: " if error.source else ""
+        path = ("proposer_options", *mistake.path)
+        found.append(Mistake(path, f"{file}{mistake.message}", mistake.hint))
+    return StudyError(found)
+
+
+def _checks(
+    made: Any, max_cost_usd: float | None, problem: CodeProblem | None, *, imports: bool
+) -> Iterator[Callable[[], None]]:
+    """What there is to look for before it starts; not all of them have anything."""
     if hasattr(made, "check_ceiling"):
-        made.check_ceiling(max_cost_usd)
+        yield partial(made.check_ceiling, max_cost_usd)
     if hasattr(made, "check_here"):
-        made.check_here()
-    if hasattr(made, "check_ready") and folder is not None:
-        made.check_ready(folder)
+        yield made.check_here
+    if problem is None:
+        return
+    if hasattr(made, "check_ready"):
+        yield partial(made.check_ready, problem.folder)
+    if hasattr(made, "check_project"):
+        yield partial(made.check_project, (problem.folder / problem.repo / problem.cwd).resolve())
+    if hasattr(made, "check_code") and imports:
+        yield partial(made.check_code, problem.folder)
 
 
 async def make_brief(arena: Arena) -> Brief:

@@ -13,7 +13,6 @@ from fairtrial.model.identity import canonical_json
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Tried
 from fairtrial.model.record import dump
-from fairtrial.model.verdicts import Verdict
 
 REPLY, STEP, VERDICT, SETTING = "reply", "step", "verdict", "setting"
 
@@ -140,5 +139,4 @@ def tried_of(judgement: Judgement, diff: str) -> Tried:
 
 def is_final(judgement: Judgement) -> bool:
     """Whether it is worth keeping: not one that failed for a reason of ours."""
-    is_ours = judgement.verdict == Verdict.INCONCLUSIVE and judgement.rejection is not None
-    return bool(judgement.digest) and not is_ours
+    return bool(judgement.digest) and not judgement.is_unjudged

@@ -51,8 +51,10 @@ def _is_tied(one: Estimate, leader: Estimate, min_effect: float) -> bool:
     Each one's ratio lies within the other's bounds. That bounds overlap would not be enough: a wide
     interval overlaps with almost any.
     """
-    is_close = one.ratio * (1 + min_effect) > leader.ratio
-    return is_close or (leader.low <= one.ratio and leader.ratio <= one.high)
+    slower, faster = sorted((one.ratio, leader.ratio))
+    is_close = faster < slower * (1 + min_effect)
+    is_within = leader.low <= one.ratio <= leader.high and one.low <= leader.ratio <= one.high
+    return is_close or is_within
 
 
 def change_size(entry: Entry) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request, Usage
 
 Emit = Callable[..., None]
+MOST_PATHS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,29 @@ def tell_tree(
         known = _verdict(judgement) if judgement else {}
         # The verdict may be that of an equal, which came first.
         emit("candidate", text=entry.diff or "", **fields, **{**known, "name": entry.name})
+
+
+def tell_unjudged(judgements: Iterable[Judgement]) -> list[str]:
+    """A line on candidates that nobody could judge, for reasons of ours."""
+    known = list(judgements)
+    reasons = [each.rejection.message for each in known if each.is_unjudged and each.rejection]
+    if not reasons:
+        return []
+    others = len(set(reasons)) - 1
+    more = f" (and {others} other reason{'s' if others > 1 else ''})" if others else ""
+    count = f"{len(reasons)} of {len(known)} candidate{'s' if len(known) > 1 else ''}"
+    told = f"{count} could not be judged, through no fault of theirs"
+    return [f"{told}; of the first one: {reasons[0]}{more}"]
+
+
+def tell_unread(paths: Sequence[str]) -> list[str]:
+    """A line on editable files that nobody who proposes is shown."""
+    if not paths:
+        return []
+    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
+    return [
+        f"not shown to who proposes, since it isn't UTF-8: {', '.join(paths[:MOST_PATHS])}{more}"
+    ]
 
 
 def _verdict(judgement: Judgement) -> dict[str, Any]:

@@ -19,9 +19,10 @@ from fairtrial.arena.handover.edits import Edit, Edits, find_edits
 from fairtrial.arena.handover.explanation import Finding, explain
 from fairtrial.arena.handover.profile import profile
 from fairtrial.arena.handover.recheck import recheck
+from fairtrial.errors import LabError
 from fairtrial.model.candidates import FileState
 from fairtrial.model.timings import Estimate, Measurement
-from fairtrial.model.verdicts import Reason
+from fairtrial.model.verdicts import Reason, Rejection
 
 CONTENDERS = 3
 """How many of the best are tried before it is said that none is worth taking."""
@@ -77,7 +78,10 @@ async def crown(stream: Stream, arena: Arena, bench: Bench, watcher: Watcher) ->
 async def _measure_again(
     stream: Stream, arena: Arena, bench: Bench, watcher: Watcher, entry: Entry
 ) -> Measurement | None:
-    """What fresh sessions say of it; None if it isn't worth taking after all."""
+    """What fresh sessions say of it; None if it isn't worth taking after all.
+
+    Raises a `LabError` if they can't be taken: that says nothing against it, or for the next one.
+    """
     watcher.say(f"measuring {entry.id} again")
 
     def watch(label: str, sessions: int, estimate: Estimate | None) -> None:
@@ -85,6 +89,8 @@ async def _measure_again(
 
     changes = stream.changes[entry.id]
     found = await time_candidate(arena, bench, entry.id, changes, label="final", watcher=watch)
+    if isinstance(found, Rejection) and found.reason == Reason.EVALUATOR:
+        raise LabError(f"{entry.id} looks best, and measuring it again failed: {found.message}")
     if not isinstance(found, Measurement) or not found.adopt:
         watcher.say(f"{entry.id} doesn't hold")
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE
 from fairtrial.agents.proposers.transforms.planning import Plan, Planner, Rules
 from fairtrial.agents.proposers.transforms.recipes import Interrupted, never, transformable
@@ -64,20 +65,22 @@ class CodemodProposer(Record):
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: nothing is paid for."""
 
+    async def prepared(self, workshop: Workshop) -> _Ready:
+        """The same with the arena's lock, which says whom it waits for."""
+        return _Ready(self, workshop.lock)
+
     async def count_firsts(self, brief: Brief) -> int:
         """How many different first proposals there are for these files."""
-
-        def count(must_stop: Callable[[], bool]) -> int:
-            files, _ = transformable(brief.files)
-            return Planner(files, self._rules(brief), must_stop).count_firsts()
-
-        return await _in_peace(count)
+        return await _Ready(self, HostLock()).count_firsts(brief)
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """A candidate, or why there is none: a function of the files and the request."""
-        began_s = time.monotonic()
-        reply = await _in_peace(lambda must_stop: self.answer(brief, request, must_stop))
-        return replace(reply, usage=Usage(model=self.name, seconds=time.monotonic() - began_s))
+        return await _Ready(self, HostLock()).propose(brief, request)
+
+    def count(self, brief: Brief, must_stop: Callable[[], bool] = never) -> int:
+        """`count_firsts` at once, in this thread and without regard to others."""
+        files, _ = transformable(brief.files)
+        return Planner(files, self._rules(brief), must_stop).count_firsts()
 
     def answer(
         self, brief: Brief, request: Request, must_stop: Callable[[], bool] = never
@@ -127,7 +130,37 @@ class CodemodProposer(Record):
         return Candidate(plan.name, files=changed, parent=parent, origin=self.name, note=note)
 
 
-async def _in_peace(work: Callable[[Callable[[], bool]], T]) -> T:
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What computes, and never beside what is timed.
+
+    options: what the study says of it
+    lock: the host's
+    """
+
+    options: CodemodProposer
+    lock: HostLock
+
+    name = "codemod"
+    can_batch = False
+
+    @property
+    def most_at_once(self) -> int:
+        return self.options.most_at_once
+
+    def can(self, kind: RequestKind) -> bool:
+        return self.options.can(kind)
+
+    async def count_firsts(self, brief: Brief) -> int:
+        return await _in_peace(self.lock, partial(self.options.count, brief))
+
+    async def propose(self, brief: Brief, request: Request) -> Reply:
+        began_s = time.monotonic()
+        reply = await _in_peace(self.lock, partial(self.options.answer, brief, request))
+        return replace(reply, usage=Usage(model=self.name, seconds=time.monotonic() - began_s))
+
+
+async def _in_peace(lock: HostLock, work: Callable[[Callable[[], bool]], T]) -> T:
     """What a thread makes of it, never beside what is timed: it uses a core.
 
     work: gets a function that says whether it must stop, and then raises `Interrupted`
@@ -147,7 +180,7 @@ async def _in_peace(work: Callable[[Callable[[], bool]], T]) -> T:
     check_installed()
     while True:
         # The thread is waited for even if we are cancelled: else it would go on without the lease.
-        async with HostLock().shared() as lease:
+        async with lock.shared() as lease:
             try:
                 return await to_thread.run_sync(work, partial(must_stop, lease))
             except Interrupted:

@@ -21,9 +21,7 @@ It holds the shared side of the host's lock for as long as it runs: nothing is t
 from __future__ import annotations
 
 import math
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -32,24 +30,28 @@ from typing import Literal
 
 from fairtrial.agents.proposers.command_agent import (
     PROMPT,
-    PYTHON,
     CommandAgent,
     Terms,
     Way,
-    find_program_word,
     name_agent,
 )
 from fairtrial.agents.proposers.command_keys import Keys
+from fairtrial.agents.proposers.command_program import (
+    find_existing,
+    find_program,
+    follow,
+    is_script,
+    is_shown,
+    refuse_missing_script,
+)
 from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.agents.proposers.secret import SHORTEST_SECRET
 from fairtrial.errors import LabError, Mistake, StudyError
-from fairtrial.files import expand
 from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.commands import Limits
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.model.record import Record
 from fairtrial.protocols import Proposer
-from fairtrial.sandbox.system import system_mounts
 
 __all__ = ["CommandProposer", "Workshop"]
 
@@ -142,7 +144,7 @@ class CommandProposer(Record):
     def check_here(self) -> None:
         """Whether variables and program are there: raises `StudyError`."""
         Keys.of(self.variables)
-        _find_program(self.argv)
+        find_program(self.argv)
 
     def check_ready(self, folder: Path = Path()) -> None:
         """Whether folders are there, too: raises `StudyError`.
@@ -151,13 +153,18 @@ class CommandProposer(Record):
         """
         self.check_here()
         for place, each in enumerate(self.readable):
-            _existing(each, folder, ("readable", place))
+            find_existing(each, folder, ("readable", place))
         self._seed(folder)
+
+    def check_project(self, project: Path) -> None:
+        """Whether the project has the program, if it comes with it: raises `StudyError`."""
+        find_program(self.argv, project)
+        refuse_missing_script(self.argv, project)
 
     def _seed(self, folder: Path) -> Path | None:
         if self.home is None:
             return None
-        home = _existing(self.home, folder, ("home",))
+        home = find_existing(self.home, folder, ("home",))
         if not home.is_dir():
             raise StudyError(Mistake(("home",), f"{home} is not a folder"))
         if Path.home().resolve().is_relative_to(home):
@@ -168,17 +175,17 @@ class CommandProposer(Record):
     async def prepared(self, workshop: Workshop) -> Proposer:
         """The same with a place to work; raises `StudyError` where something is missing."""
         self.check_ready(workshop.folder)
-        program = _find_program(self.argv, workshop.project)
+        program = find_program(self.argv, workshop.project)
         readable = [
-            _existing(each, workshop.folder, ("readable", place))
+            find_existing(each, workshop.folder, ("readable", place))
             for place, each in enumerate(self.readable)
         ]
         is_alone = False
-        if program is not None and not _is_shown(program, readable):
-            shown = _follow(program, readable)
+        if program is not None and not is_shown(program, readable):
+            shown = follow(program, readable)
             if shown is None:
                 readable.append(program)
-                is_alone = _is_script(program)
+                is_alone = is_script(program)
             program = shown or program
         terms = Terms(
             argv=self.argv,
@@ -239,62 +246,3 @@ def _variable_mistakes(names: tuple[str, ...]) -> Iterator[Mistake]:
             yield Mistake(("variables", place), message, "the key itself goes into that variable")
         elif name in _OURS or name.startswith("FAIRTRIAL_"):
             yield Mistake(("variables", place), f"{name} is set by the sandbox")
-
-
-def _find_program(argv: tuple[str, ...], project: Path | None = None) -> Path | None:
-    """Where a program is on this machine; None for one that comes with the project.
-
-    project: where one that comes with it has to be; not looked for if that isn't known
-    """
-    place = find_program_word(argv)
-    word = argv[place]
-    if word.startswith(PYTHON):
-        return None
-    if "/" in word:
-        path = expand(Path(word), Path(), "argv")
-        if not path.is_absolute():
-            if project is not None and not (project / path).exists():
-                message = f"there is no program '{word}' in the project ({project})"
-                raise StudyError(Mistake(("argv", place), message, "write its whole path"))
-            return None
-        found: str | None = str(path) if path.exists() else None
-    else:
-        found = shutil.which(word)
-    if found is None:
-        hint = "install it, or write its whole path"
-        message = f"there is no program '{word}' on the path"
-        raise StudyError(Mistake(("argv", place), message, hint))
-    return Path(found).absolute()
-
-
-def _existing(path: Path, folder: Path, place: tuple[str | int, ...]) -> Path:
-    found = expand(path, folder, *map(str, place)).resolve()
-    if not found.exists():
-        raise StudyError(Mistake(place, f"there is no {found}"))
-    return found
-
-
-def _is_shown(program: Path, readable: list[Path]) -> bool:
-    """Whether it can be seen without being shown by itself."""
-    shown = [*readable, *(Path(target) for _, target in system_mounts(False))]
-    return any(program.is_relative_to(folder) for folder in shown)
-
-
-def _follow(link: Path, readable: list[Path]) -> Path | None:
-    """Where it leads to among what is shown: many look for their parts beside where they run."""
-    while True:
-        place = link.parent.resolve() / link.name
-        if _is_shown(place, readable):
-            return place
-        if not place.is_symlink():
-            return None
-        link = Path(os.path.normpath(place.parent / place.readlink()))
-
-
-def _is_script(program: Path) -> bool:
-    """Whether it is one that another program runs, and mostly a way into what lies beside it."""
-    try:
-        with program.open("rb") as file:
-            return file.read(2) == b"#!"
-    except OSError:  # scripts can't be run without being read
-        return False

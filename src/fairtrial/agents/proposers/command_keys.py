@@ -35,7 +35,11 @@ class Keys:
     def of(cls, variables: Sequence[str]) -> Keys:
         """The values in our own environment; `StudyError` for those that aren't there."""
         missing = [
-            Mistake(("variables", place), f"the environment variable {name} is not set")
+            Mistake(
+                ("variables", place),
+                f"the environment variable {name} is not set",
+                f"`export {name}=...` first, or leave it out here if it isn't needed",
+            )
             for place, name in enumerate(variables)
             if not os.environ.get(name)
         ]

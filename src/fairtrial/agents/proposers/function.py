@@ -73,7 +73,7 @@ class FunctionProposer(Record):
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: what it pays for it tells in its replies, or not at all."""
 
-    def check_ready(self, folder: Path | None = None) -> None:
+    def check_code(self, folder: Path | None = None) -> None:
         """Whether there is such a function, before anything starts: raises `StudyError`."""
         replace(self, folder=folder or self.folder).load()
 

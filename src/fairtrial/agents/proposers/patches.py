@@ -14,6 +14,7 @@ from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.model.record import Record
 
 MOST_AT_ONCE = 8
+_EXPECTED = "a candidate is a file *.diff or *.patch, or a folder with the files as they are to be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,17 @@ class PatchesProposer(Record):
         """Where the candidates are, in the order of their names; `StudyError` if there are none."""
         try:
             if self.glob:
-                found = list(self.folder.glob(self.glob)) if self.folder.is_dir() else []
+                found = [path for path in self.folder.iterdir() if path.match(self.glob)]
             else:
                 found = [path for path in self.folder.iterdir() if _is_candidate(path)]
         except OSError as error:
             message = f"{self.folder} can't be read: {error.strerror or error}"
-            raise StudyError(Mistake(("folder",), message)) from error
+            hint = "name a folder of diffs; it starts at the folder of the problem's file"
+            raise StudyError(Mistake(("folder",), message, hint)) from error
         if not found:
             what = f"is nothing that fits '{self.glob}'" if self.glob else "are no diffs or folders"
-            raise StudyError(Mistake(("folder",), f"there {what} in {self.folder}"))
+            hint = "`glob` says which of its entries count" if self.glob else _EXPECTED
+            raise StudyError(Mistake(("folder",), f"there {what} in {self.folder}", hint))
         return sorted(found, key=lambda path: path.name)
 
     async def count_firsts(self, brief: Brief) -> int:

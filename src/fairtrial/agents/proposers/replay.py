@@ -57,7 +57,14 @@ class Replay(Record):
 
         folder: where a relative path starts
         """
-        read_records(find_record(expand(self.path, folder, "path")))
+        record = find_record(expand(self.path, folder, "path"))
+        if not record.exists():
+            hint = (
+                "name a replies.jsonl, or the output directory of an optimisation that is done; "
+                "it starts at the folder of the problem's file"
+            )
+            raise StudyError(Mistake(("path",), f"there is no {record}", hint))
+        read_records(record)
 
     async def prepared(self, workshop: Workshop) -> Replay:
         """The same with its record found."""

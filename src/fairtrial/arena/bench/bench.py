@@ -23,11 +23,14 @@ from fairtrial.arena.room import Use
 from fairtrial.arena.slots.worktrees import WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.trial import Trial
-from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.errors import LabError, MisfitError, Mistake, StudyError
 from fairtrial.model.candidates import Changes
 from fairtrial.model.code import Benchmark, CodeProblem
 from fairtrial.model.timings import Session
 from fairtrial.model.verdicts import Reason, Rejection
+
+STRETCHES = (1.0, 2.0, 4.0, 8.0)
+"""How many times its budget a benchmark may get while others use the machine."""
 
 
 @dataclass(slots=True)
@@ -36,14 +39,21 @@ class Heat:
 
     replicates: each is one session of every benchmark
     seconds: how long the host was used
+    stretch: how many of those seconds count as one of the budget's
     waited_s: how long it took until all others had left it
     rejection: what the candidate did wrong meanwhile
     """
 
     replicates: list[tuple[Session, ...]] = field(default_factory=list)
     seconds: float = 0.0
+    stretch: float = 1.0
     waited_s: float = 0.0
     rejection: Rejection | None = None
+
+    @property
+    def charged_s(self) -> float:
+        """What it took of the budget."""
+        return self.seconds / self.stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,7 @@ class Bench:
     base: the slot with the base, read-only
     meters: the benchmarks
     cores: all that timed processes use
+    stretch: how many times as long as on a machine at leisure sessions take
     secret: what all inputs and orders are drawn with; never told to candidates
     """
 
@@ -69,6 +80,7 @@ class Bench:
     base: WorktreeSlot
     meters: tuple[Placed, ...]
     cores: tuple[int, ...]
+    stretch: float = 1.0
     secret: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
     @property
@@ -136,7 +148,7 @@ class Bench:
         numbers: Sequence[int],
         budget_s: float,
     ) -> Heat:
-        heat = Heat()
+        heat = Heat(stretch=self.stretch)
         base, candidate = (frozen_stage(self.ground, slot) for slot in slots)
         duel = Duel(base, candidate, self.cores, f"{self.secret}/{label}")
         async with self.ground.lock.exclusive() as lease:
@@ -148,7 +160,7 @@ class Bench:
                 if heat.rejection is not None:
                     break
                 heat.replicates.append(sessions)
-                if time.monotonic() - began + self.replicate_s / 2 > budget_s:
+                if time.monotonic() - began + self.replicate_s / 2 > budget_s * self.stretch:
                     break
             heat.seconds = time.monotonic() - began
         return heat
@@ -224,8 +236,8 @@ async def open_bench(ground: Ground, trials: Sequence[Trial]) -> AsyncIterator[B
                     suppliers[each.name] = await entered
         bench = Bench(ground, base, (), cores)
         async with ground.lock.exclusive():
-            meters = await _prepare(bench, trials, suppliers)
-        yield replace(bench, meters=tuple(meters))
+            bench = await _prepare(bench, trials, suppliers)
+        yield bench
 
 
 async def _build(ground: Ground, slot: WorktreeSlot) -> None:
@@ -233,13 +245,31 @@ async def _build(ground: Ground, slot: WorktreeSlot) -> None:
         await build_base(ground.stage(slot, may_be_warm=False), slot)
 
 
-async def _prepare(
-    bench: Bench, trials: Sequence[Trial], suppliers: dict[str, Supplier]
+async def _prepare(bench: Bench, trials: Sequence[Trial], suppliers: dict[str, Supplier]) -> Bench:
+    """The bench with its meters; on a machine that is busy, with more time for each."""
+    for stretch in STRETCHES:
+        try:
+            meters = await _find_meters(bench, trials, suppliers, stretch)
+        except MisfitError:
+            if stretch == STRETCHES[-1] or not is_busy():
+                raise
+        else:
+            return replace(bench, meters=tuple(meters), stretch=stretch)
+    raise AssertionError("the last one raises, if it comes to that")
+
+
+def is_busy() -> bool:
+    """Whether more wants to run on this machine than there are cores."""
+    return os.getloadavg()[0] > (os.cpu_count() or 1)
+
+
+async def _find_meters(
+    bench: Bench, trials: Sequence[Trial], suppliers: dict[str, Supplier], stretch: float
 ) -> list[Placed]:
     problem = bench.ground.problem
     stage = frozen_stage(bench.ground, bench.base)
     duel = Duel(stage, stage, bench.cores, f"{bench.secret}/base")
-    budget_s = problem.budget_s
+    budget_s = problem.budget_s * stretch
     if not problem.bench:
         slowest = await prepare_slowest(_find_suite(trials), duel, budget_s=budget_s)
         return [Placed(slowest, duel.cores)]
@@ -280,6 +310,11 @@ def can_time(problem: CodeProblem) -> bool:
 
 def _tell_place(bench: Bench) -> list[str]:
     notes = []
+    if bench.stretch > 1:
+        notes.append(
+            f"the machine was so busy that timing may take {bench.stretch:g} times as long as "
+            "budget_s says"
+        )
     if not bench.cores:
         notes.append("timed processes can't be pinned to a core here: expect more noise")
     if not bench.ground.sandbox.relocates:

@@ -105,6 +105,17 @@ def tell_misfit(pace: Pace, budget_s: float) -> tuple[str, str]:
     )
 
 
+def tell_endless(timeout_s: float, budget_s: float) -> tuple[str, str]:
+    """The same of one whose first calls took so long that they were stopped."""
+    calls = SESSIONS * 2 * FEWEST_ROUNDS
+    message = (
+        f"on the base, its first calls were not done after {timeout_s:g} s, and {SESSIONS} "
+        f"sessions, the fewest that can decide anything, make {calls} of them within budget_s "
+        f"({budget_s:g})"
+    )
+    return message, "smaller inputs, or a larger budget_s"
+
+
 def spell_above(value: float, bound: float) -> str:
     """A number that is above a bound, with so many digits that one can see it."""
     texts = (f"{value:.{digits}f}" for digits in range(value < 10, 18))

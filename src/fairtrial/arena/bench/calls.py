@@ -14,9 +14,10 @@ from fairtrial.arena.bench.calibration import (
     calibrate,
     choose_schedule,
     find_pace,
+    tell_endless,
     tell_misfit,
 )
-from fairtrial.arena.bench.elsewhere import count_elsewhere
+from fairtrial.arena.bench.hidden_work import count_elsewhere
 from fairtrial.arena.bench.line import Line
 from fairtrial.arena.bench.meter import Duel
 from fairtrial.arena.bench.supply import Supplier
@@ -31,7 +32,7 @@ from fairtrial.arena.stage import GUEST, Stage
 from fairtrial.errors import LabError, MisfitError, Mistake, StudyError
 from fairtrial.guest.codec import Caps, dump
 from fairtrial.model.code import Benchmark, Check
-from fairtrial.model.commands import Command
+from fairtrial.model.commands import Command, Ending
 from fairtrial.model.timings import Arm, Pair, Session
 from fairtrial.model.verdicts import Failure, Reason, Rejection
 
@@ -197,7 +198,7 @@ async def _measure_base(
     stages: dict[Arm, Stage] = {"base": duel.base}
     talked = await talk_with(stages, make, work, away_from=duel.cores)
     if talked.result is None:
-        raise _refuse_base(benchmark, talked, duel.base)
+        raise _refuse_base(benchmark, talked, duel.base, budget_s)
     pace = talked.result
     _refuse_bystander(benchmark, duel.base, pace.files)
     return pace.with_start(max(0.0, time.monotonic() - began - pace.lasted_s))
@@ -224,9 +225,14 @@ def find_check(stage: Stage, benchmark: Benchmark) -> Check:
     return Check(function=benchmark.call, inputs=benchmark.inputs)
 
 
-def _refuse_base(benchmark: Benchmark, talked: Talked[Pace], stage: Stage) -> StudyError:
+def _refuse_base(
+    benchmark: Benchmark, talked: Talked[Pace], stage: Stage, budget_s: float
+) -> StudyError:
     assert talked.failure is not None
     done = talked.done.get("base")
+    if done is not None and done.ending == Ending.TIMEOUT:
+        told = tell_endless(talked.commands["base"].timeout_s, budget_s)
+        return MisfitError(Mistake(("bench", benchmark.name), *told))
     message = f"{benchmark.call} can't be timed on the base: {talked.failure.why}"
     if done is not None and done.exit_code != 0:
         said = in_one_line(tail_of(done))

@@ -11,12 +11,14 @@ from typing import Protocol
 
 from fairtrial.arena.bench.bench import Heat
 from fairtrial.arena.bench.summary import Replicate, statistics_of, summarise
+from fairtrial.arena.slots.offloading import NoRoomError, explain
 from fairtrial.errors import FairtrialError
 from fairtrial.model.candidates import Changes
 from fairtrial.model.timings import Estimate, Measurement
 from fairtrial.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.stats.field import Standing, State
 from fairtrial.stats.racing import Race
+from fairtrial.stats.ratios import estimate_text
 from fairtrial.stats.sequential import LOOKS, look, next_look
 
 Watcher = Callable[[str, int, Estimate | None], None]
@@ -53,6 +55,7 @@ class _Record:
 
     replicates: list[Replicate] = field(default_factory=list)
     seconds: float = 0.0
+    charged_s: float = 0.0
     waited_s: float = 0.0
     rejection: Rejection | None = None
     vetoes: tuple[str, ...] = ()
@@ -60,8 +63,19 @@ class _Record:
     def add(self, heat: Heat) -> None:
         self.replicates += heat.replicates
         self.seconds += heat.seconds
+        self.charged_s += heat.charged_s
         self.waited_s += heat.waited_s
         self.rejection = heat.rejection
+
+    def give_up(self, rules: Rules, alpha: float) -> Rejection:
+        """Why it is out; if that is no fault of its own, with what its sessions said before."""
+        assert self.rejection is not None
+        known = self.summarise(rules, alpha)
+        if self.rejection.reason != Reason.EVALUATOR or known is None:
+            return self.rejection
+        told = estimate_text(known.estimate) or "too few to say anything"
+        sessions = f"its {len(self.replicates)} sessions before that"
+        return replace(self.rejection, message=f"{self.rejection.message}; {sessions}: {told}")
 
     def summarise(self, rules: Rules, alpha: float, *notes: str) -> Measurement | None:
         if not self.replicates:
@@ -87,20 +101,22 @@ async def measure(
 ) -> Measurement | Rejection:
     """Time one candidate against the base until something can be said, or the budget ends.
 
+    Raises `NoRoomError` if the disk is full: whoever goes on would time nothing else.
+
     label: keeps its inputs apart from those of other measurements of the same candidate
     """
     record = _Record()
     while (goal := next_look(len(record.replicates))) is not None:
         done = len(record.replicates)
-        left_s = rules.budget_s - record.seconds
+        left_s = rules.budget_s - record.charged_s
         record.add(await _run(timer, changes, f"{label}/{name}", done, goal - done, left_s))
         if record.rejection is not None:
-            return record.rejection
+            return record.give_up(rules, rules.alpha)
         _tell(watcher, name, record, rules)
         found = look(
             statistics_of(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
         )
-        is_spent = len(record.replicates) < goal or record.seconds >= rules.budget_s
+        is_spent = len(record.replicates) < goal or record.charged_s >= rules.budget_s
         if found.is_decided or is_spent:
             break
     measured = record.summarise(rules, rules.alpha, *_tell_budget(record, rules))
@@ -118,7 +134,8 @@ async def race(
     """Time many candidates until it is clear which is the best; that one is measured again.
 
     What is said of the winner comes of fresh sessions alone, since it was picked for doing well;
-    what is said of the others, of their part in the race, and holds for all of them at once.
+    what is said of the others, of their part in the race, and holds for all of them at once. A full
+    disk costs those their verdict who can't be put in place any more, and nobody else.
     """
     names = list(candidates)
     records = {name: _Record() for name in names}
@@ -127,8 +144,11 @@ async def race(
         name = names[heat.runner]
         record = records[name]
         done = len(record.replicates)
-        left_s = max(rules.budget_s - record.seconds, 0.0)
-        found = await _run(timer, candidates[name], f"race/{name}", done, heat.sessions, left_s)
+        left_s = max(rules.budget_s - record.charged_s, 0.0)
+        try:
+            found = await _run(timer, candidates[name], f"race/{name}", done, heat.sessions, left_s)
+        except NoRoomError as error:
+            found = Heat(rejection=untimed(error))
         record.add(found)
         if record.rejection is not None:
             runners.withdraw(heat.runner)
@@ -146,17 +166,29 @@ async def race(
         results[name] = _settle(records[name], standing, names, rules)
     if runners.winner is not None:
         best = names[runners.winner]
-        again = await measure(timer, best, candidates[best], rules, label="final", watcher=watcher)
-        if isinstance(again, Measurement):
-            raced = records[best]
-            again = replace(
-                again,
-                is_confirmed=bool(raced.replicates),
-                seconds=again.seconds + raced.seconds,
-                waited_s=again.waited_s + raced.waited_s,
+        try:
+            again = await measure(
+                timer, best, candidates[best], rules, label="final", watcher=watcher
             )
-        results[best] = again
+        except NoRoomError as error:
+            again = untimed(error)
+        results[best] = _confirm(records[best], again, rules, rules.alpha / len(names))
     return results
+
+
+def _confirm(
+    raced: _Record, again: Measurement | Rejection, rules: Rules, alpha: float
+) -> Measurement | Rejection:
+    """The winner, by its fresh sessions; where we couldn't take them, what it led the race with."""
+    if isinstance(again, Measurement):
+        return replace(
+            again,
+            is_confirmed=bool(raced.replicates),
+            seconds=again.seconds + raced.seconds,
+            waited_s=again.waited_s + raced.waited_s,
+        )
+    raced.rejection = again
+    return raced.give_up(rules, alpha)
 
 
 async def _run(
@@ -165,16 +197,28 @@ async def _run(
     """Sessions; what is our own fault costs this candidate its verdict, and nobody else theirs."""
     try:
         return await timer.run(changes, label, first, count, budget_s)
+    except NoRoomError:
+        raise
     except FairtrialError as error:
-        return Heat(rejection=Rejection(Reason.EVALUATOR, f"it could not be timed: {error}"))
+        return Heat(rejection=untimed(error))
+    except OSError as error:
+        found = explain(error)
+        if isinstance(found, NoRoomError):
+            raise found from error
+        return Heat(rejection=untimed(error))
+
+
+def untimed(error: Exception) -> Rejection:
+    """What to say of a candidate that could not be timed, and not through its own fault."""
+    return Rejection(Reason.EVALUATOR, f"it could not be timed: {error}")
 
 
 def _settle(
     record: _Record, standing: Standing, names: Sequence[str], rules: Rules
 ) -> Measurement | Rejection:
-    if record.rejection is not None:
-        return record.rejection
     alpha = rules.alpha / len(names)
+    if record.rejection is not None:
+        return record.give_up(rules, alpha)
     rival = "" if standing.rival is None else f" ({names[standing.rival]})"
     raced = f"out of the race after {len(record.replicates)} sessions: {standing.state}{rival}"
     notes = () if standing.state in (State.RUNNING, State.WITHDRAWN) else (raced,)

@@ -127,7 +127,7 @@ async def prepare_tests(label: str, check: Check, stages: Stages) -> SuiteTrial:
     if standard.failing or any(_errors(run) for run in runs):
         only_outside = await _pass_only_outside(check, stages, standard, sandbox)
     if not standard.counted:
-        raise _refuse_empty(label, runs[0], command, only_outside)
+        raise _refuse_empty(label, runs[0], command, only_outside, standard.unstable)
     notes = tuple(f"{label}: {note}" for note in _notes(standard, runs, only_outside))
     loaded = frozenset().union(*(run.loaded for run in runs))
     durations = {name: _middle(runs, name) for name in standard.counted}
@@ -215,10 +215,16 @@ def _refuse_stopped(label: str, run: SuiteRun, command: Command) -> None:
 
 
 def _refuse_empty(
-    label: str, run: SuiteRun, command: Command, only_outside: tuple[str, ...]
+    label: str,
+    run: SuiteRun,
+    command: Command,
+    only_outside: tuple[str, ...],
+    unstable: tuple[str, ...],
 ) -> StudyError:
     done = run.completed
     what, hint = "no test passes", "fix the tests first"
+    if unstable:
+        what = f"none passes each time, {name_some(unstable)} only now and then"
     if not run.has_opened:
         what, hint = "pytest doesn't start", "try the command in your tree with the same Python"
     what, hint = _CAUSES.get(done.exit_code or 0, (what, hint))

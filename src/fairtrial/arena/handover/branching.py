@@ -39,12 +39,14 @@ class Branched:
     commit: the commit on it
     parent: the commit that it begins at
     merged: files whose last commit is not what was judged: uncommitted changes are not in it
+    missing: other files that aren't committed as they were judged, or not at all
     """
 
     branch: str
     commit: str
     parent: str
     merged: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ async def put_on_branch(top: Path, name: str, edits: Edits, message: str) -> Bra
         raise StudyError(mistakes, source=str(top))
     commit = await repo.commit(parent, entries, message)
     await repo.make_branch(name, commit)
-    return Branched(name, commit, parent, tuple(merged))
+    missing = [path for path in await repo.list_uncommitted(parent) if path not in edits.files]
+    return Branched(name, commit, parent, tuple(merged), tuple(missing))
 
 
 def _find_obstacle(
@@ -241,6 +244,17 @@ class _Repo:
             mode, _, blob = about.decode().split(" ")
             found[os.fsdecode(path)] = _Entry(mode, blob)
         return found
+
+    async def list_uncommitted(self, commit: str) -> list[str]:
+        """The files of the tree that a commit has otherwise, or has not."""
+        with TemporaryDirectory(prefix="fairtrial-index-") as name:
+            index = Path(name, "index")
+            await self.git("read-tree", commit, index=index)
+            others = await self.git("ls-files", "--others", "--exclude-standard", "-z", index=index)
+            changed = await self.git(
+                *("diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules"), index=index
+            )
+        return sorted({os.fsdecode(path) for path in (others + changed).split(b"\0") if path})
 
     async def clean(self, path: str, state: FileState | None) -> bytes:
         """A file's content as git would store it."""

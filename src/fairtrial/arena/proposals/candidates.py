@@ -64,6 +64,19 @@ async def editable_files(snapshot: Snapshot, rules: PathRules) -> dict[str, File
     return {path: entry.state(contents[entry.blob]) for path, entry in entries.items()}
 
 
+async def editable_texts(snapshot: Snapshot, rules: PathRules) -> tuple[dict[str, str], list[str]]:
+    """Those of them that are texts; and the paths of texts that are no UTF-8."""
+    texts, unread = {}, []
+    for path, state in (await editable_files(snapshot, rules)).items():
+        if state.is_link or b"\0" in state.content:
+            continue
+        try:
+            texts[path] = state.content.decode("utf-8")
+        except UnicodeDecodeError:
+            unread.append(path)
+    return texts, sorted(unread)
+
+
 async def _load(entries: Mapping[str, Entry | None], area: Scratch) -> Files | Rejection:
     """The contents of what a diff came to, if they aren't too large."""
     for path, entry in entries.items():

@@ -16,13 +16,14 @@ from fairtrial.model.notation import split_pattern
 def refuse_matching_nothing(problem: CodeProblem, source: str = "") -> None:
     """Refuse a problem whose patterns fit no file of the project: no candidate could do anything.
 
-    A folder that isn't there is another mistake, and told where the repository is looked for.
+    A folder that isn't there, or that is a bare repository, is another mistake, and told where the
+    repository is looked for.
 
     problem: with its paths as its file has them
     source: the file's name, for the report
     """
     project = problem.folder / problem.repo / problem.cwd
-    if not project.is_dir():
+    if not project.is_dir() or _is_bare(project):
         return
     editable = Pathspecs(problem.editable)
     taken = [pattern for mark, pattern in map(split_pattern, problem.editable) if not mark]
@@ -39,6 +40,10 @@ def no_match(patterns: tuple[str, ...], where: str, source: str = "") -> StudyEr
     message = f"{shown} {fit} no file {where}: no candidate could change anything"
     hint = "patterns begin at the project's folder: `src/**/*.py` is all below src"
     return StudyError(Mistake(("editable",), message, hint), source=source)
+
+
+def _is_bare(folder: Path) -> bool:
+    return all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
 def _list_below(project: Path, pattern: str) -> Iterator[str]:

@@ -31,7 +31,8 @@ def find_accumulators(source: Source) -> Iterator[Change]:
                 case _:
                     continue
             loop = _outermost(scope, owner, name, node, defined)
-            if loop is not None and (f"{owner}.{name}", loop) not in seen:
+            is_new = (f"{owner}.{name}", loop) not in seen
+            if loop is not None and is_new and _is_there(scope, owner, name, loop):
                 seen.add((f"{owner}.{name}", loop))
                 yield _keep(scope, owner, name, loop)
 
@@ -88,6 +89,48 @@ def _is_unseen(scope: Scope, owner: str, name: str, loop: Loop, defined: set[str
         elif part.attr in defined or (isinstance(above, ast.Call) and above.func is part):
             return False
     return True
+
+
+def _is_there(scope: Scope, owner: str, name: str, loop: Loop) -> bool:
+    """Whether an object has the attribute, as far as one sees, even if the loop has no steps."""
+    source = scope.source
+    for each in (loop, *source.around(loop)):
+        if each is scope.function:
+            break
+        if isinstance(each, ast.stmt):
+            block = source.block_of(each)
+            before = block[: block.index(each)] if each in block else []
+            if any(_sets(earlier, owner, name) for earlier in before):
+                return True
+    around = source.parents[scope.function]
+    parameters = [*scope.function.args.posonlyargs, *scope.function.args.args]
+    if not isinstance(around, ast.ClassDef) or [each.arg for each in parameters][:1] != [owner]:
+        return False
+    return any(_begins_with(each, name) for each in around.body)
+
+
+def _begins_with(statement: ast.stmt, name: str) -> bool:
+    """Whether each object of a class has an attribute because of a statement in the class."""
+    match statement:
+        case ast.FunctionDef(name="__init__", args=ast.arguments(args=[first, *_]), body=body):
+            return any(_sets(each, first.arg, name) for each in body)
+        case ast.Assign(targets=[ast.Name(id=bound)]):
+            return bound == name
+        case ast.AnnAssign(target=ast.Name(id=bound), value=value):
+            return bound == name and value is not None
+    return False
+
+
+def _sets(statement: ast.stmt, owner: str, name: str) -> bool:
+    match statement:
+        case ast.Assign(targets=targets):
+            pass
+        case ast.AnnAssign(target=target, value=ast.expr()):
+            targets = [target]
+        case _:
+            return False
+    parts = [part for each in targets for part in getattr(each, "elts", [each])]
+    return any(ast.unparse(part) == f"{owner}.{name}" for part in parts)
 
 
 def _keep(scope: Scope, owner: str, name: str, loop: Loop) -> Change:

@@ -1,7 +1,8 @@
 """What a function is given or gets, and asks in a loop what is in it: a set of it is made.
 
 Nobody says that it is a list, so the code that is written asks: texts, dictionaries and all
-else stay what they are, and so does a list of what can't be hashed.
+else stay what they are, and so does a list of what can't be hashed. Also a list of a class of its
+own, which may have its own idea of what is in it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TABLE_METHODS = frozenset({"get", "keys", "values", "items"})
 
 def find_asked_sets(source: Source) -> Iterator[Change]:
     """``[x for x in xs if x in known]``, where `known` is given, held or a call's result."""
-    if not all(map(source.is_builtin, ("set", "isinstance", "list", "tuple", "TypeError"))):
+    if not all(map(source.is_builtin, ("set", "type", "list", "tuple", "TypeError"))):
         return
     for scope in scopes_of(source):
         seen: set[str] = set()
@@ -200,7 +201,7 @@ def _ask(scope: Scope, text: str, loop: Loop | Comprehension) -> Iterator[Change
             edits.append(("replace", asked, beside))
     code = (
         "try:\n"
-        f"    {beside} = set({text}) if isinstance({text}, (list, tuple)) else {text}\n"
+        f"    {beside} = set({text}) if type({text}) in (list, tuple) else {text}\n"
         "except TypeError:\n"
         f"    {beside} = {text}"
     )

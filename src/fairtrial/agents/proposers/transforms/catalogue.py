@@ -48,6 +48,7 @@ from fairtrial.agents.proposers.transforms.queues import find_appends, find_queu
 from fairtrial.agents.proposers.transforms.ready_heaps import find_ready_heaps
 from fairtrial.agents.proposers.transforms.slices import find_offsets, find_slice_fills
 from fairtrial.agents.proposers.transforms.tallies import find_tallies
+from fairtrial.agents.proposers.transforms.windows import find_windows
 from fairtrial.agents.proposers.transforms.writing import can_write, write_changes
 
 MOST_ROUNDS = 4
@@ -86,6 +87,7 @@ CATALOGUE = (
     Transformation("asked_set", "lookups", find_asked_sets, assumes=assumptions.HASHABLE),
     Transformation("heap", "heaps", find_heaps, assumes=assumptions.ORDER),
     Transformation("running_sum", "prefixes", find_prefixes, assumes=assumptions.SUMS),
+    Transformation("window_sum", "prefixes", find_windows, assumes=assumptions.WHOLE_PLACES),
     Transformation("square_root", "divisors", find_divisors, assumes=assumptions.WHOLE),
     Transformation("count_index", "indexes", find_counts, assumes=assumptions.HASHABLE),
     Transformation("place_index", "indexes", find_earlier, assumes=assumptions.HASHABLE),
@@ -102,7 +104,7 @@ CATALOGUE = (
     Transformation("best", "loops", find_bests, assumes=assumptions.COMPARED),
     Transformation("pick", "picks", find_picks, assumes=assumptions.COMPARED),
     Transformation("join", "joins", find_joins, assumes=assumptions.TEXTS),
-    Transformation("module_set", "lookups", find_module_sets, assumes=assumptions.SOUGHT),
+    Transformation("module_set", "lookups", find_module_sets, assumes=assumptions.TABLES),
     Transformation("plain_text", "patterns", find_plain_texts, assumes=assumptions.A_TEXT),
     Transformation("pattern", "patterns", find_patterns),
     Transformation("pattern_cache", "patterns", find_pattern_caches),

@@ -48,10 +48,22 @@ def _is_table(source: Source, node: ast.expr) -> bool:
                 return False
             if not source.is_builtin(ast.unparse(func).partition(".")[0]):
                 return False
+            if not _can_make(ast.unparse(func), parts):
+                return False
             count = FEWEST
         case _:
             return False
     return count >= FEWEST and all(_is_steady(source, each, node) for each in parts)
+
+
+def _can_make(func: str, parts: list[ast.expr]) -> bool:
+    """Whether a call works: one that doesn't must fail where it is, not for the module."""
+    given = [each.value for each in parts if isinstance(each, ast.Constant)]
+    if func != "str.maketrans":
+        return len(parts) == 1
+    is_several = len(given) == len(parts) and 2 <= len(given) <= 3
+    are_texts = all(isinstance(each, str) for each in given)
+    return is_several and are_texts and len(given[0]) == len(given[1])  # type: ignore[arg-type]
 
 
 def _is_steady(source: Source, node: ast.expr | None, table: ast.expr) -> bool:

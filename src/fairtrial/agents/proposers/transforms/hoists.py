@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial.agents.proposers.transforms.analysis.effects import is_untouched
+from fairtrial.agents.proposers.transforms.analysis.effects import is_asked_later, is_untouched
 from fairtrial.agents.proposers.transforms.analysis.kinds import is_optional
 from fairtrial.agents.proposers.transforms.analysis.matching import match
 from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
@@ -73,6 +73,8 @@ def _same_text(scope: Scope, call: ast.Call, name: str) -> Loop | Comprehension 
     best = None
     for loop in reversed(scope.loops(call)):
         if not scope.is_local(name) or _is_made_in(scope, name, loop):
+            break
+        if is_asked_later(scope, name, loop):
             break
         best = loop
     return best

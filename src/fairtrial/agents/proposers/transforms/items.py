@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.attributes import values_of
+from fairtrial.agents.proposers.transforms.analysis.effects import is_used_up
 from fairtrial.agents.proposers.transforms.analysis.iterables import kind_of, kinds_of
 from fairtrial.agents.proposers.transforms.analysis.matching import same
 from fairtrial.agents.proposers.transforms.analysis.scopes import own_nodes, scopes_of
@@ -122,10 +123,20 @@ def _is_mapping(scope: Scope, table: ast.expr) -> bool:
     said = kinds - {""}
     if said:
         return said <= _MAPPINGS
-    return any(
+    # Who asks what it is says that it may be something else: what has keys need not have items.
+    return not _is_questioned(scope, table) and any(
         isinstance(node, ast.Attribute) and node.attr in _METHODS and same(node.value, table)
         for node in source.walk(scope.function)
     )
+
+
+def _is_questioned(scope: Scope, table: ast.expr) -> bool:
+    for node in scope.source.walk(scope.function):
+        match node:
+            case ast.Call(func=ast.Name(id="hasattr" | "isinstance"), args=[asked, *_]):
+                if same(asked, table):
+                    return True
+    return False
 
 
 def _lookups(
@@ -165,6 +176,9 @@ def _stays(
     if isinstance(loop, ast.For) and any(isinstance(each, _WAITING) for each in inside):
         return False
     root = table.id if isinstance(table, ast.Name) else ""
+    is_later = isinstance(loop, ast.GeneratorExp) and not is_used_up(scope, loop)
+    if is_later and len(scope.bindings(root)) + (scope.parameter(root) is not None) != 1:
+        return False  # each value would be looked up in what the name stands for by then
     is_mine = bool(root) and scope.is_local(root) and not scope.has_alias(root)
     if not is_mine and any(_may_change(scope.source, each) for each in inside):
         return False

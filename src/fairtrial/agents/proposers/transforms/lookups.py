@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.effects import may_change_elsewhere
-from fairtrial.agents.proposers.transforms.analysis.hashability import is_hashable
+from fairtrial.agents.proposers.transforms.analysis.hashability import is_checked, is_hashable
 from fairtrial.agents.proposers.transforms.analysis.iterables import is_dictionary, is_repeatable
 from fairtrial.agents.proposers.transforms.analysis.lives import lives_of
 from fairtrial.agents.proposers.transforms.analysis.matching import match
@@ -74,6 +74,9 @@ def _add_set(scope: Scope, name: str) -> Change | None:
                 # It may be changed there; that matters as long as it is tested.
                 if mention.lineno <= last_test or not _is_over(scope, mention, tests, starts):
                     return None
+    is_grown = any(how != "replace" for how, *_ in edits)
+    if not is_grown and all(code.endswith(" = set()") for *_, code in starts):
+        return None  # there is never anything in it
     what = f"a set beside {name} says what is in it"
     return Change(what, tests[0].lineno, scope.name, (*starts, *edits))
 
@@ -178,7 +181,7 @@ def find_constant_sets(source: Source) -> Iterator[Change]:
                 ) if _are_constants(items.elts):
                     # What is also used as a collection may be a list: a set can't be asked for it.
                     is_plain = isinstance(left, ast.Name | ast.Attribute | ast.Subscript)
-                    if is_plain and not is_hashable(scope, left):
+                    if is_checked(source, node) or (is_plain and not is_hashable(scope, left)):
                         continue
                     elements = ", ".join(map(source.say, items.elts))
                     edit = ("replace", items, f"{{{elements}}}")
@@ -225,7 +228,7 @@ def _add_frozenset(
         return None
     beside = source.fresh(f"_{name.lstrip('_')}_SET" if name.isupper() else f"_{name}_set")
     tests = [each for each, use in zip(mentions, uses, strict=True) if use is Use.TEST]
-    inner = [each for each in tests if source.function_of(each)]
+    inner = [each for each in tests if source.function_of(each) and _asks_hashable(source, each)]
     if not inner:
         return None
     edits: list[Edit] = [("after", statement, f"{beside} = frozenset({name})")]
@@ -236,11 +239,26 @@ def _add_frozenset(
     return Change(what, statement.lineno, scope, tuple(edits))
 
 
+def _asks_hashable(source: Source, mention: ast.Name) -> bool:
+    """Whether nothing says that what is looked for is a list or the like."""
+    test = source.parents[mention]
+    scope = _scope_of(source, mention)
+    assert isinstance(test, ast.Compare)
+    is_plain = isinstance(test.left, ast.Name | ast.Attribute | ast.Subscript)
+    if is_checked(source, test):
+        return False
+    return scope is None or not is_plain or is_hashable(scope, test.left)
+
+
 def _use_anywhere(source: Source, mention: ast.Name) -> Use:
     """What a mention does, in whatever scope; at the top of the module it may do anything."""
-    around = source.function_of(mention)
-    scope = next((each for each in scopes_of(source) if each.function is around), None)
+    scope = _scope_of(source, mention)
     return Use.OTHER if scope is None else scope.use(mention)
+
+
+def _scope_of(source: Source, mention: ast.Name) -> Scope | None:
+    around = source.function_of(mention)
+    return next((each for each in scopes_of(source) if each.function is around), None)
 
 
 def _declared(node: ast.AST) -> list[str]:

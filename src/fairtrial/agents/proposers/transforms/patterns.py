@@ -11,8 +11,8 @@ from fairtrial.agents.proposers.transforms.regexes import (
     Asked,
     can_compile,
     find_asked,
-    is_flag,
     read_constant,
+    read_flags,
     read_values,
 )
 
@@ -28,7 +28,8 @@ def find_patterns(source: Source) -> Iterator[Change]:
     for asked in find_asked(source):
         pattern, flags = asked.given["pattern"], asked.given.get("flags")
         call, method = asked.call, asked.method
-        if flags is not None and not is_flag(flags, asked.module):
+        number = read_flags(flags, asked.module)
+        if number is None:
             continue
         if _is_compiled(source, asked, values):
             if method != "compile" and flags is None and isinstance(pattern, ast.Name):
@@ -36,7 +37,7 @@ def find_patterns(source: Source) -> Iterator[Change]:
                 yield Change(f"{pattern.id} is asked itself", call.lineno, asked.scope, (edit,))
             continue
         text = read_constant(pattern, values, source.top_of(call).lineno)
-        if text is None or not can_compile(text):
+        if text is None or not can_compile(text, number):
             continue
         # Each place defines its own: one may be dropped without the other.
         name = source.fresh("_PATTERN", *names)
@@ -84,7 +85,7 @@ def find_pattern_caches(source: Source) -> Iterator[Change]:
     for asked in find_asked(source):
         pattern, flags = asked.given["pattern"], asked.given.get("flags")
         is_fixed = read_constant(pattern, values, source.top_of(asked.call).lineno) is not None
-        is_odd = flags is not None and not is_flag(flags, asked.module)
+        is_odd = read_flags(flags, asked.module) is None
         if is_fixed or is_odd or _is_compiled(source, asked, values):
             continue
         before = found.setdefault(asked.scope, [])

@@ -120,21 +120,32 @@ def find_appends(source: Source) -> Iterator[Change]:
 
 
 def _append(scope: Scope, node: ast.stmt, items: ast.expr, added: ast.expr) -> Change | None:
-    if not isinstance(items, ast.Name) or not isinstance(added, ast.List) or not added.elts:
+    if not isinstance(items, ast.Name) or not _is_list(scope, added):
         return None
-    if any(isinstance(each, ast.Starred) for each in added.elts):
+    parts = added.elts if isinstance(added, ast.List) else []
+    if any(isinstance(each, ast.Starred) for each in parts):
         return None
     is_copied = isinstance(node, ast.Assign)
-    if len(added.elts) > 1 and not is_copied:
+    if len(parts) != 1 and not is_copied:
         return None
     if not _is_own(scope, items.id):
         return None
-    if len(added.elts) == 1:
-        code = f"{items.id}.append({scope.source.say(added.elts[0])})"
+    if len(parts) == 1:
+        code = f"{items.id}.append({scope.source.say(parts[0])})"
     else:
         code = f"{items.id} += {scope.source.say(added)}"
     what = f"{items.id} grows in place"
     return Change(what, node.lineno, scope.name, (("replace", node, code),))
+
+
+def _is_list(scope: Scope, added: ast.expr) -> bool:
+    """Whether it is a list beyond doubt: anything else may say itself what adding it means."""
+    match added:
+        case ast.List(elts=parts):
+            return bool(parts)
+        case ast.Call(func=ast.Name(id="list" | "sorted" as name)):
+            return scope.source.is_builtin(name)
+    return isinstance(added, ast.ListComp)
 
 
 def _is_own(scope: Scope, name: str) -> bool:

@@ -120,14 +120,22 @@ def say_rest(source: Source, call: ast.Call, given: Mapping[str, ast.expr]) -> s
     return ", ".join(said)
 
 
-def is_flag(node: ast.expr | None, module: str) -> bool:
-    """Whether flags are there and constant."""
+def read_flags(node: ast.expr | None, module: str) -> int | None:
+    """The number that constant flags are, 0 if there are none; None if they can't be told.
+
+    Nor are they told if a pattern is to be explained each time that it is compiled.
+    """
     match node:
-        case ast.Attribute(value=ast.Name(id=name)):
-            return name == module
+        case None:
+            return 0
+        case ast.Attribute(value=ast.Name(id=name), attr=flag) if name == module:
+            known = getattr(re, flag, None)
+            if isinstance(known, re.RegexFlag) and known is not re.DEBUG:
+                return int(known)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return is_flag(left, module) and is_flag(right, module)
-    return False
+            one, other = read_flags(left, module), read_flags(right, module)
+            return None if one is None or other is None else one | other
+    return None
 
 
 def read_values(source: Source) -> dict[str, tuple[int, ast.expr]]:
@@ -164,10 +172,10 @@ def read_constant(
     return None
 
 
-def can_compile(pattern: str | bytes) -> bool:
+def can_compile(pattern: str | bytes, flags: int = 0) -> bool:
     """Whether it is a pattern at all: one that isn't must fail where it is used, not before."""
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
+        re.compile(pattern, flags)
+    except (re.error, ValueError, RecursionError, OverflowError):
         return False
     return True

@@ -10,7 +10,7 @@ import ast
 from fairtrial.agents.proposers.transforms.analysis.iterables import kinds_of
 from fairtrial.agents.proposers.transforms.analysis.kinds import READING
 from fairtrial.agents.proposers.transforms.analysis.source import Function, Source, binds
-from fairtrial.agents.proposers.transforms.analysis.uses import PURE, Scope, Use
+from fairtrial.agents.proposers.transforms.analysis.uses import KEEPING, PURE, Scope, Use
 
 _TELLING = frozenset({"print", "format", "getattr", "hasattr", "id", "iter", "slice", "type"})
 """Builtins that change nothing that a name here could stand for, besides the pure ones."""
@@ -26,7 +26,29 @@ _DEEPEST = 2
 
 def is_untouched(scope: Scope, name: str, within: ast.AST) -> bool:
     """Whether what a name stands for stays as it is in there, under whatever other name."""
+    if is_asked_later(scope, name, within):
+        return False
     return scope.is_untouched(name, within) and not may_change_elsewhere(scope, name, within)
+
+
+def is_asked_later(scope: Scope, name: str, within: ast.AST) -> bool:
+    """Whether a generator in there may ask for a name when it stands for something else."""
+    return any(
+        isinstance(node, ast.GeneratorExp)
+        and not is_used_up(scope, node)
+        and len(scope.mentions(name, node)) > len(scope.mentions(name, node.generators[0].iter))
+        for node in scope.source.walk(within)
+    )
+
+
+def is_used_up(scope: Scope, generator: ast.GeneratorExp) -> bool:
+    """Whether a generator is gone through, or forgotten, where it is made."""
+    match scope.source.parents[generator]:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in (PURE - KEEPING) | {"next"} and scope.source.is_builtin(name)
+        case ast.Call(func=ast.Attribute(attr="join" | "extend" | "update")) | ast.Starred():
+            return True
+    return False
 
 
 def may_change_elsewhere(scope: Scope, name: str, within: ast.AST) -> bool:

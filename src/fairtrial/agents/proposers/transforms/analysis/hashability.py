@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from fairtrial.agents.proposers.transforms.analysis.kinds import TEXT_METHODS, is_fixed_type
 from fairtrial.agents.proposers.transforms.analysis.source import Source
+from fairtrial.agents.proposers.transforms.analysis.unhashables import is_left_over
 from fairtrial.agents.proposers.transforms.analysis.uses import (
     Scope,
     Use,
@@ -30,6 +31,8 @@ _GIVING_TEXTS = TEXT_METHODS - {"split", "rsplit", "splitlines"}
 
 def is_hashable(scope: Scope, node: ast.expr) -> bool:
     """Whether it looks like what can be hashed, and nothing says that it is a collection."""
+    if not isinstance(node, ast.Constant) and is_left_over(scope, node):
+        return False
     match node:
         case ast.Constant() | ast.JoinedStr() | ast.Compare():
             return True
@@ -54,6 +57,22 @@ def is_hashable(scope: Scope, node: ast.expr) -> bool:
             return not isinstance(getattr(node, "slice", None), ast.Slice) and not _is_collection(
                 scope, ast.unparse(node)
             )
+    return False
+
+
+def is_checked(source: Source, test: ast.AST) -> bool:
+    """Whether a test refuses what isn't known: who does so may be given anything, a list too."""
+    below = test
+    for each in source.around(test):
+        match each:
+            case ast.BoolOp() | ast.UnaryOp():
+                below = each
+            case ast.Assert():
+                return True
+            case ast.If(test=it, body=[*_, last]):
+                return it is below and isinstance(last, ast.Raise)
+            case _:
+                return False
     return False
 
 

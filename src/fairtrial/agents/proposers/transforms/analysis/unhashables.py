@@ -16,11 +16,27 @@ _METHODS = frozenset({"append", "extend", "items", "keys", "values", "get", "upd
 
 def is_unhashable(scope: Scope, node: ast.expr) -> bool:
     """Whether the function itself says that an expression gives a list, a set or a dictionary."""
+    if is_left_over(scope, node):
+        return True
     if not isinstance(node, ast.Name):
         return unhashable(node)
     if kinds_of(scope, node.id) & _KINDS or _is_one_of_lists(scope, node.id):
         return True
     return any(_is_used_so(scope, each) for each in scope.mentions(node.id))
+
+
+def is_left_over(scope: Scope, node: ast.expr) -> bool:
+    """Whether it is asked for where a TypeError was caught: it may be because of its hash."""
+    for each in scope.source.around(node):
+        match each:
+            case ast.ExceptHandler(type=None):
+                return True
+            case ast.ExceptHandler(type=ast.expr() as caught):
+                names = {part.id for part in ast.walk(caught) if isinstance(part, ast.Name)}
+                return not names.isdisjoint({"TypeError", "Exception", "BaseException"})
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                return False
+    return False
 
 
 def _is_used_so(scope: Scope, mention: ast.Name) -> bool:
