@@ -22,6 +22,8 @@ MOST_GROWTH = 2.0
 """What one session's growth counts at most: others can't hide behind it by varying more."""
 BLAMED_WRONGLY = 0.005
 """How often noise alone may look like something that sessions agree on."""
+FEWEST_THAT_AGREE = 4
+"""What counts at most so much in each has no spread if it is too much in both of two."""
 MOST_OUTSIDE = 0.1
 """Which share of a sample may be done before or after it, beyond what the base does there."""
 LITTLE_OUTSIDE = 0.02
@@ -136,7 +138,7 @@ def _agreed(values: Sequence[float]) -> float:
     """The lower end of where the mean may lie: few that happen to be alike prove little."""
     from scipy import special
 
-    if len(values) < 2:
+    if len(values) < FEWEST_THAT_AGREE:
         return -math.inf
     quantile = float(special.stdtrit(len(values) - 1, 1 - BLAMED_WRONGLY))
     return fmean(values) - quantile * stdev(values) / math.sqrt(len(values))
