@@ -426,6 +426,17 @@ def test_an_interrupt_is_exit_130(run, monkeypatch):
     assert err.endswith("interrupted\n")
 
 
+def test_what_an_interrupt_leaves_is_told_and_folded_on_a_terminal(run, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt("what was done is kept")
+
+    monkeypatch.setattr(check, "read_study", interrupt)
+    assert run("check", EXAMPLE)[2].endswith("interrupted; what was done is kept\n")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "25")
+    assert run("check", EXAMPLE)[2].endswith("interrupted; what was\n  done is kept\n")
+
+
 def test_a_reader_that_leaves_early_is_no_error():
     script = Path(sys.executable).with_name("fairtrial")
     pipeline = f"'{script}' plan '{EXAMPLE}' --json | head -1; exit ${{PIPESTATUS[0]}}"

@@ -250,11 +250,30 @@ def test_details_say_how_many_are_left_out_and_whether_json_has_them(show):
     shown = show(judgement("one", Reason.TESTS, "m", failures))
     assert "test 2" in shown
     assert "test 3" not in shown
-    assert "... and 2 more; --json prints them\n" in shown
+    assert "... and 2 more failures; --json prints them\n" in shown
     shown = show(judgement("one", Reason.TESTS, "m", failures, more=7))
-    assert "... and 9 more; --json prints 2 of them\n" in shown
+    assert "... and 9 more failures; --json prints 2 of them\n" in shown
     shown = show(judgement("one", Reason.TIMEOUT, "m", failures[:1], more=7))
-    assert "... and 7 more\n" in shown
+    assert "... and 7 more failures\n" in shown
+    shown = show(judgement("one", Reason.TESTS, "m", failures[:4]))
+    assert "... and 1 more failure; --json prints them\n" in shown
+
+
+def test_lines_of_others_are_folded_between_words_on_a_terminal_only(monkeypatch):
+    line = '      File "a.py", line 26 in test_a_name_that_is_long'
+    monkeypatch.setenv("COLUMNS", "40")
+    assert verdicts._fit(line) == line
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert verdicts._fit(line).splitlines() == [
+        '      File "a.py", line 26 in',
+        "        test_a_name_that_is_long",
+    ]
+
+
+def test_blanks_that_filled_anothers_terminal_are_left_out_of_details(show):
+    said = f"    at 1\n...{' ' * 62}[100%]\n"
+    shown = show(judgement("one", Reason.TIMEOUT, "m", [Failure("check[0]", "tests", said)]))
+    assert "\n      at 1\n      ...  [100%]\n" in shown
 
 
 def test_details_that_say_nothing_new_and_those_of_duplicates_are_left_out(show):
@@ -303,7 +322,7 @@ def lines_of(table):
 def test_a_live_table_fits_its_terminal_and_shows_what_is_going_on(table):
     table.say("running the checks")
     assert len(lines_of(table)) == 11
-    assert lines_of(table)[-1] == "running the checks ... 0 s (22 more not shown)"
+    assert lines_of(table)[-1] == "running the checks ... 0 s (22 candidates not shown)"
     for place in range(22):
         table.begin(place)
         if place < 20:
@@ -315,7 +334,7 @@ def test_a_live_table_fits_its_terminal_and_shows_what_is_going_on(table):
     states = [line.split()[1] for line in shown[2:-1]]
     assert states == [*["passed", "rejected"] * 3, "checking", "checking"]
     assert max(map(cell_width, shown)) <= 80
-    assert shown[-1] == "20 of 30 judged: 10 passed, 10 rejected ... (22 more not shown)"
+    assert shown[-1] == "20 of 30 judged: 10 passed, 10 rejected ... (22 candidates not shown)"
 
 
 def test_a_live_table_is_for_terminals_that_nobody_else_draws_on(monkeypatch):
@@ -425,6 +444,16 @@ def test_what_was_judged_before_it_ended_is_in_the_document_too(replay, end, cod
     assert [(each["name"], each["verdict"]) for each in told["candidates"]] == [
         ("right.diff", "passed")
     ]
+
+
+def test_who_is_stopped_before_the_first_verdict_prints_a_document_too(replay, monkeypatch):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "_evaluate", stop)
+    code, out, _ = replay(None, "--json")
+    told = json.loads(out)
+    assert (code, told["ok"], told["error"], told["candidates"]) == (130, False, "interrupted", [])
 
 
 @pytest.mark.parametrize("as_json", [True, False])

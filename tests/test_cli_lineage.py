@@ -2,10 +2,13 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
 from fairtrial import OutcomeSpec, RunBudget, Study, run_study
+from fairtrial.cli.lineage import head_of
+from fairtrial.tables.results import open_results
 
 
 def optimiser(task):
@@ -57,6 +60,29 @@ def test_without_a_name_the_tree_is_shown(show, folder):
     ]
     code, out = show(folder / "one", "--json")
     assert [row["candidate_id"] for row in json.loads(out)] == ["0.0", "0.1", "1.0"]
+
+
+def test_on_a_terminal_a_row_that_is_too_long_is_folded_between_words(show, folder, monkeypatch):
+    wide = show(folder / "one")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out = show(folder / "one")
+    assert max(map(len, out.splitlines())) <= 60
+    assert out.split() == wide.split()
+    assert "\n         <- the best: 1.45x [1.30, 1.60] when measured again\n" in out
+
+
+def test_who_looked_better_and_did_not_hold_is_told(show, folder):
+    """What was said of it in the end stands beside what was said of it first."""
+    why = "measured again, in fresh sessions, it is equivalent, 1.00x [0.98, 1.02]"
+    with open_results(folder / "one") as results:
+        (result,) = results
+        result = replace(result, outputs={**result.outputs, "out": {"1.0": why}})
+        head = head_of(result, results.study, {})
+    assert head.ends["1.0"] == f"<- out: {why}"
+    assert head.ends["0.0"].startswith("<- the best: 1.45x")
+    assert set(head_of(replace(result, outputs={}), results.study, {}).ends) == set()
 
 
 def test_of_several_runs_each_says_what_it_was(show, folder):
@@ -116,6 +142,8 @@ def test_what_a_candidate_writes_can_t_fool_whoever_reads_its_diff(show, tmp_pat
     def hiding(task):
         print("\x1b[2Jgone")
         task.emit("candidate", text=diff, candidate_id="0.0", line=0, step=0, kind="initial")
+        if task.replicate > 1:
+            raise ValueError("\x1b[2Jgone")
         return {"answer": 1, "patch": diff * 20}
 
     run_study(

@@ -225,7 +225,18 @@ def test_another_study_is_not_replaced_also_if_it_came_to_nothing(desk):
     run_study(study, agent_bindings={"default-agent": fail}, show_progress=False)
     code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
     assert (code, out) == (3, "")
-    assert 'study_id: "mine" -> "optimize-total"' in err
+    told = "out holds the results of the study 'mine' (mine); choose another --output"
+    assert err == f"error: {told}\n"
+
+
+def test_who_interrupts_twice_is_told_how_to_go_on(desk, monkeypatch):
+    def leave_at_once(study, settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(optimize, "conduct", leave_at_once)
+    code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
+    assert (code, out) == (130, "")
+    assert err.endswith("the same command goes on where it was\n")
 
 
 @needs_sandbox
@@ -460,7 +471,7 @@ def test_one_that_was_stopped_is_told_that_it_can_go_on(desk, monkeypatch, stopp
     monkeypatch.setattr(optimize, "conduct", lambda *_: SimpleNamespace(stopped=stopped))
     code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
-    told = "interrupted; what was answered and judged is kept: the same command goes on\n"
+    told = f"interrupted; {optimize.KEPT}\n"
     assert err.endswith(told)
 
 

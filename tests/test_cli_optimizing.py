@@ -211,6 +211,25 @@ def test_who_waits_for_anothers_timing_says_so_until_it_goes_on(view):
     assert state(view)[0] == "1 answer awaited ..."
 
 
+def test_a_step_that_had_to_wait_has_its_name_again_when_it_goes_on(view):
+    view.say("timing the unchanged base")
+    for _ in range(2):  # it is said again and again
+        view.say(quiet.WAITING.format(7))
+    view.say(quiet.GOING_ON)
+    assert state(view)[0] == "timing the unchanged base ..."
+    view.say(quiet.WAITING.format(7))
+    view.say("looking at where the time goes")  # somebody else didn't have to wait
+    view.say(quiet.GOING_ON)
+    assert state(view)[0] == "looking at where the time goes ..."
+
+
+def test_the_state_below_a_line_is_as_of_that_line(view, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(view.canvas._live, "refresh", lambda: drawn.append(state(view)[0]))
+    view.say("timing the unchanged base")
+    assert drawn == ["timing the unchanged base ..."]
+
+
 def test_who_could_not_be_judged_is_not_among_the_rejected(view):
     lost = Rejection(Reason.EVALUATOR, "no room")
     view.entered(entry("0.0"), Candidate("c", files={}))

@@ -14,6 +14,7 @@ from fairtrial.errors import LabError
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.timings import Estimate, Measurement, Pair, Session, Timing
 from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.sandbox import quiet
 from fairtrial.stats.ratios import estimate_text, ratio_text
 
 FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER
@@ -318,6 +319,16 @@ def test_notes_can_not_steer_the_terminal(show):
     assert "\x1b" not in show(judged(evil, found))
 
 
+def test_one_figure_has_the_same_digits_wherever_it_stands(show):
+    found = estimate(76.27, 4.2, 1607.4)
+    odd = timing(found=found, cpu_ratio=2.0)
+    text = show(judged("c", measured(found=found, adopt=True, timings=(odd,))))
+    assert "76x [4, 1607]" in text
+    assert "To be adopted: c (76x)." in text
+    assert "by the clock on the wall 76x" in " ".join(text.split())
+    assert "76." not in text
+
+
 def test_the_end_says_whom_to_adopt_how_sure_and_how_long_the_host_was_idle(show):
     rows = [
         judged("second", measured(adopt=True, found=estimate(1.9, 1.8, 2.0, confidence=0.975))),
@@ -392,6 +403,20 @@ class Clock:
 
     def monotonic(self):
         return self.now
+
+
+def test_a_step_that_had_to_wait_has_its_name_again_when_it_goes_on(table, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(live, "time", clock)
+    monkeypatch.setattr(judging, "time", clock)
+    clock.now = 100.0
+    table.say("timing the unchanged base")
+    clock.now = 105.0
+    table.say(quiet.WAITING.format(7))
+    assert lines_of(table)[-1].startswith("waiting: another fairtrial")
+    clock.now = 110.0
+    table.say(quiet.GOING_ON)
+    assert lines_of(table)[-1].startswith("timing the unchanged base ... 10 s")
 
 
 @pytest.fixture

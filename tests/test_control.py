@@ -145,7 +145,7 @@ def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
     clock, found = Clock(), [7, None]
     lock = SimpleNamespace(who_times=lambda ours: found.pop(0))
     elsewhere = Elsewhere(lock, clock)
-    told = "waiting for the machine: another fairtrial is timing (process 7)"
+    told = "waiting: another fairtrial is timing (process 7)"
     assert elsewhere() == elsewhere() == told
     clock.now += 1
     assert elsewhere() == ""
@@ -235,6 +235,21 @@ def test_few_long_runs_have_a_calm_rate():
     assert rest[-1] == pytest.approx(20 * 30 - 400, abs=20)
 
 
+def test_the_rate_of_long_runs_is_that_of_several_of_them():
+    clock = Clock()
+    tally = Tally(total=100, clock=clock)
+    tally.note_time()
+    rates = []
+    for _ in range(10):
+        for seconds in (10, 10, 10, 210):  # a minute each, on average
+            for _ in range(seconds):
+                clock.now += 1
+                tally.note_time()
+                rates.append(tally.rate)
+            tally.count("success")
+    assert all(0.5 < 60 * rate < 2.0 for rate in rates[12 * 60 :])
+
+
 def test_runs_that_take_longer_than_all_others_slow_the_rate():
     clock = Clock()
     tally = Tally(total=10, clock=clock, under_way=lambda: [3.0])
@@ -247,6 +262,9 @@ def test_runs_that_take_longer_than_all_others_slow_the_rate():
     assert tally.rate == pytest.approx(1.0)
     clock.now = 40
     assert tally.rate == pytest.approx(0.1)  # 4 in 40 s, if it ended now
+    assert tally.line() == "3/10 runs, 6.0/min, 1:00 left"
+    tally.total = 4
+    assert tally.line() == "3/4 runs, 6.0/min"  # it is late: nobody knows
 
 
 def test_from_fewer_runs_than_are_under_way_nothing_is_foretold():

@@ -118,6 +118,38 @@ def test_pressing_on_prints_no_traceback_and_ends_as_the_first_did():
     assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
 
 
+AT_WORK = """
+import sys, threading
+from fairtrial.cli import main as module
+
+def run(*words, **options):
+    threading.Thread(target=threading.Event().wait).start()
+    if sys.argv[1] == "interrupted":
+        raise KeyboardInterrupt
+
+module.GRACE_S, module.cli.main = 0.01, run
+module.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "told"),
+    [
+        ("interrupted", 130, "interrupted\n"),
+        ("done", 0, "not waiting for 1 thread that agents left running\n"),
+    ],
+)
+def test_who_interrupts_is_not_told_of_threads_that_are_still_at_work(how, code, told):
+    ended = subprocess.run(
+        [sys.executable, "-c", AT_WORK, how],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (code, told)
+
+
 def test_an_interrupt_gets_past_an_agent_that_swallows_exceptions(stage):
     stage.write("held_back_by_excepts")
     command = stage.start_run("--executor", "serial", cold=True)

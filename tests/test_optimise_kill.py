@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from fairtrial.cli.optimize import KEPT
 from optimise_kit import NOTHING, WORKING, OptimiseNursery, OptimiseSite
 
 pytestmark = [

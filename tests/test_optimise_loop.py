@@ -465,7 +465,7 @@ def test_candidates_are_shared_out_by_line(batch: int) -> None:
     rules = LoopRules(lines=3, max_candidates=8, refinements=99, patience=99, batch=batch)
     play = Play(Loop(rules), Obliging(0)).to_the_end()
     assert Counter(entry.line for entry in play.loop.entries) == {0: 3, 1: 3, 2: 2}
-    assert play.loop.why_over == "3 lines: its share of the candidates is used up"
+    assert play.loop.why_over == "3 lines: their share of the candidates is used up"
     assert len(Loop(LoopRules(lines=9, max_candidates=2)).ask()) == 2
 
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from fairtrial import Optimise, Study, dry_run_validate, load_problem
+from fairtrial import Optimise, Study, dry_run_validate, load_problem, run_study
 from optimise_kit import make_repo
 
 STUDY = """\
@@ -112,6 +112,28 @@ def test_what_is_there_is_no_mistake(run, place, monkeypatch):
         for words in (("check",), ("run", "--dry-run")):
             code, _, err = run(*words, "study.yaml")
             assert (code, err) == (0, ""), (words, options)
+
+
+def test_a_problem_that_is_none_of_code_is_found_by_check_as_well(run, place):
+    write(place, "codemod", {}, problem="words")
+    for command in ("check", "run"):
+        code, _, err = run(command, "study.yaml")
+        assert (code, "an optimiser needs a code problem" in err) == (2, True), err
+
+
+def test_methods_of_the_user_s_own_agents_are_their_own_affair(tmp_path):
+    class Mine:
+        def check_start(self):
+            raise AssertionError
+
+        check_problem = check_start
+
+        def __call__(self, task):
+            return {"metrics": {"score": 1}}
+
+    study = Study("mine", "Mine", output_dir=tmp_path / "out")
+    (result,) = run_study(study, agent_bindings={"default-agent": Mine()}, executor="serial")
+    assert result.status == "success"
 
 
 def test_functions_of_the_user_s_own_are_imported_by_run_and_not_by_check(run, place):

@@ -105,7 +105,7 @@ def optimise(problem, tmp_path, script, journal, slots=2):
                 watcher=Watchers(()),
             )
             await stream.run()
-            return stream, await crown(stream, arena, bench, Watchers(()))
+            return stream, (await crown(stream, arena, bench, Watchers(()))).winner
 
     return asyncio.run(run())
 

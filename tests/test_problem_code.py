@@ -236,10 +236,11 @@ def test_of_an_optimisers_stored_output_only_the_best_is_judged_again(
     given = []
     judgement = Judgement("answer", "d", verdict, Basis.TESTS, rejection=rejection)
     problem = judged_as(monkeypatch, judgement, given)
-    stored = Stored({**OPTIMISED, "edits": {"patch": base64.b64encode(b"\xff\r\n").decode()}})
+    edits = {"patch": base64.b64encode(b"\xff\r\n").decode()}
+    stored = Stored({**OPTIMISED, "edits": edits, "unjudged": 2})
     rows = problem.evaluate(stored)
     values = values_of(rows)
-    assert (values["candidates"], values["passed"]) == (9, passed)
+    assert (values["candidates"], values["passed"], values["unjudged"]) == (9, passed, 2)
     assert rows[0]["notes_json"]["best"] == "2.1"
     assert given[0].diff == b"\xff\r\n", "the bytes, not the text that people see"
     assert has_judged(rows)

@@ -88,13 +88,81 @@ def reach(files, *timed, checked=()):
 def test_what_is_named_brings_all_that_it_names():
     assert reach(MANY, "day: shop:show") == {
         *("report.py show", "report.py show.inner", "words.py squeeze", "words.py make_blanks"),
-        *("tables.py Table.__init__", "tables.py Table.draw", "tables.py Table.never_named"),
-        *("tables.py Base.line", "tables.py Other.draw", "tables.py Other.__add__"),
+        *("tables.py Table.__init__", "tables.py Table.draw", "tables.py Base.line"),
+        *("tables.py Other.draw", "tables.py Other.__add__"),
     }
     assert reach(MANY, "shop.words:forgotten") == {"words.py forgotten"}
     both = reach(MANY, "a: shop.words:forgotten", "b: shop.words:make_blanks")
     assert both == {"words.py forgotten", "words.py make_blanks"}
-    assert "tables.py Table.never_named" in reach(MANY, "a: shop.tables:wide.draw")
+    assert "tables.py Table.__init__" in reach(MANY, "a: shop.tables:wide.draw")
+
+
+LEDGER = """
+class Ledger(Plain):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def total(self):
+        return sum(self.rows)
+
+    def never(self):
+        return self.rows[0]
+
+class Plain:
+    pass
+
+def first(rows):
+    return Ledger(rows).total()
+"""
+EVERY = {"Ledger.__init__", "Ledger.total", "Ledger.never"}
+
+
+def test_a_class_that_is_named_brings_only_the_methods_that_are():
+    files = {"a.py": LEDGER}
+    assert reach(files, "a:first") == {
+        "a.py first",
+        "a.py Ledger.__init__",
+        "a.py Ledger.total",
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(Plain)", "(elsewhere.Base)"),
+        ("class Ledger", "@elsewhere.registered\nclass Ledger"),
+        ("Ledger(rows).total()", "getattr(Ledger(rows), rows[1])()"),
+        ("Ledger(rows).total()", "elsewhere.go_through(Ledger(rows))"),
+    ],
+    ids=["unknown base", "unknown decorator", "names made up", "unknown code"],
+)
+def test_where_others_may_call_it_every_method_counts(old, new):
+    assert old in LEDGER
+    files = {"a.py": f"import elsewhere\n{LEDGER.replace(old, new)}"}
+    found = reach(files, "a:first")
+    assert found is None or {f"a.py {name}" for name in EVERY} <= found
+
+
+def test_dates_in_one_format_share_one_helper():
+    text = """\
+from datetime import datetime
+
+
+def first(days):
+    return [datetime.strptime(day, "%Y-%m-%d") for day in days]
+
+
+def second(days):
+    return {datetime.strptime(day, "%Y-%m-%d") for day in days}
+"""
+    told = Brief("slow", "", {"a.py": text}, benchmarks=("a:first", "a:second"))
+    reply = CodemodProposer(families=("iso_date",)).answer(told, Request(RequestKind.INITIAL, 0, 0))
+    (candidate,) = reply.candidates
+    new = candidate.files["a.py"].content.decode()
+    assert new.count("def _read_date") == 1
+    assert new.count("_read_date(") == 3
+    assert "\n\n\ndef _read_date" in new
+    assert "\n\n\ndef first" in new
 
 
 def test_where_nobody_can_say_everything_counts():

@@ -714,6 +714,11 @@ def test_other_texts_stay_as_they_are(text):
     [
         ({"argv": []}, "argv: must name a program"),
         ({"argv": ["claude -p"]}, "argv[0]: expected a program, got 'claude -p'"),
+        ({"argv": ["claude -p"]}, 'write each word on its own: ["claude", "-p"]'),
+        (
+            {"argv": "{python} agent.py"},
+            'argv: expected a list of words, got a text; write ["{python}", "agent.py"]',
+        ),
         ({"argv": ["A=1", "claude"]}, "argv[0]: expected a program"),
         ({"argv": ["x"], "prompt": "argument"}, "argv: must say where the prompt goes"),
         ({"argv": ["x", "{prompt}"], "prompt": "stdin"}, "prompt: is on stdin, but"),

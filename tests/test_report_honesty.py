@@ -19,7 +19,8 @@ from fairtrial.model.runs import RunOutput
 from fairtrial.model.study import RunBudget
 from fairtrial.prospect import hypothesis_power
 from fairtrial.report import Verdict, judge_hypotheses
-from fairtrial.report.findings import render_verdicts
+from fairtrial.report.findings import render_tests, render_verdicts
+from fairtrial.report.text import figure, signed, spell_interval
 from simulated_study import level, make_claim, make_plan, make_study, noisy, simulate
 
 GREATER, EQUIVALENT = HypothesisDirection.GREATER, HypothesisDirection.EQUIVALENT
@@ -53,6 +54,39 @@ def test_ranks_say_which_way_a_difference_goes_where_medians_are_equal(word):
     assert "in the mean" in sized.why
     assert sized.bounds[1] < -sized.minimum_size
     assert any("held against the difference of means" in note for note in sized.notes)
+
+
+def skewed(spec, condition, rng):
+    """Most of fancy's lie 5 above plain's, and a few far above: its mean is about 22 higher."""
+    if level(condition) == "plain":
+        return rng.gauss(0, 1)
+    return 90 + rng.gauss(0, 1) if rng.random() < 0.2 else 5 + rng.gauss(0, 1)
+
+
+@pytest.mark.parametrize("word", ["mann_whitney", "wilcoxon"])
+def test_the_line_of_a_verdict_says_what_is_of_means_and_what_of_medians(word):
+    outcomes = (OutcomeSpec("score", primary=True, sd=1.0),)
+    test = judge(word, skewed, {"minimum_effect_of_interest": 132.0}, outcomes=outcomes)
+    assert "smaller than 132 in the mean" in test.why
+    fancy, plain = (group.mean for group in test.groups)
+    low, high = test.bounds
+    mean = f"fancy − plain = {signed(fancy - plain)} [{figure(low)}, {figure(high)}] in the mean"
+    median = f"{signed(test.estimate)} {spell_interval(test.interval)} in the median"
+    assert f"{mean}, {median}; p" in render_verdicts([test])
+    without = judge(word, skewed, outcomes=outcomes)
+    assert f"fancy − plain = {median}; p" in render_verdicts([without])
+
+
+def test_pairs_of_levels_that_are_compared_by_medians_say_so():
+    three = (Factor("arm", levels=("plain", "fancy", "wild")),)
+    outcomes = (OutcomeSpec("score", primary=True, sd=1.0),)
+    claim = {"minimum_effect_of_interest": 132.0}
+    test = judge("kruskal_wallis", skewed, claim, outcomes=outcomes, factors=three)
+    assert "less than 132 in the mean" in test.why
+    assert "| difference of medians |" in render_tests([test])
+    assert "| size |" in " ".join(
+        render_tests([judge("anova", skewed, claim, outcomes=outcomes, factors=three)]).split()
+    )
 
 
 def test_a_claim_without_a_side_is_not_small_because_ranks_and_means_disagree():

@@ -58,6 +58,17 @@ def seen(folder):
     return [(look.results, look.planned) for look in read_looks(folder / "out")]
 
 
+def test_a_plan_that_was_cut_after_a_look_says_so(go_on, looked, run, study):
+    """To look, and then to be content with what is there: the worst kind."""
+    go_on(3)
+    assert looked() == []
+    words = ("--resume", "--accept-changes", "--set", "run_budget.replicates=1")
+    code, _, err = run("run", study(), *words)
+    assert code == 0, err
+    (line,) = looked()
+    assert "looked at once before all runs were done, after 3 of 6: " in line
+
+
 def test_a_final_report_says_how_often_somebody_looked_before(go_on, looked, run, tmp_path):
     go_on(2)
     assert looked() == []

@@ -4,9 +4,8 @@ import dataclasses
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from fairtrial.cli.main import main
+from fairtrial.cli.lineage import head_of
 from fairtrial.design.build import build_design
 from fairtrial.design.options import agents_touched, assigned_to
 from fairtrial.model.claims import Contrast, HypothesisDirection, HypothesisKind, Moderator
@@ -14,6 +13,7 @@ from fairtrial.model.factors import Factor
 from fairtrial.model.study import RunBudget
 from fairtrial.prospect import claim_warnings, hypothesis_power, planned_tests
 from fairtrial.report import full_report, judge_hypotheses, render_methods_scaffold
+from fairtrial.tables.results import open_results
 from simulated_study import make_claim, make_plan, make_study, simulate
 
 REPAIR = "agents.model.options.repair"
@@ -33,6 +33,14 @@ AVERAGED = (
     "is their average; a filter in the analysis plan picks one level"
 )
 
+SEEN = [
+    ("run-e4d35149aeaa", 1422365739),
+    ("run-be0e2255fcdf", 794939687),
+    ("run-4c4e1a04e9b4", 47756009),
+    ("run-f56461595173", 963932623),
+]
+"""Runs and seeds of a study of one replicate, written down before its factor had an agent."""
+
 
 def two_agents(*claims, **parts):
     given = {"factors": (FACTOR,), "agent_specs": AGENTS, "hypotheses": claims or (CLAIM,)}
@@ -47,6 +55,13 @@ def score(spec, condition, rng):
 
 def judge(study, value=score):
     return judge_hypotheses(study, *simulate(study, value))
+
+
+def condition_rows(study):
+    """The first three cells of each row of the report's table of conditions."""
+    text = full_report(study, *simulate(study, score))
+    lines = text.partition("## Conditions")[2].partition("## Tests")[0].strip().split("\n")[2:]
+    return [[cell.strip() for cell in line.split("|")[1:4]] for line in lines if "|" in line]
 
 
 def test_the_effect_is_that_on_the_agent_whose_option_it_is():
@@ -90,11 +105,8 @@ def test_an_agent_that_is_a_factor_is_told_apart_too():
     study = two_agents(factors=factors, agent_specs=())
     (test,) = judge(study)
     assert [group.n for group in test.groups] == [20, 20]
-    conditions, results = simulate(study, score)
-    told = [
-        line for line in full_report(study, conditions, results).split("\n") if "| rules" in line
-    ]
-    assert [line.split("|")[2:4] for line in told] == [[" –" + " " * 28, "  40 "]]
+    rows = condition_rows(study)
+    assert rows == [["rules", "–", "40"], ["model", "false", "20"], ["model", "true", "20"]]
 
 
 def test_factors_that_are_tied_touch_the_runs_of_all_their_agents():
@@ -174,10 +186,11 @@ def test_pairs_of_agents_are_averages_over_the_option():
     assert test.estimate == pytest.approx(1, abs=0.1)
 
 
-def test_a_model_of_agents_and_an_option_of_one_of_them_can_be_fitted():
+@pytest.mark.parametrize("word", ["regression", "factorial_anova", "mixed_effects"])
+def test_a_model_of_agents_and_an_option_of_one_of_them_can_be_fitted(word):
     pytest.importorskip("statsmodels")
     claim = make_claim(independent_vars=("agent_id", REPAIR))
-    study = two_agents(claim, analysis_plans=(make_plan("regression"),))
+    study = two_agents(claim, analysis_plans=(make_plan(word),))
     by_agent, by_repair = judge(study)
     assert abs(by_agent.estimate) == pytest.approx(1, abs=0.1)
     assert abs(by_repair.estimate) == pytest.approx(2, abs=0.1)
@@ -190,10 +203,8 @@ def test_a_model_of_agents_and_an_option_of_one_of_them_can_be_fitted():
 
 def test_conditions_that_an_agent_cannot_tell_apart_are_one_row():
     study = two_agents()
-    text = full_report(study, *simulate(study, score))
-    table = text.partition("## Conditions")[2].partition("## Tests")[0].strip().split("\n")[2:]
-    shown = [[cell.strip() for cell in line.split("|")[1:4]] for line in table if "|" in line]
-    assert shown == [["–", "rules", "40"], ["false", "model", "20"], ["true", "model", "20"]]
+    rows = condition_rows(study)
+    assert rows == [["–", "rules", "40"], ["false", "model", "20"], ["true", "model", "20"]]
 
 
 def test_the_methods_say_whose_option_it_is():
@@ -209,27 +220,40 @@ def test_what_a_condition_assigns_to_a_run_leaves_out_options_of_others():
 
 
 def test_ids_and_seeds_of_runs_stay_as_they_were():
-    """They are found again by these: written down when no factor was told apart by its agent."""
     study = two_agents(run_budget=RunBudget(replicates=1), problem_ids=("p1",))
     _, results = simulate(study, score)
     assert [(each.run_id, each.run_spec.seed) for each in results] == SEEN
 
 
-def test_check_plan_and_show_say_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_check_plan_and_show_say_it(run, tmp_path):
     (tmp_path / "agents_of_two.py").write_text(
         "def rules(task):\n    return {'metrics': {'score': 1.0}}\n"
         "def model(task, repair=False):\n    return {'metrics': {'score': 2.0 * repair}}\n"
     )
     study = two_agents(CLAIM, dataclasses.replace(AGENT_CLAIM, hypothesis_id="h2"))
-    data = study.to_dict()
+    data = dataclasses.replace(study, run_budget=RunBudget(replicates=1)).to_dict()
     data["agents"] = {name: {"use": f"agents_of_two:{name}"} for name in AGENTS}
     data["analysis_plans"][0]["hypothesis_ids"] = ["h1", "h2"]
+    del data["problem_ids"]
     (tmp_path / "study.json").write_text(json.dumps(data))
-    runner = CliRunner()
-    checked = runner.invoke(main, ["check", "study.json"])
-    assert f"h2 compares agents, but {AVERAGED}" in " ".join(checked.output.split())
-    planned = " ".join(runner.invoke(main, ["plan", "study.json"]).output.split())
-    assert "by Welch's t test; only the runs of model; plan p" in planned
-    assert AVERAGED in planned
+    for command in ("check", "plan"):
+        _, told, warned = run(command, "study.json")
+        assert f"h2 compares agents, but {AVERAGED}" in " ".join(warned.split())
+    assert "by Welch's t test; only the runs of model; plan p" in " ".join(told.split())
+    assert run("run", "study.json", "--output", "out", "--executor", "serial")[0] == 0
+    with open_results("out") as results:
+        one, *_ = [each for each in results if each.run_spec.agent_spec_ref == "rules"]
+    shown = json.loads(run("show", "out", one.run_id, "--json")[1])
+    assert (shown["agent_id"], shown["factors"]) == ("rules", {})
+
+
+def test_the_tree_of_candidates_labels_a_run_by_what_touches_it():
+    study = two_agents(run_budget=RunBudget(replicates=1), problem_ids=("p1",))
+    conditions, results = simulate(study, score)
+    assigned = {each.condition_id: each.factor_assignments for each in conditions}
+    labels = [head_of(each, study, assigned).told.strip() for each in results]
+    assert sorted(set(labels)) == [
+        "repair=False, model, p1, replicate 1",
+        "repair=True, model, p1, replicate 1",
+        "rules, p1, replicate 1",
+    ]

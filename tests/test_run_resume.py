@@ -20,7 +20,10 @@ from fairtrial import (
     StudyError,
     open_results,
 )
+from fairtrial.engine import loop
+from fairtrial.engine import run as running_module
 from fairtrial.engine.control import request
+from fairtrial.engine.progress import Progress
 from fairtrial.engine.run import conduct
 from fairtrial.engine.settings import RunSettings
 from fairtrial.ledger.reading import LedgerReader
@@ -340,3 +343,35 @@ def test_done_lookups_go_to_the_database(tmp_path):  # spec 20
     witness.called.clear()
     assert len(run(study, witness, resume=True)) == 100
     assert witness.called == [missing]
+
+
+# -- how far it is --
+
+
+def test_how_far_it_is_counts_what_is_run_again_and_what_is_under_way(tmp_path, monkeypatch):
+    seen = []
+
+    class Spy(Progress):
+        def __init__(self, mode, tally, *more):
+            seen.append(tally)
+            super().__init__(mode, tally, *more)
+
+    told = []
+
+    def agent(task):
+        tally = seen[-1]
+        told.append((tally.done, dict(tally.again), len(tally.under_way())))
+        if len(seen) == 1 and task.factors["x"] == 2:
+            raise ValueError("not yet")
+        return add(task)
+
+    monkeypatch.setattr(running_module, "Progress", Spy)
+    monkeypatch.setattr(loop, "SLOW_S", 0.0)  # each is counted before the next begins
+    study = make_study(tmp_path / "out")
+    run(study, agent, executor="serial")
+    assert told == [(done, {}, 1) for done in range(6)]
+    assert (seen[0].done, seen[0].failed, seen[0]._timed) == (6, 2, 6)
+    told.clear()
+    run(study, agent, executor="serial", resume=True, retry="failed")
+    assert told == [(4, {"failed": 2}, 1), (5, {"failed": 1}, 1)]
+    assert (seen[1].done, seen[1].failed, seen[1]._timed) == (6, 0, 2)

@@ -122,6 +122,28 @@ def test_a_result_that_gave_way_to_another_is_paid_for_once(tmp_path, spent):
     assert spent() == 4
 
 
+def test_a_ledger_whose_entries_are_not_marked_as_told_is_summed_up_once(tmp_path, spent):
+    """As ledgers were written before entries were."""
+
+    def fails(task):
+        pay(task)
+        if task.factors["x"]:
+            raise ValueError("it was for nothing")
+        return {"x": 0}
+
+    study = small(tmp_path / "out", 3)
+    run_here(study, fails, only="x < 2")
+    run_here(study, fails, resume=True, retry="failed", only="x < 2")
+    with closing(sqlite3.connect(tmp_path / "out" / LEDGER_NAME)) as connection:
+        connection.execute("UPDATE journal SET attempt = number + 1")
+        connection.commit()
+    assert spent() == 3
+    run_here(study, pays, resume=True)
+    assert spent() == 4
+    run_here(study, pays, resume=True, retry="failed")
+    assert spent() == 5
+
+
 def test_what_no_journal_tells_counts_as_well(tmp_path, spent):
     def agent(task):
         is_again = (tmp_path / "again").exists()

@@ -53,7 +53,9 @@ _HOMES = {
     "fairtrial.model.identity": "canonical_json",
     "fairtrial.model.judgements": "Judgement",
     "fairtrial.model.proposals": "Brief Reply Request RequestKind Tried Usage",
-    "fairtrial.model.runs": "FailureKind RunOutput RunResult RunSpec RunStatus",
+    "fairtrial.model.runs": (
+        "Assignment Emitted FailureKind Finished Noted RunOutput RunResult RunSpec RunStatus"
+    ),
     "fairtrial.model.study": "AgentBinding ProblemBinding RunBudget SeedPolicy Study",
     "fairtrial.model.timings": "Estimate Measurement Sample Session Timing",
     "fairtrial.model.verdicts": "Basis Difference Failure Reason Rejection Verdict",
@@ -62,6 +64,7 @@ _HOMES = {
     "fairtrial.design.build": "build_design materialize_conditions",
     "fairtrial.design.doe": "generate_doe",
     "fairtrial.design.schedule": "count_runs execution_order plan_runs",
+    "fairtrial.design.table": "number_rows",
     "fairtrial.prospect": "HypothesisPower hypothesis_power",
     "fairtrial.validation": "validate_study",
     "fairtrial.loading": "StudyWarning load_study problem_schema study_schema",
@@ -70,7 +73,9 @@ _HOMES = {
     "fairtrial.tables.bundle": "bundle_results",
     "fairtrial.tables.export": "export_analysis_tables",
     "fairtrial.tables.results": "Results open_results",
+    "fairtrial.tables.samples": "recompute",
     "fairtrial.arena.arena": "Arena",
+    "fairtrial.arena.checks.calls": "record_call write_calls",
     "fairtrial.arena.proposals.folders": "read_candidate",
     "fairtrial.arena.contest": "time_candidate",
     "fairtrial.arena.duels": "Comparison SelfTest check_clock compare_candidates",

@@ -18,6 +18,12 @@ from fairtrial.agents.task import (
 from fairtrial.arena.arena import (
     Arena as Arena,
 )
+from fairtrial.arena.checks.calls import (
+    record_call as record_call,
+)
+from fairtrial.arena.checks.calls import (
+    write_calls as write_calls,
+)
 from fairtrial.arena.contest import (
     time_candidate as time_candidate,
 )
@@ -77,6 +83,9 @@ from fairtrial.design.schedule import (
 )
 from fairtrial.design.schedule import (
     plan_runs as plan_runs,
+)
+from fairtrial.design.table import (
+    number_rows as number_rows,
 )
 from fairtrial.engine.preparing import (
     DryRunReport as DryRunReport,
@@ -244,7 +253,19 @@ from fairtrial.model.proposals import (
     Usage as Usage,
 )
 from fairtrial.model.runs import (
+    Assignment as Assignment,
+)
+from fairtrial.model.runs import (
+    Emitted as Emitted,
+)
+from fairtrial.model.runs import (
     FailureKind as FailureKind,
+)
+from fairtrial.model.runs import (
+    Finished as Finished,
+)
+from fairtrial.model.runs import (
+    Noted as Noted,
 )
 from fairtrial.model.runs import (
     RunOutput as RunOutput,
@@ -452,6 +473,9 @@ from fairtrial.tables.results import (
 )
 from fairtrial.tables.results import (
     open_results as open_results,
+)
+from fairtrial.tables.samples import (
+    recompute as recompute,
 )
 from fairtrial.validation import (
     validate_study as validate_study,

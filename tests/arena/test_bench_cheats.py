@@ -14,7 +14,7 @@ from cheats_kit import written
 from trees import make_repo
 
 from fairtrial.arena.bench.bench import frozen_stage
-from fairtrial.arena.bench.hidden_work import count_elsewhere
+from fairtrial.arena.bench.hidden_work import count_hidden
 from fairtrial.arena.bench.summary import statistics_of, summarise
 from fairtrial.arena.bench.turns import take_turns
 from fairtrial.arena.opening import open_arena
@@ -266,7 +266,7 @@ def elsewhere(turns, *, base=0.0, candidate=0.0, cores=1):
     """What is added to a candidate's work outside when other processes took so long."""
     own = turns.cpu_s
     done = {"base": ended(own["base"] + base), "candidate": ended(own["candidate"] + candidate)}
-    counted = count_elsewhere(turns, done, cores)
+    counted = count_hidden(turns, done, cores)
     usual = turns.outside_s
     return (counted.candidate - usual.candidate) - (counted.base - usual.base)
 

@@ -259,7 +259,7 @@ def test_a_winner_that_fails_when_it_is_measured_again_is_out():
 
     results = hold_race(Second(FIELD))
     assert results["best"].reason == Reason.EVALUATOR
-    assert re.search(r"the base failed; its \d+ sessions before that: ", results["best"].message)
+    assert re.search(r"the base failed; its \d+ sessions in the race: ", results["best"].message)
     assert isinstance(results["good"], Measurement)
 
 

@@ -227,6 +227,23 @@ def test_a_busy_machine_gets_more_time(tmp_path, monkeypatch):
         assert heat.charged_s == heat.seconds / 2
 
 
+def test_a_machine_that_is_too_busy_names_the_budget_that_was_written(tmp_path, monkeypatch):
+    tried = []
+
+    def start_slowly(pace, _):
+        tried.append(1)
+        return replace(pace, start_s=100.0)
+
+    monkeypatch.setattr(bench_module, "is_busy", lambda: True)
+    monkeypatch.setattr(Pace, "with_start", start_slowly)
+    with (
+        pytest.raises(MisfitError, match=r"and budget_s is 60:"),
+        open_site(tmp_path, budget_s=60.0),
+    ):
+        pass
+    assert len(tried) >= 4, "once for each stretch, and once without"
+
+
 def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_module, "is_busy", lambda: False)
     monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=7.0))

@@ -10,6 +10,7 @@ from suite_kit import Slots
 
 from fairtrial.arena.checks import commands
 from fairtrial.arena.checks.commands import find_difference, prepare_command
+from fairtrial.arena.checks.endings import in_one_line
 from fairtrial.errors import StudyError
 from fairtrial.model.code import Check
 from fairtrial.model.verdicts import Basis, Reason
@@ -127,3 +128,7 @@ def test_of_a_long_line_the_place_that_differs_is_shown():
     assert "aaabccc" in found.expected
     assert "aaaBccc" in found.actual
     assert len(found.expected) < 600
+
+
+def test_what_a_program_said_last_has_no_gaps_in_messages():
+    assert in_one_line(f"\n..{' ' * 62}[100%]\n  1 passed\n") == ".. [100%] | 1 passed"

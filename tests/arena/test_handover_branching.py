@@ -269,3 +269,17 @@ def test_a_message_survives_being_edited(user):
     assert user.git("log", "-1", "--format=%B") == message.strip()
     assert "What changes\n------------" in message
     assert "\n    # take it\n" in message
+
+
+def test_a_filter_that_is_not_installed_costs_a_remark_and_no_branch(user):
+    user.write(".gitattributes", "*.bin filter=gone\n")
+    user.write("large.bin", "as git has it\n")
+    user.git("add", "--all")
+    user.git("commit", "-m", "large")
+    user.snap()
+    edits = user.edits({"src/ten.txt": WON})
+    user.git("config", "filter.gone.clean", "no-such-program")
+    user.git("config", "filter.gone.required", "true")
+    made = run(put_on_branch, user.top, "won", edits, MESSAGE)
+    assert (made.branch, made.missing) == ("won", ())
+    assert show(user, "src/ten.txt") == WON.encode()

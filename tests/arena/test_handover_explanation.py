@@ -28,7 +28,7 @@ TIMING = Timing(
     startup=1.02,
     outside=0.011,
     peak_rss_mb=Pair(40.0, 44.0),
-    notes=("the machine was busy",),
+    notes=("the machine was busy; `fairtrial doctor` says what disturbs",),
 )
 EDITS = Edits(
     {
@@ -94,7 +94,7 @@ def test_all_that_is_known_is_said():
         "| 90% | 1,000 | `src/a.py:2` | `y \\| z` |",
         "Not profiled: b: no",
         "- Changed lines that no check runs are unproven.",
-        "- the machine was busy",
+        "- `sort`: the machine was busy; `fairtrial doctor` says what disturbs",
         "In the folder of `problem.yaml`, with `best.patch` there.",
         "they must be there already",
         "fairtrial evaluate problem.yaml best.patch",

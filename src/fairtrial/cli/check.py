@@ -1,4 +1,4 @@
-"""`fairtrial check`: is this study file all right?"""
+"""`fairtrial check`: is this study or problem file all right?"""
 
 from __future__ import annotations
 
@@ -6,31 +6,39 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import count, json_option, print_json, study_argument, warn
+from fairtrial.cli.check_problem import check_problem
+from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.design.build import build_design
 from fairtrial.design.schedule import count_runs
 from fairtrial.engine.binding import foresee
 from fairtrial.errors import StudyError
 from fairtrial.loading import read_study
+from fairtrial.loading.problems import is_problem_file
 from fairtrial.prospect import claim_warnings, planned_tests, untested_claims
 
 
 @click.command(
     name="check",
     epilog="Example: fairtrial check study.yaml",
-    short_help="Find every mistake in a study file.",
+    short_help="Find every mistake in a study or problem file.",
 )
-@study_argument
+@click.argument("study", type=click.Path(path_type=Path), metavar="FILE")
 @json_option
 def command(study: Path, as_json: bool) -> None:
-    """Find every mistake in a study file, with its line and what was expected there.
+    """Find every mistake in a study or problem file, with its line and what was expected there.
 
     Exit code 0 if there is none, 2 if there are any. What plug-ins miss on this machine counts: a
     key, a program, a file; your own functions are not imported. Claims that won't be tested, or may
     be meant otherwise than they will be, get a warning; so do agents and problems that nothing is
-    bound to.
+    bound to. Of a problem, its files and what makes its inputs are looked for; nothing is run.
     """
-    loaded = read_study(study)
+    try:
+        loaded = read_study(study)
+    except StudyError:
+        if not is_problem_file(study):
+            raise
+        check_problem(study, as_json=as_json)
+        return
     conditions = build_design(loaded.study)
     runs = count_runs(loaded.study, conditions)
     missing = foresee(loaded.study, conditions)

@@ -12,8 +12,9 @@ from typing import Any
 
 from fairtrial.agents.optimise.records import problem_print
 from fairtrial.arena.snapshots.snapshot import take_snapshot
+from fairtrial.cli.going_on import OPTIMISATION
 from fairtrial.cli.stopping import run_until_told
-from fairtrial.errors import LedgerError, Mistake, StudyError
+from fairtrial.errors import LedgerError, Mistake, StudyError, on_one_line
 from fairtrial.ledger.prints import differences, study_print
 from fairtrial.ledger.schema import LEDGER_NAME
 from fairtrial.model.code import CodeProblem
@@ -34,12 +35,12 @@ class _Earlier:
 
     others: how it differs from what is asked for now
     outputs: what was found; None while nothing was
-    is_foreign: whether it is another study altogether
+    foreign: which other study it is, where it is another one altogether
     """
 
     others: Sequence[str]
     outputs: Mapping[str, Any] | None
-    is_foreign: bool = False
+    foreign: str = ""
 
 
 def choose_folder(
@@ -55,7 +56,9 @@ def choose_folder(
     if given is not None:
         _refuse_name(given)
         earlier = _look_into(given, study)
-        if earlier and earlier.others and (earlier.is_foreign or earlier.outputs is not None):
+        if earlier and earlier.foreign:
+            raise LedgerError(f"{given} holds {earlier.foreign}; choose another --output")
+        if earlier and earlier.others and earlier.outputs is not None:
             raise LedgerError(
                 f"{given} holds another optimisation:\n  "
                 + "\n  ".join(earlier.others)
@@ -95,11 +98,18 @@ def _look_into(folder: Path, study: Study | None = None) -> _Earlier | None:
     except LedgerError:
         return None
     prints = [study_print(each, ()) for each in (there, asked)]
-    is_foreign = there.study_id != asked.study_id
-    if not found and not is_foreign:
+    foreign = _name(there) if there.study_id != asked.study_id else ""
+    if not found and not foreign:
         for each in prints:
             each["agents"] = _without_rules(each["agents"])
-    return _Earlier(differences(*prints), found[0] if found else None, is_foreign)
+    return _Earlier(differences(*prints), found[0] if found else None, foreign)
+
+
+def _name(study: Study) -> str:
+    """Another study in a few words."""
+    if study.study_id.startswith(OPTIMISATION):
+        return f"the optimisation of {study.study_id.removeprefix(OPTIMISATION)!r}"
+    return f"the results of the study {study.study_id!r} ({on_one_line(study.title, 60)})"
 
 
 def _without_rules(agents: Mapping[str, Any]) -> dict[str, Any]:

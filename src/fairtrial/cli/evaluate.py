@@ -116,7 +116,7 @@ def command(
         with watching:
             evaluation = _evaluate(loaded, read, slots, settings, watching)
     except (KeyboardInterrupt, FairtrialError, OSError) as error:
-        if watching.judged and as_json:
+        if as_json and (watching.judged or not isinstance(error, FairtrialError)):
             return _print_known(error, watching)
         if watching.judged:  # what is known is not lost
             print_verdicts(watching.judged)

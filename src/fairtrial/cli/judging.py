@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from fairtrial.cli.live import Canvas, can_draw
+from fairtrial.cli.live import Canvas, Step, can_draw
 from fairtrial.cli.output import count, note
 from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.cli.verdicts import count_verdicts, row_of, shown_name
@@ -111,7 +111,7 @@ class LiveTable(Watch):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(names)
         self._began: dict[int, float] = {}
-        self._stage, self._since = "starting", time.monotonic()
+        self._step = Step("starting")
         self.canvas = Canvas(self._render, lambda: bool(self._timed))
 
     def __enter__(self) -> Self:
@@ -127,19 +127,19 @@ class LiveTable(Watch):
         self.canvas.__exit__(kind, error, trace)
 
     def say(self, text: str) -> None:
-        self._stage, self._since = text, time.monotonic()
+        self._step.say(text)
 
     def time(self, place: int, sessions: int, estimate: Estimate | None) -> None:
-        self._stage = ""
+        self._step.end()
         super().time(place, sessions, estimate)
         self.canvas.touch()
 
     def begin(self, place: int) -> None:
-        self._stage = ""
+        self._step.end()
         self._began.setdefault(place, time.monotonic())
 
     def judge(self, place: int, judgement: Judgement) -> None:
-        self._stage = ""
+        self._step.end()
         super().judge(place, judgement)
 
     def _render(self, canvas: Canvas) -> Any:
@@ -153,12 +153,13 @@ class LiveTable(Watch):
                 text.append(before)
                 text.append(verdict, style=colour or "")
                 text.append(f"{after}\n")
-        waited = time.monotonic() - self._since
+        step = self._step.name  # once: it is drawn by another thread
+        waited = time.monotonic() - self._step.began
         timing = self.timing
         done = f"{timing}; {self.state}" if timing else self.state
-        line = f"{self._stage} ... {waited:.0f} s" if self._stage else f"{done} ..."
+        line = f"{step} ... {waited:.0f} s" if step else f"{done} ..."
         if len(shown) < len(self._names):
-            line += f" ({len(self._names) - len(shown)} more not shown)"
+            line += f" ({count(len(self._names) - len(shown), 'candidate')} not shown)"
         return text.append(line, style="dim")
 
     def _choose(self, room: int) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +11,8 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.output import harmless, print_wrapped, style
+from fairtrial.cli.output import fold, harmless, print_wrapped, style
+from fairtrial.cli.table import GAP
 from fairtrial.cli.timings import COLOURS
 from fairtrial.design.options import assigned_to
 from fairtrial.errors import Mistake, StudyError, on_one_line
@@ -51,32 +54,31 @@ def print_tree(folder: Path, rows: Sequence[Row]) -> None:
         click.echo(style(run_id, bold=True) + head.told)
         own = [row for row in rows if row["run_id"] == run_id]
         for row, depth in _descend(own, None, 1):
-            _print_row(row, depth, head.final if row["candidate_id"] == head.best else "")
+            _print_row(row, depth, head.ends.get(row["candidate_id"], ""))
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class Head:
     """A run above its candidates.
 
     told: under which condition it was
-    best: the candidate that it hands over
-    final: what was said of it in the end
+    ends: what was said in the end of the candidate that it hands over, and of those before it
     """
 
     told: str
-    best: str | None
-    final: str
+    ends: Mapping[str, str]
 
 
-def _read_heads(folder: Path) -> dict[str, _Head]:
+def _read_heads(folder: Path) -> dict[str, Head]:
     with open_results(folder) as results:
         conditions = {each.condition_id: each.factor_assignments for each in results.conditions}
         is_study = len(results.reader.plan) > 1
         shown = conditions if is_study else {}
-        return {each.run_id: _head(each, results.study, shown) for each in results}
+        return {each.run_id: head_of(each, results.study, shown) for each in results}
 
 
-def _head(result: RunResult, study: Study, conditions: Mapping[str, Mapping[str, Any]]) -> _Head:
+def head_of(result: RunResult, study: Study, conditions: Mapping[str, Mapping[str, Any]]) -> Head:
+    """What stands above the candidates of a run; conditions: what each of them assigns."""
     spec, outputs = result.run_spec, result.outputs
     told = ""
     if spec is not None and conditions:
@@ -85,8 +87,14 @@ def _head(result: RunResult, study: Study, conditions: Mapping[str, Mapping[str,
         named = [f"{name.rpartition('.')[2]}={value}" for name, value in factors.items()]
         who = [spec.agent_spec_ref or "", spec.problem_id or "", f"replicate {spec.replicate}"]
         told = "  " + ", ".join([*named, *filter(None, who)])
-    final = estimate_text(estimate_of(outputs)) if outputs.get("best") else ""
-    return _Head(told, outputs.get("best"), f"<- the best: {final} when measured again")
+    ends = {
+        id: f"<- out: {on_one_line(str(why), LONGEST_WHY)}"
+        for id, why in (outputs.get("out") or {}).items()
+    }
+    if outputs.get("best"):
+        final = estimate_text(estimate_of(outputs))
+        ends[outputs["best"]] = f"<- the best: {final} when measured again"
+    return Head(told, ends)
 
 
 def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tuple[Row, int]]:
@@ -99,16 +107,32 @@ def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tu
 def _print_row(row: Row, depth: int, final: str) -> None:
     verdict = row["verdict"] or ""
     colour = COLOURS.get(Verdict(verdict)) if verdict else None
-    told = style(verdict or "not judged", fg=colour)
     why = row["reason"] or estimate_text(estimate_of(row))
     if row["duplicate_of"]:
         why = f"same as {row['duplicate_of']}"
-    line = f"{'  ' * depth}{row['candidate_id']:<6} {row['kind']:<8} {told}"
-    parts = [line, on_one_line(str(why), LONGEST_WHY)]
+    head = f"{'  ' * depth}{row['candidate_id']:<6} {row['kind']:<8} "
+    parts: list[tuple[str, dict[str, Any]]] = [(on_one_line(str(why), LONGEST_WHY), {})]
     if row["name"] and not row["duplicate_of"]:
-        parts.append(style(on_one_line(str(row["name"]), LONGEST_NAME), dim=True))
-    parts += [style(final, bold=True)] if final else []
-    click.echo("  ".join(part for part in parts if click.unstyle(part)))
+        parts.append((on_one_line(str(row["name"]), LONGEST_NAME), {"dim": True}))
+    parts.append((final, {"bold": True}))
+    verdict = verdict or "not judged"
+    lines = _lay_out(len(head + verdict), [part for part in parts if part[0]], 2 * depth + 7)
+    click.echo(head + style(verdict, fg=colour) + "\n".join(lines))
+
+
+def _lay_out(taken: int, parts: Sequence[tuple[str, dict[str, Any]]], indent: int) -> list[str]:
+    """Parts beside what stands there; on a terminal, those that don't fit on lines of their own."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = [""]
+    for text, how in parts:
+        if columns is None or taken + len(GAP + text) <= columns:
+            lines[-1] += GAP + style(text, **how)
+            taken += len(GAP + text)
+            continue
+        folded = fold(text, " " * indent).splitlines()
+        lines += [" " * indent + style(line.strip(), **how) for line in folded]
+        taken = len(folded[-1])
+    return lines
 
 
 def estimate_of(row: Row) -> Estimate | None:

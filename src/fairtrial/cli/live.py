@@ -7,9 +7,12 @@ import stat
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from fairtrial.sandbox.quiet import GOING_ON, WAITING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,6 +24,39 @@ QUIET_S = 10.0
 """While something is timed it is drawn when we are told of it, which is between sessions, and no
 more often than the first says; unasked only after the second. Drawing takes 0.5 ms for 4 candidates
 and 5 ms for 90, in the process whose clock decides: as long as a sample."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What is going on, by name; whoever has to wait for the machine comes back to it afterwards.
+
+    began: when it began
+    """
+
+    name: str
+    began: float = field(default_factory=time.monotonic)
+    _before: tuple[str, float] | None = None
+
+    def say(self, text: str) -> None:
+        """What is going on now."""
+        if text == GOING_ON:
+            self.name, self.began = self._before or (self.name, self.began)
+            self._before = None
+            return
+        if not is_waiting(text):
+            self._before = None
+        elif not is_waiting(self.name):  # it is said again and again
+            self._before = self.name, self.began
+        self.name, self.began = text, time.monotonic()
+
+    def end(self) -> None:
+        """It is over, and no other has a name."""
+        self.name, self._before = "", None
+
+
+def is_waiting(text: str) -> bool:
+    """Whether it says that somebody else has the machine."""
+    return text.startswith(WAITING.partition("{")[0])
 
 
 class Canvas:
@@ -74,8 +110,9 @@ class Canvas:
         return self._console.height
 
     def print(self, text: Text) -> None:
-        """A line above it, which stays."""
+        """A line above it, which stays; and below it how things are now, not before."""
         self._console.print(text, soft_wrap=True)
+        self.draw()
 
     def touch(self) -> None:
         """Something has changed, and this is a good moment: draw it, if that isn't too often."""

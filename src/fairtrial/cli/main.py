@@ -23,7 +23,7 @@ from fairtrial.errors import FairtrialError, LabError, StudyError
 
 COMMANDS = {
     "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
-    "check": ("fairtrial.cli.check:command", "Find every mistake in a study file."),
+    "check": ("fairtrial.cli.check:command", "Find every mistake in a study or problem file."),
     "plan": ("fairtrial.cli.plan:command", "Show what a study will run, and what it can find."),
     "run": ("fairtrial.cli.run:run", "Run a study."),
     "resume": ("fairtrial.cli.run:resume", "Go on with a study that was stopped."),
@@ -134,8 +134,8 @@ def _leave_threads(code: int) -> None:
 
     def leave() -> None:
         if code != INTERRUPTED:  # else nobody expects anything to come to its end
-            told = f"not waiting for {len(left) - 1} threads that agents left running"
-            click.echo(told, err=True)
+            threads = "1 thread" if len(left) == 2 else f"{len(left) - 1} threads"
+            click.echo(f"not waiting for {threads} that agents left running", err=True)
         os._exit(code)
 
     timer = threading.Timer(GRACE_S, leave)
@@ -169,7 +169,7 @@ def _run(arguments: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as stop:
         told = str(stop) or str(stop.__cause__ or "")  # click's own has nothing to say
-        click.echo("; ".join(filter(None, ["interrupted", told])), err=True)
+        click.echo(_folded("; ".join(filter(None, ["interrupted", told]))), err=True)
         return INTERRUPTED
     except (ReaderGoneError, BrokenPipeError):
         _drop_output()
@@ -184,6 +184,12 @@ def _run(arguments: list[str]) -> int:
         return result if isinstance(result, int) else 0
     _report(StudyError("this takes more memory than there is; ask for fewer rows"), as_json)
     return 2
+
+
+def _folded(text: str) -> str:
+    from fairtrial.cli.output import fold
+
+    return fold(text, "", "  ") if sys.stderr.isatty() else text
 
 
 def _tell_os_error(error: OSError, as_json: bool) -> int:

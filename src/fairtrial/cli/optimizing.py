@@ -17,7 +17,7 @@ import click
 from fairtrial.agents.optimise.asking import Spent
 from fairtrial.agents.optimise.lines import Entry
 from fairtrial.agents.optimise.watching import Watcher
-from fairtrial.cli.live import Canvas, can_draw
+from fairtrial.cli.live import Canvas, Step, can_draw
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.timings import COLOURS, verdict_text
 from fairtrial.errors import on_one_line
@@ -26,7 +26,6 @@ from fairtrial.model.candidates import Candidate
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.proposals import Reply, Request
 from fairtrial.model.timings import Estimate
-from fairtrial.sandbox.quiet import GOING_ON
 from fairtrial.stats.ratios import estimate_text
 
 if TYPE_CHECKING:
@@ -124,19 +123,22 @@ class Live(Lines):
     checked: dict[str, None] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     timed: str = ""
-    doing: str = ""
+    step: Step = field(default_factory=lambda: Step(""))
     canvas: Canvas = field(init=False)
 
     def __post_init__(self) -> None:
         self.canvas = Canvas(self.render, lambda: bool(self.timed))
 
     def say(self, text: str) -> None:
-        is_over = text.endswith(".") or text == GOING_ON
-        self.doing, self.timed = "" if is_over else text, ""
+        if text.endswith("."):
+            self.step.end()
+        else:
+            self.step.say(text)
+        self.timed = ""
         Lines.say(self, text)
 
     def asked(self, request: Request) -> None:
-        self.doing = ""
+        self.step.end()
         self.asking += 1
 
     def replied(self, request: Request, reply: Reply) -> None:
@@ -201,7 +203,7 @@ class Live(Lines):
 
     def _now(self) -> list[str]:
         """What is going on."""
-        told = [self.doing] if self.doing else []
+        told = [step] if (step := self.step.name) else []
         if self.asking:
             told.append(f"{count(self.asking, 'answer')} awaited")
         told += [f"checking {_names(self.checked)}"] if self.checked else []

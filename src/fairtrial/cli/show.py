@@ -160,7 +160,7 @@ def _print(told: dict[str, Any]) -> None:
             click.echo(textwrap.indent(harmless(value.rstrip("\n")), "  "))
         else:
             shown = value if isinstance(value, str | int | float) else spell_json(_shorten(value))
-            click.echo(f"{name.replace('_', ' '):<13} {shown}")
+            click.echo(f"{name.replace('_', ' '):<13} {harmless(str(shown))}")
 
 
 def _print_events(events: Sequence[dict[str, Any]]) -> None:

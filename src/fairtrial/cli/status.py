@@ -136,7 +136,7 @@ def _left_s(live: Mapping[str, Any]) -> float | None:
     if told_s is None or live.get("paused"):
         return None
     left_s: float = told_s - max(0.0, time.time() - live.get("told", time.time()))
-    return left_s if left_s > 0 else None
+    return left_s if left_s >= 0.5 else None
 
 
 def _taken(study: Study, owner: Mapping[str, object]) -> str:

@@ -13,7 +13,7 @@ from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell
 from fairtrial.errors import on_one_line
 from fairtrial.model.timings import Estimate, Measurement, Pair, Timing
 from fairtrial.model.verdicts import Verdict
-from fairtrial.stats.ratios import estimate_text, ratio_text
+from fairtrial.stats.ratios import estimate_text, point_text, ratio_text
 from fairtrial.stats.sequential import LOOKS
 
 FEWEST, MOST = LOOKS[0], LOOKS[-1]
@@ -219,7 +219,7 @@ def other_story(timing: Timing) -> str:
     if abs(math.log(cpu / estimate.ratio)) < OTHER_STORY:
         return ""
     told = f"by CPU time it is {ratio_text(cpu)}, by the clock on the wall "
-    told += ratio_text(estimate.ratio)
+    told += point_text(estimate)
     if cpu < estimate.ratio:
         return f"{told}: several cores at once, less waiting or other programs make the difference"
     return f"{told}: waiting, or other programs, make the difference"

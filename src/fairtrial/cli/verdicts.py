@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.errors import on_one_line
 from fairtrial.model.judgements import Judgement
 from fairtrial.model.verdicts import Basis, Failure, Rejection, Verdict
-from fairtrial.stats.ratios import estimate_text, ratio_text
+from fairtrial.stats.ratios import estimate_text, point_text
 
 MOST_FAILURES = 3
 MOST_LINES = 8
@@ -125,7 +126,8 @@ def _print_details(name: str, rejection: Rejection) -> None:
         further = "; --json prints them" if listed else ""
         if listed and rejection.more:
             further = f"; --json prints {listed:,} of them"
-        click.echo(f"  ... and {listed + rejection.more:,} more{further}")
+        more = listed + rejection.more
+        click.echo(f"  ... and {more:,} more failure{'' if more == 1 else 's'}{further}")
 
 
 def _is_told(failure: Failure, text: str) -> bool:
@@ -142,7 +144,16 @@ def _detail(failure: Failure) -> Iterator[str]:
         where, expected, actual = (on_one_line(part, LONGEST_PART) for part in parts)
         yield fold(f"{where}: expected {expected}, got {actual}", "      ", "        ")
     for line in _telling_lines(failure.message.strip().splitlines()):
-        yield f"      {on_one_line(line.rstrip(), LONGEST_WHY)}".rstrip()
+        line = re.sub(r"(?<=\S)\s{3,}", "  ", line.rstrip())  # as wide as pytest's own terminal
+        yield _fit(f"      {on_one_line(line, LONGEST_WHY)}".rstrip())
+
+
+def _fit(line: str) -> str:
+    """A line of others', as it is but on a terminal that is too narrow for it."""
+    if not sys.stdout.isatty() or len(line) <= shutil.get_terminal_size().columns:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()))
+    return fold(line.lstrip(), indent, indent + "  ")
 
 
 def _telling_lines(lines: list[str]) -> list[str]:
@@ -180,14 +191,14 @@ def _sum_up_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
         return
     chosen = sorted(
         (
-            (measured.is_confirmed, found.ratio, shown_name(each.name))
+            (measured.is_confirmed, found.ratio, f"{shown_name(each.name)} ({point_text(found)})")
             for each in timed
             if (measured := each.measurement) and measured.adopt and (found := measured.estimate)
         ),
         reverse=True,
     )
     if chosen:
-        names = [f"{name} ({ratio_text(ratio)})" for _, ratio, name in chosen]
+        names = [name for _, _, name in chosen]
         yield from _tell_chosen(names, has_winner=chosen[0][0] or len(chosen) == 1)
     else:
         yield f"{count(len(timed), 'candidate')} timed, none to be adopted."

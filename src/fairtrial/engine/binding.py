@@ -17,7 +17,7 @@ from fairtrial.engine.varying import Varied, check_levels, check_varied
 from fairtrial.errors import Mistake, Place, PluginError, StudyError, did_you_mean
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.conditions import Condition
-from fairtrial.model.record import build
+from fairtrial.model.record import Record, build
 from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, Study
 from fairtrial.problems.packet import ProblemPacket, resolve_problem
 from fairtrial.protocols import Problem
@@ -86,7 +86,6 @@ def bind(
     bindings = _make_all(sources, found)
     if not found:
         found.extend(check_varied(study, conditions, bindings.agents))
-    if not found:
         found.extend(check_meetings(study, conditions, bindings.agents, bindings.problems))
     if mistakes is not None:
         mistakes.extend(found)
@@ -108,12 +107,18 @@ def foresee(study: Study, conditions: Iterable[Condition]) -> list[Mistake]:
         (section, name): source
         for section, used in names.items()
         for name, source in _sources("", None, section, study).items()
-        if name in used and ":" not in (source.given.use or ":")
+        if name in used and not _imports(source.given)
     }
     bindings = _make_all(sources, found)
     found.extend(check_levels(study, conditions, bindings.agents))
     met = bindings.agents, bindings.problems
     return [*found, *check_meetings(study, conditions, *met, imports=False)]
+
+
+def _imports(given: AgentBinding | ProblemBinding) -> bool:
+    """Whether a `module:callable` of the user's has to be imported for it."""
+    evaluator = given.evaluator if isinstance(given, ProblemBinding) else None
+    return ":" in (given.use or "") or evaluator is not None
 
 
 # -- which names there are, and what they stand for --
@@ -204,7 +209,9 @@ def make_agent(name: str, source: Source) -> Call:
         if varied:
             message = f"the factor '{varied[0]}' sets its options, but it was made already"
             raise StudyError(Mistake((), message, "bind it by name: {use: ..., options: ...}"))
-        return _checked(given, bind_agent(given), source)
+        call = bind_agent(given)
+        # Of what is the user's own a method may happen to have that name.
+        return _checked(given, call, source) if isinstance(given, Record) else call
     if varied:
         options = binding.options
         return Varied(

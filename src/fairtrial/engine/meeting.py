@@ -47,15 +47,17 @@ def check_meetings(
     if not any(isinstance(each, (Looking, Varied)) for each in agents.values()):
         return []
     mistakes: dict[str, Mistake] = {}
-    met: set[tuple[int, str]] = set()
+    met: dict[tuple[int, str], Looking] = {}  # whoever is in here keeps his id
     for condition in conditions:
         for name in agents_of(study, condition) if condition.admissible else ():
             agent = _find(agents.get(name or ""), condition)
-            for other in problems_of(study, condition) if isinstance(agent, Looking) else ():
+            if not isinstance(agent, Looking):
+                continue
+            for other in problems_of(study, condition):
                 problem = problems.get(other or "")
                 if problem is None or (id(agent), other or "") in met:
                     continue
-                met.add((id(agent), other or ""))
+                met[id(agent), other or ""] = agent
                 for each in _look(agent, problem, imports=imports):
                     placed = each.under(("agents", name or "", "options"))
                     mistakes.setdefault(str(placed), placed)
@@ -72,7 +74,7 @@ def _find(agent: Call | None, condition: Condition) -> Call | None:
         return None
 
 
-def _look(agent: Any, problem: Problem, *, imports: bool) -> tuple[Mistake, ...]:
+def _look(agent: Looking, problem: Problem, *, imports: bool) -> tuple[Mistake, ...]:
     try:
         agent.agent.check_problem(problem, imports=imports)
     except StudyError as error:

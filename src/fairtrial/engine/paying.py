@@ -72,7 +72,10 @@ def note_cut_off(ledger: Ledger) -> None:
     reader = LedgerReader(ledger.connection, ledger.path)
     session = max(reader.sessions, default=0)
     for turn, spec in _find_turns(reader, untold):
+        known = {each.attempt for each in reader.attempts(turn)}
         for attempt, paid in untold[spec.run_id, spec.seed].items():
+            if attempt in known:  # by a version that didn't mark its entries
+                continue
             body = {"error_info": CUT_OFF, "metrics": paid._asdict()}
             how = RunStatus.PENDING, FailureKind.CANCELLED
             outcome = Outcome(*how, paid.cost_usd, paid.tokens, 0.0, pack(body))

@@ -137,7 +137,7 @@ class Tally:
         elif not is_over and self.done < self.total and (rate := self.rate) is not None:
             left = self.eta_s
             parts.append(spell_rate(rate))
-            parts += [] if left is None else [f"{spell_time(left)} left"]
+            parts += [] if left is None or left < 0.5 else [f"{spell_time(left)} left"]
         parts += [spell_cost(self.cost_usd)] if self.cost_usd else []
         parts += [remark] if not is_over and (remark := self.remark()) else []
         return ", ".join(parts)

@@ -21,6 +21,11 @@ _READ_ATTEMPT = (
     "SELECT data FROM journal WHERE run_id = ? AND seed = ? AND attempt = ? ORDER BY number"
 )
 _UNTOLD = "SELECT DISTINCT run_id, seed, attempt FROM journal WHERE attempt > 0"
+_TOLD = (
+    "SELECT run_id, seed, attempt FROM results UNION "
+    "SELECT run_id, seed, attempts.attempt FROM attempts JOIN results USING (turn)"
+)
+"""What a ledger has told that was begun before entries were marked for it."""
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'journal'"
 
 
@@ -74,7 +79,11 @@ def untold_payments(
         if connection.execute(_HAS_TABLE).fetchone() is None:
             return []
         found = []
-        for attempt in connection.execute(_UNTOLD).fetchall():
+        left = connection.execute(_UNTOLD).fetchall()
+        if left:
+            told = set(connection.execute(f"{_UNTOLD} INTERSECT SELECT * FROM ({_TOLD})"))
+            left = [attempt for attempt in left if attempt not in told]
+        for attempt in left:
             paid = add_up_paid(data for (data,) in connection.execute(_READ_ATTEMPT, attempt))
             found.append((*attempt, paid))
     return [each for each in found if any(each[-1])]

@@ -91,7 +91,7 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     except StudyError as error:
         raise StudyError(error.mistakes, source=source) from None
     if is_problem(document.data):
-        hint = "`fairtrial evaluate` judges candidates by it"
+        hint = "`fairtrial check` looks at it, and `fairtrial evaluate` judges candidates by it"
         raise StudyError(Mistake((), "this is a code problem, not a study", hint), source=source)
     mistakes: list[Mistake] = []
     study = build(Study, document.data, (), mistakes)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading.document import parse
-from fairtrial.loading.files import StudyWarning, format_of, is_study, read_text
+from fairtrial.loading.document import Document, parse
+from fairtrial.loading.files import StudyWarning, format_of, is_problem, is_study, read_text
 from fairtrial.model.code import CodeProblem
 from fairtrial.model.record import build
 
@@ -33,11 +34,7 @@ def read_problem(
 ) -> tuple[CodeProblem, list[str]]:
     """The same, with the warnings as lines of text."""
     source = os.fspath(path)
-    try:
-        text = read_text(Path(path), "problem_id")
-        document = parse(text, format or format_of(Path(path)), if_empty=_START)
-    except StudyError as error:
-        raise StudyError(error.mistakes, source=source) from None
+    document = _read(path, format)
     if is_study(document.data):
         hint = "`fairtrial plan` and `fairtrial run` take studies"
         raise StudyError(Mistake((), "this is a study, not a code problem", hint), source=source)
@@ -50,3 +47,24 @@ def read_problem(
     object.__setattr__(problem, "folder", Path(path).absolute().parent.resolve())
     object.__setattr__(problem, "file", Path(path).name)
     return problem, [f"{source}:{warning.line}: {warning}" for warning in document.warnings]
+
+
+def is_problem_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is meant as a code problem; not if it can't be read at all."""
+    try:
+        return is_problem(_read(path, None).data)
+    except StudyError:
+        return False
+
+
+def locate(path: str | os.PathLike[str], mistakes: Sequence[Mistake]) -> StudyError:
+    """Mistakes in a problem that was read from a file, with their lines there."""
+    return StudyError(_read(path, None).place(mistakes), source=os.fspath(path))
+
+
+def _read(path: str | os.PathLike[str], format: str | None) -> Document:
+    try:
+        text = read_text(Path(path), "problem_id")
+        return parse(text, format or format_of(Path(path)), if_empty=_START)
+    except StudyError as error:
+        raise StudyError(error.mistakes, source=os.fspath(path)) from None

@@ -151,7 +151,7 @@ class OutcomeSpec(Record):
     """Something the study measures, and in which table it stands.
 
     name: what hypotheses and plans call it
-    source_table: the table that holds it: runs, evaluations or events
+    source_table: the table that holds it: runs, evaluations, events or conditions
     column: its column there (the metric's name for evaluations); by default its own name
     aggregation: how several values of one run become one
     derivation: how it is computed, where it isn't read as it stands
@@ -195,8 +195,8 @@ class AnalysisPlan(Record):
     random_effects: columns whose levels are a sample from many
     filters: which rows count
     multiple_comparison_policy: how error is held over several tests: none, holm, bh, bonferroni
-    plots: the plots that the report shows
-    export_tables: the tables that the report writes
+    plots: the plots that the report shows; not used yet
+    export_tables: the tables that the report writes; not used yet
     notes: anything else
     """
 

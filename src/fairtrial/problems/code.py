@@ -158,7 +158,7 @@ def _refuse_misfit(judgement: Judgement) -> None:
 
 def _with_told(figures: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:
     """The best was judged again; how many others there were is as it was told."""
-    told = {name: plain_number(output.get(name)) for name in ("candidates", "passed")}
+    told = {name: plain_number(output.get(name)) for name in ("candidates", "passed", "unjudged")}
     known = {name: number for name, number in told.items() if number is not None}
     if "passed" in known and not figures["passed"]:
         known["passed"] = max(known["passed"] - 1, 0)

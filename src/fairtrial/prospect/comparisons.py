@@ -63,10 +63,8 @@ class Comparison:
 
     def of_agents(self, agents: tuple[str, ...]) -> Comparison:
         """The same, said to be of the runs of these agents alone; as it is if there are none."""
-        if not agents:
-            return self
-        between = f"{self.between} in runs of {spell_agents(agents)}" if self.between else ""
-        return replace(self, agents=agents, between=between)
+        within = f" in runs of {spell_agents(agents)}" if agents and self.between else ""
+        return replace(self, agents=agents, between=self.between + within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +148,10 @@ def _main_effects(plan: _Plan) -> Iterator[Comparison]:
     for variable, counts, chosen in zip(variables, counted, ends, strict=True):
         if chosen:
             counts = {level: counts.get(level, 0) for level in chosen}
-        is_sampled = variable.is_sampled(tuple(counts))
-        found = (
-            _slope(plan, variable, counts) if is_sampled else _levels(plan, variable.name, counts)
-        )
+        if variable.is_sampled(tuple(counts)):
+            found = _slope(plan, variable, counts)
+        else:
+            found = _levels(plan, variable.name, counts)
         yield found.of_agents(limiting_agents(plan.study, plan.conditions, [variable]))
 
 

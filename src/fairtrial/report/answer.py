@@ -30,6 +30,7 @@ class Detail:
     label: what is compared
     n: the runs on either side, or the pairs
     p: adjusted by Holm's rule over the details of one question; None where it isn't tested
+    estimate_of: what the estimate is the size of
     """
 
     label: str
@@ -39,6 +40,7 @@ class Detail:
     bounds: Interval | None = None
     p: float | None = None
     p_opposite: float | None = None
+    estimate_of: str = "difference of means"
 
 
 @dataclass(frozen=True, slots=True)

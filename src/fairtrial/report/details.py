@@ -59,7 +59,14 @@ def _detail(
         has_both = bool(len(left) and len(right))
         return Detail(label, sizes, float(left.mean() - right.mean()) if has_both else None)
     return Detail(
-        label, sizes, found.estimate, found.interval, found.bounds, found.p, found.p_opposite
+        label,
+        sizes,
+        found.estimate,
+        found.interval,
+        found.bounds,
+        found.p,
+        found.p_opposite,
+        found.estimate_of,
     )
 
 

@@ -102,7 +102,10 @@ def _history_lines(data: RunTable) -> Iterator[str]:
     history = data.history
     if history is None:
         return
-    if looks := [each for each in history.looks if each.results < len(data)]:
+    # Who looks now, and nothing has come since, sees what was seen.
+    told = (RunStatus.SUCCESS, RunStatus.FAILED)
+    now = sum(data.tally.statuses[status.value] for status in told) if data.pending else None
+    if looks := [each for each in history.looks if each.results != now]:
         seen = ", ".join(f"{each.results:,} of {each.planned:,}" for each in looks[:MOST_CHANGES])
         times = "once" if len(looks) == 1 else f"{len(looks):,} times"
         yield (

@@ -17,8 +17,9 @@ from fairtrial.report.text import (
     spell_p,
     table,
 )
-from fairtrial.report.verdicts import Verdict
+from fairtrial.report.verdicts import IN_THE_MEAN, Verdict
 
+MEDIAN = "median"
 MOST_DETAILS = 24
 NO_ROWS = "No test was made."
 
@@ -62,8 +63,7 @@ def _figures(test: HypothesisTest) -> Iterator[str]:
     if test.verdict is Verdict.NOT_TESTED:
         return
     if test.estimate is not None:
-        size = f"{plain_text(test.difference)} = {signed(test.estimate)}"
-        yield f"{size} {spell_interval(test.interval)}".rstrip()
+        yield f"{plain_text(test.difference)} = {_sizes(test)}"
     elif test.effect_size is not None:
         yield f"{test.effect_name} = {figure(test.effect_size)}"
     p = f"p {spell_p(test.p_value)}"
@@ -72,6 +72,18 @@ def _figures(test: HypothesisTest) -> Iterator[str]:
     yield f"{p}, {plain_text(test.method)}"
     sizes = " + ".join(f"{group.n:,}" for group in test.groups[:6])
     yield f"n = {sizes}{' + …' if len(test.groups) > 6 else ''}"
+
+
+def _sizes(test: HypothesisTest) -> str:
+    """The difference in figures; of medians, that of means goes before: the verdict rests on it."""
+    shown = f"{signed(test.estimate)} {spell_interval(test.interval)}".rstrip()
+    if MEDIAN not in test.estimate_of:
+        return shown
+    if test.bounds is None or test.minimum_size is None:
+        return f"{shown} in the median"
+    mean = sum(test.bounds) / 2  # it is the middle of an interval by t
+    told = f"{signed(mean)} {spell_interval(test.bounds)}{IN_THE_MEAN}"
+    return f"{told}, {shown} in the median"
 
 
 def render_tests(tests: Sequence[HypothesisTest], *, depth: int = 3) -> str:
@@ -166,7 +178,9 @@ def _detail_table(test: HypothesisTest) -> str:
         ]
         for each in shown
     ]
-    text = table(["difference", "n", "size", "95% CI", "p"], rows, right=(1, 2, 4))
+    kinds = {each.estimate_of for each in shown}
+    size = next(iter(kinds)) if len(kinds) == 1 and MEDIAN in "".join(kinds) else "size"
+    text = table(["difference", "n", size, "95% CI", "p"], rows, right=(1, 2, 4))
     more = len(test.details) - len(shown)
     return f"{text}\n\n… and {more:,} more" if more > 0 else text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairtrial.design.schedule import SUBJECT
 from fairtrial.design.table import is_number
 from fairtrial.errors import did_you_mean
-from fairtrial.prospect.groups import Variable
+from fairtrial.prospect.groups import Variable, why_apart
 from fairtrial.report.pairing import is_taken, replicate_is_subject
 from fairtrial.report.samples import Sample
 from fairtrial.report.values import REPLICATE
@@ -57,7 +58,7 @@ def fit_factorial(sample: Sample, alternative: Alternative, margin: float) -> Fi
     if sample.question.comparison.shape == "interaction":
         terms = {**mains, **_covariates(sample)}
     else:
-        terms = {**mains, **_covariates(sample), **dict(_interactions(mains))}
+        terms = {**mains, **_covariates(sample), **dict(_interactions(sample, mains))}
     fit = fit_model(sample.y, list(terms.values()), robust=False)
     method = f"factorial analysis of variance ({_spell(terms)}; type III)"
     return judge_term(fit, method, alternative, margin).noting(
@@ -173,13 +174,15 @@ def _centre(values: Values) -> Values:
     return column
 
 
-def _interactions(mains: Terms) -> Iterator[tuple[str, Values]]:
-    """Every two, and every three, of the terms multiplied."""
+def _interactions(sample: Sample, mains: Terms) -> Iterator[tuple[str, Values]]:
+    """Every two, and every three, of the terms multiplied; but for those that no run tells of."""
+    variable = sample.question.table.variable
     named = [(name, columns) for name, columns in mains.items() if columns.shape[1]]
-    for one, two in itertools.combinations(named, 2):
-        yield f"{one[0]} × {two[0]}", cross(one[1], two[1])
-    for one, two, three in itertools.combinations(named, 3):
-        yield f"{one[0]} × {two[0]} × {three[0]}", cross(cross(one[1], two[1]), three[1])
+    for size in (2, 3):
+        for chosen in itertools.combinations(named, size):
+            if not why_apart([variable(name)[0] for name, _ in chosen]):
+                product = functools.reduce(cross, [columns for _, columns in chosen])
+                yield " × ".join(name for name, _ in chosen), product
 
 
 def _random_effects(sample: Sample) -> dict[str, Codes]:

@@ -131,13 +131,15 @@ def judge_several(
             for each in details
         )
     )
+    of_means = all(each.bounds == each.interval for each in details)
+    size = "" if margin is None else f"{margin:.3g}{'' if of_means else IN_THE_MEAN}"
     if p < ALPHA and is_small:
         return (
             Verdict.NOT_SUPPORTED,
-            f"levels differ, but by less than {margin:.3g}, the smallest of interest",
+            f"levels differ, but by less than {size}, the smallest of interest",
         )
     if p >= ALPHA and is_small:
-        return Verdict.NOT_SUPPORTED, f"differences of {margin:.3g} are ruled out"
+        return Verdict.NOT_SUPPORTED, f"differences of {size} are ruled out"
     if p >= ALPHA:
         return Verdict.INCONCLUSIVE, "no difference between the levels was shown"
     if alternative == "two-sided":

@@ -30,7 +30,7 @@ SOON_S, LATER_S, SELDOM_S = 0.0005, 0.01, 1.0
 """When to look again: at first; while others work; while somebody times (the bell is quicker)."""
 SAY_S, SAY_AGAIN_S = 3.0, 60.0
 """When somebody who waits is told for whom: after so long, and not again for so long."""
-WAITING = "waiting for the machine: another fairtrial is timing (process {})"
+WAITING = "waiting: another fairtrial is timing (process {})"
 GOING_ON = "going on: the machine is free"
 NOTE_BYTES, PID_BYTES = 64, 16
 MOST_ANCESTORS = 16

@@ -21,6 +21,11 @@ def estimate_text(estimate: Estimate | None) -> str:
     return f"{ratio}x [{low}, {high}]"
 
 
+def point_text(estimate: Estimate) -> str:
+    """`1.42x`: the ratio alone, with the digits that it has beside its interval."""
+    return estimate_text(estimate).partition(" ")[0]
+
+
 def _digits(estimate: Estimate) -> int:
     """As few as do: the width must be seen, and on which side of 1 each bound is."""
     bounds = [each for each in (estimate.low, estimate.high) if math.isfinite(each)]
@@ -39,4 +44,4 @@ def _digits(estimate: Estimate) -> int:
 
 def ratio_text(ratio: float) -> str:
     """`1.42x`; more digits where 1.00 would hide on which side of 1 it is."""
-    return estimate_text(Estimate(ratio, ratio / 1.02, ratio * 1.02, 0, 0.95)).partition(" ")[0]
+    return point_text(Estimate(ratio, ratio / 1.02, ratio * 1.02, 0, 0.95))

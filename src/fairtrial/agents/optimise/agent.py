@@ -153,11 +153,18 @@ class Optimise(Record):
                     folder=task.workspace,
                 )
                 await stream.run()
-                winner = await crown(stream, arena, bench, watcher)
+                crowning = await crown(stream, arena, bench, watcher)
                 notes = (*bench.notes, *tell_unjudged(stream.judgements.values()))
                 _tell(watcher, notes)
                 notes = (*arena.notes, *unread, *notes)
-                return Optimised(stream, winner, arena.tree, problem_print(problem), notes)
+                return Optimised(
+                    stream,
+                    crowning.winner,
+                    arena.tree,
+                    problem_print(problem),
+                    notes,
+                    crowning.out,
+                )
 
     async def _loop(
         self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief, each: Usage
@@ -218,6 +225,7 @@ class Optimised:
     tree: the base that all of it is about, by its digest
     problem: the same of the problem, as its file has it
     notes: what people should know
+    out: who looked better than the winner, and why it isn't
     """
 
     stream: Stream
@@ -225,6 +233,7 @@ class Optimised:
     tree: str = ""
     problem: str = ""
     notes: tuple[str, ...] = ()
+    out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def spent(self) -> Spent:
@@ -266,6 +275,7 @@ class Optimised:
             "edits": edits_record(self.winner.finding.edits) if self.winner else {},
             "explanation": self.winner.explanation if self.winner else "",
             "notes": list(self.notes),
+            "out": dict(self.out),
         }
 
 

@@ -206,7 +206,8 @@ class Loop:
             return self._why_stopped
         counts = Counter(line.why_over for line in self._lines)
         return "; ".join(
-            f"{count} {'line' if count == 1 else 'lines'}: {why}" for why, count in counts.items()
+            f"1 line: {why}" if count == 1 else f"{count} lines: {_of_several(why)}"
+            for why, count in counts.items()
         )
 
     @property
@@ -239,3 +240,9 @@ def _history(line: Line) -> tuple[Tried, ...]:
 def _derive_seed(seed: int, line: int, step: int) -> int:
     """32 bits: as much as every generator and every endpoint takes."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{line}/{step}".encode()).digest()[:4], "big")
+
+
+def _of_several(why: str) -> str:
+    """Why several lines are over, where it is told of one."""
+    share = "its share"
+    return why.replace(share, "their share", 1) if why.startswith(share) else why

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from fairtrial.arena.handover.recheck import recheck
 from fairtrial.errors import LabError
 from fairtrial.model.candidates import FileState
 from fairtrial.model.timings import Estimate, Measurement
-from fairtrial.model.verdicts import Reason, Rejection
+from fairtrial.model.verdicts import Reason
+from fairtrial.stats.ratios import estimate_text
 
 CONTENDERS = 3
 """How many of the best are tried before it is said that none is worth taking."""
@@ -56,29 +57,62 @@ class Winner:
         return explain(self.finding)
 
 
-async def crown(stream: Stream, arena: Arena, bench: Bench, watcher: Watcher) -> Winner | None:
-    """The best of those that looked worth taking, if fresh sessions say so; None if none holds.
+@dataclass(frozen=True, slots=True)
+class Crowning:
+    """Who is the best in the end.
+
+    winner: the best; None if none holds
+    out: those that looked better, and why they aren't: what fresh sessions or fresh inputs said
+    """
+
+    winner: Winner | None
+    out: Mapping[str, str]
+
+
+async def crown(stream: Stream, arena: Arena, bench: Bench, watcher: Watcher) -> Crowning:
+    """The best of those that looked worth taking, if fresh sessions say so.
 
     Who is the best was decided before; it is measured again since it was picked for doing well.
     One that doesn't hold, or fails on inputs that nobody has seen, is out, and the next is tried.
     """
-    for entry in rank(stream.entries, arena.problem.min_effect)[:CONTENDERS]:
+    out: dict[str, str] = {}
+    ranked = rank(stream.entries, arena.problem.min_effect)
+    if told := _tell_choice(ranked):
+        watcher.say(told)
+    for entry in ranked[:CONTENDERS]:
         measured = await _measure_again(stream, arena, bench, watcher, entry)
-        if measured is None:
-            continue
-        watcher.say("checking the best on inputs that nobody has seen")
-        rejection = await recheck(arena, stream.changes[entry.id])
-        if rejection is None or rejection.reason == Reason.EVALUATOR:
-            notes = () if rejection is None else (rejection.message,)
-            return await _look_at(stream, arena, watcher, entry, measured, notes)
-        watcher.say(f"{entry.id} is out: {rejection.message}")
-    return None
+        if isinstance(measured, Measurement):
+            watcher.say("checking the best on inputs that nobody has seen")
+            rejection = await recheck(arena, stream.changes[entry.id])
+            if rejection is None or rejection.reason == Reason.EVALUATOR:
+                doubts = () if rejection is None else (rejection.message,)
+                return Crowning(
+                    await _look_at(stream, arena, watcher, entry, measured, doubts, out), out
+                )
+            out[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
+        else:
+            out[entry.id] = measured
+        watcher.say(f"{entry.id} is out: {out[entry.id]}.")
+    return Crowning(None, out)
+
+
+def _tell_choice(ranked: Sequence[Entry]) -> str:
+    """Why the first isn't the one that looks fastest, where that is so."""
+    bounds = {
+        each.id: estimate.low
+        for each in ranked
+        if each.tried is not None and (estimate := each.tried.estimate) is not None
+    }
+    leader = max(bounds, key=bounds.__getitem__, default="")
+    if not leader or ranked[0].id == leader:
+        return ""
+    return f"{ranked[0].id} can't be told from {leader}, and is the smaller change."
 
 
 async def _measure_again(
     stream: Stream, arena: Arena, bench: Bench, watcher: Watcher, entry: Entry
-) -> Measurement | None:
-    """What fresh sessions say of it; None if it isn't worth taking after all.
+) -> Measurement | str:
+    """What fresh sessions say of it; in words if it isn't worth taking after all.
 
     Raises a `LabError` if they can't be taken: that says nothing against it, or for the next one.
     """
@@ -89,12 +123,18 @@ async def _measure_again(
 
     changes = stream.changes[entry.id]
     found = await time_candidate(arena, bench, entry.id, changes, label="final", watcher=watch)
-    if isinstance(found, Rejection) and found.reason == Reason.EVALUATOR:
+    if isinstance(found, Measurement):
+        return replace(found, is_confirmed=True) if found.adopt else _tell_fresh(found)
+    if found.reason == Reason.EVALUATOR:
         raise LabError(f"{entry.id} looks best, and measuring it again failed: {found.message}")
-    if not isinstance(found, Measurement) or not found.adopt:
-        watcher.say(f"{entry.id} doesn't hold")
-        return None
-    return replace(found, is_confirmed=True)
+    return f"measured again, {found.message}"
+
+
+def _tell_fresh(measured: Measurement) -> str:
+    """Why it isn't worth taking, by fresh sessions."""
+    figures = estimate_text(measured.estimate) or "not measured long enough to say"
+    doubts = f", but: {'; '.join(measured.vetoes)}" if measured.vetoes else ""
+    return f"measured again, in fresh sessions, it is {measured.verdict.value}, {figures}{doubts}"
 
 
 async def _look_at(
@@ -103,7 +143,8 @@ async def _look_at(
     watcher: Watcher,
     entry: Entry,
     measured: Measurement,
-    notes: tuple[str, ...],
+    doubts: tuple[str, ...],
+    out: Mapping[str, str],
 ) -> Winner:
     """Which lines are run by the checks, where the time goes; neither can cost the verdict."""
     changes = stream.changes[entry.id]
@@ -117,10 +158,10 @@ async def _look_at(
         measurement=measured,
         note=stream.candidates[entry.id].note,
         origin=stream.candidates[entry.id].origin,
-        is_rechecked=not notes,
+        is_rechecked=not doubts,
         coverage=await coverage(arena, changes),
         profile=await profile(arena, changes),
-        notes=notes,
+        notes=(*doubts, *(f"{id} looked better, and is out: {why}" for id, why in out.items())),
     )
     return Winner(entry.id, finding)
 

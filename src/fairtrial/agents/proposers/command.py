@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from fairtrial.agents.proposers.command_agent import (
     PROMPT,
@@ -46,9 +46,10 @@ from fairtrial.agents.proposers.command_program import (
 )
 from fairtrial.agents.proposers.command_workshop import Workshop
 from fairtrial.agents.proposers.secret import SHORTEST_SECRET
-from fairtrial.errors import LabError, Mistake, StudyError
+from fairtrial.errors import LabError, Mistake, Place, StudyError
 from fairtrial.ledger.summary import spell_cost
 from fairtrial.model.commands import Limits
+from fairtrial.model.notation import spell_words, take_misspelt_commands
 from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.model.record import Record
 from fairtrial.protocols import Proposer
@@ -101,6 +102,14 @@ class CommandProposer(Record):
 
     name = "command"
     can_batch = False
+
+    @classmethod
+    def _older_form(
+        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+    ) -> dict[str, Any]:
+        kept = take_misspelt_commands(data, ("argv",), path, mistakes)
+        # It is misspelt, not missing: one mistake is enough.
+        return {"argv": ["-"], **kept} if "argv" in data else kept
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from _argv_mistakes(self.argv, self.prompt)
@@ -220,7 +229,9 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
     if any("\0" in word for word in argv):
         yield Mistake(("argv",), "holds a null character, which no argument can")
     if "=" in argv[0] or (len(argv[0].split()) > 1 and "/" not in argv[0]):
-        hint = "write each word on its own; variables are set by a first word `env`"
+        hint = f"write each word on its own: {spell_words(argv[0])}"
+        if "=" in argv[0]:
+            hint = "write each word on its own; variables are set by a first word `env`"
         yield Mistake(("argv", 0), f"expected a program, got '{argv[0]}'", hint)
     has_place = any(PROMPT in word for word in argv)
     if prompt == "stdin" and has_place:

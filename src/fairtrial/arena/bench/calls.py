@@ -17,7 +17,7 @@ from fairtrial.arena.bench.calibration import (
     tell_endless,
     tell_misfit,
 )
-from fairtrial.arena.bench.hidden_work import count_elsewhere
+from fairtrial.arena.bench.hidden_work import count_hidden
 from fairtrial.arena.bench.line import Line
 from fairtrial.arena.bench.meter import Duel
 from fairtrial.arena.bench.supply import Supplier
@@ -96,7 +96,7 @@ class CallMeter:
             samples=turns.samples if turns else (),
             seconds=time.monotonic() - began,
             startup_s=turns.startup_s if turns else None,
-            outside_s=count_elsewhere(turns, done, self.benchmark.cores) if turns else None,
+            outside_s=count_hidden(turns, done, self.benchmark.cores) if turns else None,
             stalled_s=turns.stalled_s if turns else None,
             materialising=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,

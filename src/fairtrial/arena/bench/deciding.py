@@ -67,14 +67,15 @@ class _Record:
         self.waited_s += heat.waited_s
         self.rejection = heat.rejection
 
-    def give_up(self, rules: Rules, alpha: float) -> Rejection:
+    def give_up(self, rules: Rules, alpha: float, when: str = "before that") -> Rejection:
         """Why it is out; if that is no fault of its own, with what its sessions said before."""
         assert self.rejection is not None
         known = self.summarise(rules, alpha)
         if self.rejection.reason != Reason.EVALUATOR or known is None:
             return self.rejection
         told = estimate_text(known.estimate) or "too few to say anything"
-        sessions = f"its {len(self.replicates)} sessions before that"
+        count = len(self.replicates)
+        sessions = f"its {count} session{'s' if count > 1 else ''} {when}"
         return replace(self.rejection, message=f"{self.rejection.message}; {sessions}: {told}")
 
     def summarise(self, rules: Rules, alpha: float, *notes: str) -> Measurement | None:
@@ -188,7 +189,7 @@ def _confirm(
             waited_s=again.waited_s + raced.waited_s,
         )
     raced.rejection = again
-    return raced.give_up(rules, alpha)
+    return raced.give_up(rules, alpha, "in the race")
 
 
 async def _run(

@@ -10,7 +10,7 @@ from fairtrial.model.commands import Completed
 from fairtrial.model.timings import Arm, Pair
 
 
-def count_elsewhere(turns: Turns, done: Mapping[Arm, Completed], cores: int) -> Pair:
+def count_hidden(turns: Turns, done: Mapping[Arm, Completed], cores: int) -> Pair:
     """What each did per round while it wasn't timed, with what other processes than its worker did.
 
     done: how the workers ended; tells the CPU time of all that ran in their sandboxes

@@ -8,6 +8,7 @@ from statistics import fmean, median, median_low, stdev
 
 from fairtrial.model.timings import Estimate, Measurement, Pair, Session, Timing
 from fairtrial.model.verdicts import Verdict
+from fairtrial.stats.ratios import point_text, ratio_text
 from fairtrial.stats.rounds import (
     mean_ratio,
     seconds_per_call,
@@ -74,17 +75,18 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timin
     found = look([_ratio(session) for session in sessions], alpha=alpha, min_effect=min_effect)
     samples = [sample for sample in sessions[0].samples if sample.is_kept]
     starts = [session.startup_s for session in sessions if session.startup_s]
+    estimate = _estimate(found, alpha)
     return Timing(
         benchmark=sessions[0].benchmark,
         verdict=Verdict(found.claim.value),
-        estimate=_estimate(found, alpha),
+        estimate=estimate,
         cpu_ratio=_cpu_ratio(sessions),
         base_s=median(seconds_per_call(session.samples, "base") for session in sessions),
         calls=samples[0].calls,
         startup=_startup([start.growth for start in starts]),
         outside=_outside(sessions),
         peak_rss_mb=_peak(sessions),
-        notes=tuple(_notes(sessions)),
+        notes=tuple(_notes(sessions, estimate)),
     )
 
 
@@ -157,7 +159,7 @@ def _peak(sessions: Sequence[Session]) -> Pair | None:
     return Pair(max(peak.base for peak in peaks), max(peak.candidate for peak in peaks))
 
 
-def _notes(sessions: Sequence[Session]) -> list[str]:
+def _notes(sessions: Sequence[Session], estimate: Estimate | None) -> list[str]:
     notes = []
     gone = [session.materialising for session in sessions if session.materialising]
     share = median(each.candidate for each in gone) if gone else 0.0
@@ -165,7 +167,7 @@ def _notes(sessions: Sequence[Session]) -> list[str]:
         notes.append(f"{share:.0%} of the time went into going through what it returns")
     busy = _busy(sessions)
     if busy is not None and busy < LEAST_BUSY:  # what else the two clocks differ in, nobody knows
-        return [*notes, _tell_idle(busy, sessions)]
+        return [*notes, _tell_idle(busy, sessions, estimate)]
     walls = [_ratio(session) for session in sessions]
     cpus = [session_cpu_ratio(session.samples) for session in sessions]
     gaps = [cpu - wall for cpu, wall in zip(cpus, walls, strict=True) if cpu is not None]
@@ -173,19 +175,26 @@ def _notes(sessions: Sequence[Session]) -> list[str]:
         doubt = 3 * stdev(gaps) / math.sqrt(len(gaps))
         gap = fmean(gaps)
         if abs(gap) - doubt > TWO_STORIES:
-            wall, cpu = math.exp(-fmean(walls)), math.exp(-fmean(walls) - gap)
+            wall, cpu = _tell_wall(sessions, estimate), ratio_text(math.exp(-fmean(walls) - gap))
             more = "more" if gap > 0 else "less"
             notes.append(
-                f"the clock says {wall:.2f}x, CPU time {cpu:.2f}x: it works {more} than it saves; "
+                f"the clock says {wall}, CPU time {cpu}: it works {more} than it saves; "
                 "other cores, waiting or other programs make the difference"
             )
     return notes
 
 
-def _tell_idle(busy: float, sessions: Sequence[Session]) -> str:
+def _tell_wall(sessions: Sequence[Session], estimate: Estimate | None) -> str:
+    """What the clock says, spelt as everywhere else."""
+    return point_text(estimate) if estimate else ratio_text(math.exp(-fmean(map(_ratio, sessions))))
+
+
+def _tell_idle(busy: float, sessions: Sequence[Session], estimate: Estimate | None) -> str:
     """What can be said where the base computes for a part of its time only."""
-    wall, cpu = math.exp(-fmean(map(_ratio, sessions))), _cpu_ratio(sessions)
-    told = "" if cpu is None else f": by CPU time alone it is {cpu:.2f}x, by the clock {wall:.2f}x"
+    wall, cpu = _tell_wall(sessions, estimate), _cpu_ratio(sessions)
+    told = (
+        "" if cpu is None else f": by CPU time alone it is {ratio_text(cpu)}, by the clock {wall}"
+    )
     return (
         f"only {busy:.0%} of the base's time was spent computing, since it waits for something or "
         f"since other programs had the core, and the clock can't tell which{told}; "
@@ -217,7 +226,7 @@ def _vetoes(timing: Timing, has_others: bool) -> list[str]:
     vetoes = []
     if timing.verdict == Verdict.SLOWER and has_others:
         assert timing.estimate is not None
-        vetoes.append(f"{timing.benchmark} got slower: {timing.estimate.ratio:.2f}x")
+        vetoes.append(f"{timing.benchmark} got slower: {point_text(timing.estimate)}")
     if timing.startup is not None and timing.startup > SLOWEST_START:
         vetoes.append(
             f"{timing.benchmark}: it takes {timing.startup:.2f} times as long as the base to start "

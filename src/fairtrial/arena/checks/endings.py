@@ -71,5 +71,5 @@ def _tail(text: str) -> str:
 
 def in_one_line(text: str, longest: int = 800) -> str:
     """The last of it, for messages that hold one line."""
-    line = " | ".join(part.strip() for part in text.splitlines() if part.strip())
+    line = " | ".join(" ".join(part.split()) for part in text.splitlines() if part.strip())
     return line if len(line) <= longest else f"... {line[-longest:]}"

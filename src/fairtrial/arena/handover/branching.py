@@ -90,8 +90,12 @@ async def put_on_branch(top: Path, name: str, edits: Edits, message: str) -> Bra
         raise StudyError(mistakes, source=str(top))
     commit = await repo.commit(parent, entries, message)
     await repo.make_branch(name, commit)
-    missing = [path for path in await repo.list_uncommitted(parent) if path not in edits.files]
-    return Branched(name, commit, parent, tuple(merged), tuple(missing))
+    try:
+        uncommitted = await repo.list_uncommitted(parent)
+    except GitError:  # a filter that isn't installed, say: the branch is there nevertheless
+        uncommitted = []
+    missing = tuple(path for path in uncommitted if path not in edits.files)
+    return Branched(name, commit, parent, tuple(merged), missing)
 
 
 def _find_obstacle(

@@ -240,8 +240,12 @@ def _tell_doubts(finding: Finding) -> list[str]:
         names = ", ".join(map(code, judgement.not_exercised))
         doubts.append(f"No check loaded {names}.")
     told = (*measured.vetoes, *judgement.notes, *measured.notes)
-    benchmarks = (note for timing in measured.timings for note in timing.notes)
-    doubts += map(plain, dict.fromkeys((*told, *benchmarks)))
+    doubts += map(plain, dict.fromkeys(told))
+    doubts += (
+        f"{code(timing.benchmark)}: {plain(note)}"
+        for timing in measured.timings
+        for note in dict.fromkeys(timing.notes)
+    )
     return ["## What could still be wrong", "", *(f"- {doubt}" for doubt in doubts)]
 
 

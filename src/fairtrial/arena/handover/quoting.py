@@ -11,6 +11,8 @@ ASSUMES = "assumes: "
 _NOTHING = "\N{ZERO WIDTH SPACE}"
 _MARKS = r"\\`*_<>\[\]!|~"
 _CODE = "(?P<fence>`+)(?!`).+?(?<!`)(?P=fence)(?!`)"
+_COMMANDS = re.compile("(`fairtrial [a-z]+`)")
+"""What a text of ours may hold as code: nobody else can do anything by it."""
 _ESCAPED = re.compile(rf"(?P<code>{_CODE})|\\(?P<escaped>[{_MARKS}])")
 
 
@@ -40,7 +42,9 @@ def code(text: str) -> str:
 def plain(text: str) -> str:
     """A text of ours that may quote a candidate's, in one line."""
     text = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
-    text = re.sub(f"([{_MARKS}])", r"\\\1", text)
+    parts = _COMMANDS.split(text)  # theirs at even places, ours between them
+    parts[::2] = [re.sub(f"([{_MARKS}])", r"\\\1", part) for part in parts[::2]]
+    text = "".join(parts)
     # Sites make links of these after all else is done, so escaping them is not enough.
     return re.sub(r"(@|#|://|www\.)", lambda found: found[0][0] + _NOTHING + found[0][1:], text)
 

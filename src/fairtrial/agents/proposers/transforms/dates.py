@@ -25,7 +25,7 @@ for _between in " T":
 def find_dates(source: Source) -> Iterator[Change]:
     """``datetime.strptime(text, "%Y-%m-%d")``: `fromisoformat`, and as before if it refuses."""
     classes = _find_classes(source) if all(map(source.is_builtin, _NEEDED)) else {}
-    names: list[str] = []
+    names: dict[str, str] = {}
     for scope in scopes_of(source) if classes else ():
         if _tries_already(scope):
             continue
@@ -44,14 +44,29 @@ def find_dates(source: Source) -> Iterator[Change]:
                 continue
             if isinstance(given, ast.Starred):
                 continue
-            name = source.fresh("_read_date", *names)
-            names.append(name)
-            edits: tuple[Edit, ...] = (
-                ("before", top, _define(name, ast.unparse(owner), form)),
-                ("replace", node, f"{name}({source.say(given)})"),
-            )
+            spelled = ast.unparse(owner)
+            name = _find_reader(source, spelled, form, top)
+            edits: list[Edit] = []
+            if name is None:
+                wanted = _define("", spelled, form)
+                if wanted not in names:
+                    names[wanted] = source.fresh("_read_date", *names.values())
+                name = names[wanted]
+                edits.append(("helper", top, _define(name, spelled, form)))
+            edits.append(("replace", node, f"{name}({source.say(given)})"))
             what = f"dates of the form {form} are read by fromisoformat"
-            yield Change(what, node.lineno, scope.name, edits)
+            yield Change(what, node.lineno, scope.name, tuple(edits))
+
+
+def _find_reader(source: Source, owner: str, form: str, before: ast.stmt) -> str | None:
+    """The function of the module that reads such dates already, if there is one."""
+    for node in source.tree.body:
+        if not isinstance(node, ast.FunctionDef) or node.lineno >= before.lineno:
+            continue
+        wanted = ast.parse(_define(node.name, owner, form)).body[0]
+        if ast.dump(node) == ast.dump(wanted) and source.is_bound_once(node.name):
+            return node.name
+    return None
 
 
 def _tries_already(scope: Scope) -> bool:

@@ -1,52 +1,28 @@
 """What can be reached from what is timed: whatever else is changed gains nothing.
 
 By names alone, so that it is rather too much: who mentions a name reaches all that is called so.
+Who mentions a class reaches what it runs by itself, special methods for instance; other methods
+need their own names. Where others may call them, all methods of a class are reached with it: if a
+base isn't among the files, attributes are asked for by names that can't be told, or code that
+isn't among the files may get hold of an object.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from fairtrial.agents.proposers.transforms.analysis.source import Source, binds, read_source
+from fairtrial.agents.proposers.transforms.definitions import (
+    Definition,
+    is_quiet,
+    read_definitions,
+)
+from fairtrial.agents.proposers.transforms.outsiders import ANY, find_modules, find_outsiders
 from fairtrial.agents.proposers.transforms.recipes import Files, Site
 
 _CALL = re.compile(r"(?:.*: )?[\w.]+:([\w.]+)")
 _CHECK = re.compile(r"[\w.]+:([\w.]+) must give .*")
-_PREFIX = re.compile(r"([A-Za-z_]\w*_)(?:[{%].*)?")
-_ANYTHING = frozenset({"globals", "eval", "exec"})
-"""Who calls one of these may reach any name."""
-_PLAIN = frozenset(
-    {"property", "staticmethod", "classmethod", "cached_property", "cache", "lru_cache", "wraps"}
-    | {"abstractmethod", "contextmanager", "overload", "override", "setter", "functools", "abc"}
-    | {"contextlib", "typing", "maxsize", "None"}
-)
-"""What decorators mention that don't hand a function to anybody else."""
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """What a module defines.
-
-    name: what it is called
-    scopes: the functions that come with it
-    words: all names that it mentions
-    prefixes: beginnings of names that it puts together
-    texts: its texts that may be names
-    is_dynamic: whether it asks for attributes by names that it gets from elsewhere
-    is_open: whether it may reach anything
-    """
-
-    name: str
-    scopes: tuple[str, ...]
-    words: frozenset[str]
-    prefixes: frozenset[str] = frozenset()
-    texts: frozenset[str] = frozenset()
-    is_dynamic: bool = False
-    is_open: bool = False
 
 
 def find_reached(
@@ -64,152 +40,89 @@ def find_reached(
     roots = [each[1].split(".") for each in known]
     by_name: dict[str, list[tuple[str, Definition]]] = {}
     for path in sorted(files):
-        for each in _definitions(files[path]):
+        for each in read_definitions(files[path]):
             by_name.setdefault(each.name, []).append((path, each))
     if any(first not in by_name for first, *_ in roots):
         return None
-    return _close({word for path in roots for word in path}, by_name)
-
-
-def _close(
-    roots: set[str], by_name: dict[str, list[tuple[str, Definition]]]
-) -> frozenset[Site] | None:
-    reached: set[Site] = set()
-    texts: set[str] = set()
-    is_dynamic = False
-    todo, seen = ["", *sorted(roots)], {"", *roots}
-    while todo:
-        word = todo.pop()
-        for path, each in by_name.get(word, ()):
-            if each.is_open or (each.is_dynamic and word in roots):
-                return None  # a name that is given from outside may be any
-            reached |= {(path, scope) for scope in each.scopes}
-            texts |= each.texts
-            is_dynamic = is_dynamic or each.is_dynamic
-            built = {name for name in by_name if name.startswith(tuple(each.prefixes))}
-            following = (each.words | built) - seen
-            seen |= following
-            todo += following
-        if not todo and is_dynamic:
-            todo += texts - seen
-            seen |= texts
-    return frozenset(reached)
-
-
-@lru_cache(maxsize=8192)
-def _definitions(text: str) -> tuple[Definition, ...]:
-    source = read_source(text.removeprefix("\ufeff"))
-    return () if source is None else tuple(_define(source, source.tree, ""))
-
-
-def _define(source: Source, around: ast.AST, prefix: str) -> Iterator[Definition]:
-    """What stands in a module, or in a class: its methods may also be reached by their names."""
-    for node in ast.iter_child_nodes(around):
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                special = tuple(_special(around, prefix))
-                scopes = _scopes(source, prefix + name, special)
-                # Who hands it to somebody else by a decorator doesn't need its name.
-                names = (name, "") if _is_handed_on(node) else (name,)
-                for each in names:
-                    yield _describe(each, scopes, node)
-            case ast.ClassDef(name=name):
-                yield _describe(name, _scopes(source, prefix + name), node)
-                yield from _define(source, node, f"{prefix}{name}.")
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                for alias in aliases:
-                    if alias.asname:
-                        words = frozenset({alias.name.rpartition(".")[2]})
-                        yield Definition(alias.asname, (), words)
-            case ast.If() | ast.Try() | ast.With() | ast.For() | ast.While():
-                yield from _bindings(node)
-                yield from _define(source, node, prefix)
-            case ast.ExceptHandler():
-                yield from _define(source, node, prefix)
-            case ast.stmt():
-                yield from _bindings(node)
-
-
-def _special(around: ast.AST, prefix: str) -> Iterator[str]:
-    """A class's methods that are called by operators and the like, not by name."""
-    if isinstance(around, ast.ClassDef):
-        for node in around.body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("__"):
-                yield prefix + node.name
-
-
-def _scopes(source: Source, name: str, others: tuple[str, ...] = ()) -> tuple[str, ...]:
-    all_names = (each for each, _ in source.functions)
-    return tuple(each for each in all_names if f"{each}.".startswith(f"{name}.") or each in others)
-
-
-def _is_handed_on(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(
-        not _names(each) <= _PLAIN | {function.name} and not _is_setter(each)
-        for each in function.decorator_list
-    )
-
-
-def _is_setter(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter")
-
-
-def _bindings(statement: ast.AST) -> Iterator[Definition]:
-    """The names that a statement of the module or class binds, also ``Table.kind = ...``."""
-    names = {name for node in ast.walk(statement) for name in binds(node)}
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            names |= _names(node)
-    for name in sorted(names):
-        yield _describe(name, (), statement)
-
-
-def _describe(name: str, scopes: tuple[str, ...], node: ast.AST) -> Definition:
-    words = set(_names(node))
-    prefixes: set[str] = set()
-    is_dynamic = False
-    for each in ast.walk(node):
-        asked = _asked(each)
-        if asked is None:
-            continue
-        found = {prefix[1] for text in _texts(asked) if (prefix := _PREFIX.fullmatch(text))}
-        if isinstance(asked, ast.Constant):
-            words |= _texts(asked)
-        elif found:
-            prefixes |= found
-        else:
-            is_dynamic = True
-    texts = frozenset(text for text in _texts(node) if text.isidentifier())
-    is_open = bool(scopes) and not words.isdisjoint(_ANYTHING)
-    return Definition(
-        name, scopes, frozenset(words), frozenset(prefixes), texts, is_dynamic, is_open
-    )
-
-
-def _asked(node: ast.AST) -> ast.expr | None:
-    """The name of an attribute that is asked for, as an expression."""
-    match node:
-        case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]):
-            return name
-        case ast.Call(
-            func=ast.Name(id="methodcaller" | "attrgetter")
-            | ast.Attribute(attr="methodcaller" | "attrgetter"),
-            args=[name, *_],
-        ):
-            return name
-    return None
-
-
-def _texts(node: ast.AST) -> set[str]:
-    return {
-        each.value
-        for each in ast.walk(node)
-        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    modules = find_modules(files)
+    outsiders = {
+        path: find_outsiders(path, text, modules, by_name.keys()) for path, text in files.items()
     }
+    search = _Search({word for path in roots for word in path}, by_name, outsiders)
+    return frozenset(search.reached) if search.run() else None
 
 
-def _names(node: ast.AST) -> frozenset[str]:
-    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    return frozenset(
-        names | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
-    )
+@dataclass(slots=True)
+class _Search:
+    """All that is reached so far.
+
+    roots: the names that are called from outside
+    by_name: what is defined, by its name, with its file
+    outsiders: the names of each file that come from elsewhere
+    reached: the functions
+    texts: the texts that may be names
+    classes: those whose methods are reached by their names only, so far
+    is_dynamic: whether attributes are asked for by texts
+    is_loose: whether methods may be called whose names nobody mentions
+    """
+
+    roots: set[str]
+    by_name: dict[str, list[tuple[str, Definition]]]
+    outsiders: dict[str, set[str]]
+    reached: set[Site] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    classes: list[tuple[str, Definition]] = field(default_factory=list)
+    todo: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    is_dynamic: bool = False
+    is_loose: bool = False
+
+    def run(self) -> bool:
+        """Find it all; whether that can be said."""
+        self.todo, self.seen = ["", *sorted(self.roots)], {"", *self.roots}
+        while self.todo:
+            for path, each in self.by_name.get(self.todo.pop(), ()):
+                if not self._visit(path, each):
+                    return False
+            if not self.todo and self.is_loose:
+                pending, self.classes = self.classes, []
+                if not all(self._visit(path, each) for path, each in pending):
+                    return False
+            if not self.todo and self.is_dynamic:
+                self._add(self.texts)
+        return True
+
+    def _visit(self, path: str, each: Definition) -> bool:
+        if each.whole is not None and (self.is_loose or not self._is_told(each)):
+            each = each.whole
+        said = each.mentions
+        if each.is_open or (said.is_dynamic and each.name in self.roots):
+            return False  # a name that is given from outside may be any
+        if each.whole is not None:
+            self.classes.append((path, each))
+        self.reached |= {(path, scope) for scope in each.scopes}
+        self.texts |= said.texts
+        self.is_dynamic = self.is_dynamic or said.is_dynamic
+        strange = self.outsiders[path]
+        is_strange = ANY in strange or not strange.isdisjoint({each.name, *said.words})
+        self.is_loose = self.is_loose or said.is_loose or is_strange
+        built = {name for name in self.by_name if name.startswith(tuple(said.prefixes))}
+        self._add(said.words | built)
+        return True
+
+    def _add(self, words: set[str] | frozenset[str]) -> None:
+        self.todo += words - self.seen
+        self.seen |= words
+
+    def _is_told(self, each: Definition, depth: int = 9) -> bool:
+        """Whether all that a class inherits is among the files, or calls none of its methods."""
+        for base in each.bases:
+            known = [other for _, other in self.by_name.get(base or "", ())]
+            if not known and is_quiet(base):
+                continue
+            is_ours = bool(known) and base is not None and depth > 0
+            if not is_ours or not all(
+                other.whole is not None and self._is_told(other, depth - 1) for other in known
+            ):
+                return False
+        return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.agents.proposers.transforms.analysis.source import Change, Edit, Source
@@ -66,6 +67,7 @@ def check_installed() -> None:
 class _Plan:
     """What becomes of one node."""
 
+    helpers: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     replace: str | None = None
     after: list[str] = field(default_factory=list)
@@ -86,6 +88,7 @@ class _Tree:
         self.statements: dict[tuple[int, int], CSTNode] = {}
         self.plans: dict[CSTNode, _Plan] = {}
         self.claimed: list[Span] = []
+        self.helpers: dict[str, tuple[int, CSTNode]] = {}
         for node, place in wrapper.resolve(PositionProvider).items():
             span = (place.start.line, place.start.column, place.end.line, place.end.column)
             if isinstance(node, cst.BaseExpression):
@@ -100,7 +103,7 @@ class _Tree:
         for edit in change.edits:
             how, node, _ = edit
             target = self._find(node)
-            if target is None or (how in ("before", "after") and not self._has_room(node)):
+            if target is None or (how != "replace" and not self._has_room(node)):
                 return False
             found.append((target, edit))
             if how == "replace":
@@ -108,20 +111,30 @@ class _Tree:
         if any(_overlap(mine, other) for mine in spans for other in self.claimed):
             return False
         self.claimed += spans
-        for target, (how, _, code) in found:
+        for target, (how, node, code) in found:
             plan = self.plans.setdefault(target, _Plan())
             match how:
                 case "before":
                     plan.before.append(code)
                 case "after":
                     plan.after.append(code)
+                case "helper":
+                    self._share(code, self._span(node)[0], target)
                 case _:
                     plan.replace = code
         return True
 
     def write(self, imports: Sequence[str]) -> str:
         """The source with all that was planned."""
+        for code, (_, target) in self.helpers.items():
+            self.plans[target].helpers.append(code)
         return add_imports(_rewrite(self.module, self.plans), imports).code
+
+    def _share(self, code: str, line: int, target: CSTNode) -> None:
+        """Have a helper written where it is needed first."""
+        self.helpers[code] = min(
+            (line, target), self.helpers.get(code, (line, target)), key=lambda each: each[0]
+        )
 
     def _find(self, node: ast.AST) -> CSTNode | None:
         span = self._span(node)
@@ -210,6 +223,7 @@ def _put_statements(left: Any, plan: _Plan, parse: Callable[[str], list[Any]]) -
     nodes = [*before, *kept, *(node for code in plan.after for node in parse(code))]
     if not nodes:
         return cst.RemoveFromParent()
+    helpers = [node for code in plan.helpers for node in parse(code)]
     if nodes[0] is not left:
         lines = left.leading_lines
         if before and isinstance(left, cst.FunctionDef | cst.ClassDef):
@@ -218,7 +232,17 @@ def _put_statements(left: Any, plan: _Plan, parse: Callable[[str], list[Any]]) -
         elif before and kept and kept[0] is left:
             nodes[len(before)] = left.with_changes(leading_lines=[])
         nodes[0] = nodes[0].with_changes(leading_lines=lines)
+    if helpers:
+        nodes = [*map(_set_apart, helpers), _set_apart(nodes[0]), *nodes[1:]]
     return cst.FlattenSentinel(nodes)
+
+
+def _set_apart(node: Any) -> Any:
+    """A statement of a module with two blank lines above it, and above what is said of it."""
+    import libcst as cst
+
+    said = list(dropwhile(lambda line: line.comment is None, node.leading_lines))
+    return node.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2 + said)
 
 
 def _put_expression(old: Any, plan: _Plan) -> Any:

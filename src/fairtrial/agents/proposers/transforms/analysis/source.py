@@ -12,7 +12,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Edit = tuple[str, ast.AST, str]
-"""How (``replace``, ``before``, ``after``), at which node, and the new code."""
+"""How (``replace``, ``before``, ``after``, ``helper``), at which node, and the new code.
+
+A helper is a function of the module's own that several changes may share: it is written once,
+before the first statement that needs it.
+"""
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 INNER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -82,6 +86,10 @@ class Source:
         """All names, of whatever kind."""
         names = {node.id for node in self.walk(self.tree) if isinstance(node, ast.Name)}
         return frozenset(self.bound | names)
+
+    def is_bound_once(self, name: str) -> bool:
+        """Whether a name is bound in one place only, in whatever scope."""
+        return len(self._binders.get(name, ())) == 1
 
     def is_builtin(self, name: str) -> bool:
         """Whether a name surely means the builtin."""
