@@ -190,7 +190,7 @@ def test_tests_that_fail_in_a_read_only_slot_give_way_to_others(suite):
     meter = ready(sandbox, budget_s=60.0)
     assert tried(sandbox) == [("writes", "a"), ("a", "b")]
     assert (
-        "don't pass by themselves in a read-only copy: writes (the first: E   OSError"
+        "don't pass by themselves in a read-only copy: writes (the first: E OSError"
         in (meter.notes[-1])
     )
 
