@@ -386,9 +386,16 @@ def test_a_repository_that_takes_nothing_is_a_broken_lab(tmp_path):
         write_commit(tmp_path, os.fsencode(tmp_path / "top"), files, lambda: None)
 
 
-def test_cancelling_ends_the_writing_at_once(tmp_path):
+def test_cancelling_ends_the_writing_at_once(tmp_path, monkeypatch):
     class Cancelled(BaseException):
         pass
+
+    class Popen(subprocess.Popen):
+        def __init__(self, *given, **more):
+            super().__init__(*given, **more)
+            started.append(self.pid)
+
+    started = []
 
     def cancel():
         calls.append(1)
@@ -399,11 +406,14 @@ def test_cancelling_ends_the_writing_at_once(tmp_path):
     write_files(tmp_path, {f"top/{number}": "x" for number in range(500)})
     files = [Found(b"%d" % number, 0o100644, 1, False) for number in range(500)]
     repo = make_repo(tmp_path / "repo") / ".git"
+    monkeypatch.setattr(subprocess, "Popen", Popen)
     with pytest.raises(Cancelled):
         write_commit(repo, os.fsencode(tmp_path / "top"), files, cancel)
     assert run_git(repo, "for-each-ref", "refs/heads/base") == b""
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert started
+    for pid in started:
+        with pytest.raises(ChildProcessError):  # it was waited for
+            os.waitpid(pid, os.WNOHANG)
 
 
 def test_a_home_inside_the_tree_is_refused(tmp_path):
