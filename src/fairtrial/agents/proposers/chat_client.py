@@ -24,6 +24,7 @@ from fairtrial.agents.proposers.chat_wire import (
     read_error,
     read_whole,
 )
+from fairtrial.agents.proposers.secret import redact_all
 from fairtrial.errors import LabError, on_one_line
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def ask(
             await anyio.sleep(wait_s)
             started, sent = time.monotonic(), dialect.speak(body)
             if told is None:
-                told = {"request": endpoint.secret.redact_all(sent)}
+                told = {"request": redact_all(sent, endpoint.secret.redact)}
             outcome = await _attempt(client, endpoint, sent)
             times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
             entry = _entry(endpoint, outcome)

@@ -14,6 +14,7 @@ from fairtrial.agents.proposers.command_place import AgentSlot, Taken
 from fairtrial.agents.proposers.command_prompt import write_prompt
 from fairtrial.agents.proposers.command_slot import TooLargeError
 from fairtrial.agents.proposers.command_workshop import Workshop
+from fairtrial.agents.proposers.secret import redact_all
 from fairtrial.arena.proposals.folders import LARGEST_MB
 from fairtrial.errors import StudyError, on_one_line
 from fairtrial.model.candidates import Candidate
@@ -247,9 +248,8 @@ class CommandAgent:
         return ""
 
     def _exchange(self, prompt: str, done: Completed) -> dict[str, Any]:
-        kept: dict[str, Any] = self.keys.redact_all(
-            {"argv": list(self.terms.argv), "prompt": prompt, "ending": done.ending.value}
-        )
+        given = {"argv": list(self.terms.argv), "prompt": prompt, "ending": done.ending.value}
+        kept: dict[str, Any] = redact_all(given, self.keys.redact)
         said = {"stdout": self.keys.read(done.stdout), "stderr": self.keys.read(done.stderr)}
         numbers = {"exit_code": done.exit_code, "signal": done.signal, "seconds": done.wall_s}
         return {**kept, **said, **numbers}

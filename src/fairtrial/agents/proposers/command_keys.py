@@ -7,13 +7,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from fairtrial.agents.proposers.secret import SHORTEST_SECRET, Secret
+from fairtrial.agents.proposers.secret import REMOVED, SHORTEST_SECRET, Secret
 from fairtrial.errors import Mistake, StudyError
 from fairtrial.model.commands import Captured
 
-_REMOVED = "[key removed]"
 _WITHHELD = "[left out: it holds the value of {}, in other words]"
 _BETWEEN = re.compile(r"[^A-Za-z0-9]+")
 _ALPHABET = re.compile(r"[A-Za-z0-9]")
@@ -78,19 +76,9 @@ class Keys:
                 value.encode().hex(),
                 value.encode().hex().upper(),
             ):
-                text = text.replace(form, _REMOVED)
+                text = text.replace(form, REMOVED)
         found = self.find(text.encode("utf-8", "surrogatepass"))
         return text if found is None else _WITHHELD.format(found)
-
-    def redact_all(self, value: Any) -> Any:
-        """Plain data without any of the values."""
-        if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, Mapping):
-            return {self.redact(key): self.redact_all(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self.redact_all(item) for item in value]
-        return value
 
     def read(self, captured: Captured) -> str:
         """What a program printed, without any of the values, nor a piece where it was cut."""
@@ -125,7 +113,7 @@ def _without_piece(head: str, tail: str, form: str) -> tuple[str, str]:
     """A text that was cut within a value holds one part before the cut, or one after it."""
     for length in range(len(form) - 1, _SHORTEST_PIECE - 1, -1):
         if head.endswith(form[:length]):
-            head = head[:-length] + _REMOVED
+            head = head[:-length] + REMOVED
         if tail.startswith(form[-length:]):
-            tail = _REMOVED + tail[length:]
+            tail = REMOVED + tail[length:]
     return head, tail

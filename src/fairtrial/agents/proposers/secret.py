@@ -6,7 +6,7 @@ import base64
 import html
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from fairtrial.errors import LabError
 
 SHORTEST_SECRET = 8
 """Local servers take any key: what is shorter is a placeholder, and may well be in a file."""
-_REMOVED = "[key removed]"
+REMOVED = "[key removed]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,16 @@ class Secret:
     def redact(self, text: str) -> str:
         """The text without the key."""
         for form in self._forms():
-            text = text.replace(form, _REMOVED)
+            text = text.replace(form, REMOVED)
         return text
 
-    def redact_all(self, value: Any) -> Any:
-        """Plain data without the key in any of its texts."""
-        if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, Mapping):
-            return {self.redact(key): self.redact_all(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self.redact_all(item) for item in value]
-        return value
+
+def redact_all(value: Any, redact: Callable[[str], str]) -> Any:
+    """Plain data with each of its texts redacted."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {redact(key): redact_all(item, redact) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redact_all(item, redact) for item in value]
+    return value
