@@ -187,6 +187,23 @@ def test_retrying_some_failed_runs_leaves_the_others_as_they_are(tmp_path, narro
     assert len(read_table(tmp_path, "runs.csv")) == 6
 
 
+def test_only_what_a_limit_leaves_room_for_is_said_to_be_run_again(tmp_path, monkeypatch):
+    flaky, said = Flaky({1, 2, 3}, Broken), []
+    study = make_study(tmp_path, budget={"retries": 0})
+    run(study, flaky, only="replicate == 1")
+    flaky.failing.clear()
+
+    def note(mode, tally):
+        said.append((tally.done, tally.again.total()))
+        return Progress(mode, tally)
+
+    monkeypatch.setattr(running_module, "Progress", note)
+    for _ in range(3):  # in the order of the plan, in which not all that is broken comes first
+        run(study, flaky, resume=True, limit=2)
+    assert said == [(1, 2), (3, 0), (4, 1)]
+    assert {each.status for each in open_results(tmp_path)} == {RunStatus.SUCCESS}
+
+
 def test_a_retry_alone_leaves_for_later_what_was_not_run_yet(tmp_path):
     witness = Witness(Flaky({1, 2, 3}))
     study = make_study(tmp_path)

@@ -129,7 +129,11 @@ def choose_turns(
     }
     rest = iter(()) if settings.only_again else pending_turns(ledger, plan, order)
     turns = heapq.merge(sorted(ledger.again), filter(matches, rest))
-    return itertools.islice(turns, settings.limit)
+    if settings.limit is None:
+        return turns
+    chosen = list(itertools.islice(turns, settings.limit))
+    ledger.again = {turn: ledger.again[turn] for turn in chosen if turn in ledger.again}
+    return iter(chosen)
 
 
 def _results_again(ledger: Ledger, settings: RunSettings) -> Iterator[tuple[int, str]]:

@@ -253,7 +253,7 @@ def _tally(reader: LedgerReader, settings: RunSettings, again: Mapping[int, str]
         broken=summary.counts.get("broken", 0),
         cost_usd=summary.cost_usd,
         tokens=summary.tokens,
-        again=Counter(again[turn] for turn in sorted(again)[: settings.limit]),
+        again=Counter(again.values()),
         is_part=settings.only is not None or settings.limit is not None,
         is_only_again=settings.only_again,
     )
