@@ -3,31 +3,42 @@
 import gc
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from fairtrial.cli.main import main
+from fairtrial.tables import provenance
 
 # Some of the tests start hundreds of interpreters: where the environment says that Python may not
 # keep what it has compiled, each of them would compile the package, and pytest all of its tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# What a shell starts in the background ignores interrupts, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tests run beside each other: a library that takes all cores for small matrices only wastes them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# No deadlines: a busy machine is no reason to fail. In CI the examples are the same every time.
-settings.register_profile(
-    "fairtrial",
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    max_examples=50,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+# No deadlines: a busy machine is no reason to fail. The examples are the same every time: who has
+# changed nothing meets no new failure. `pytest --hypothesis-profile exploring` looks for others.
+for name, is_random in (("fairtrial", False), ("exploring", True)):
+    settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=not is_random,
+        max_examples=50,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
 settings.load_profile("fairtrial")
+# Nor may they depend on which of our modules tests before have loaded: their constants are drawn.
+if hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 ROOM_BYTES = 2 * 10**9  # seven times what all tests leave behind
 
 
@@ -55,6 +66,17 @@ def temporary_folders(tmp_path_factory):
     """Choose the place for them now; a pytest that a test starts has to choose its own."""
     tmp_path_factory.getbasetemp()
     os.environ.pop("PYTEST_DEBUG_TEMPROOT", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commit():
+    """Studies that run in this process don't ask which commit this checkout is at.
+
+    They would hear of every change to it meanwhile, and of none where git takes too long.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "read_commit", lambda folder: (None, None))
+        yield
 
 
 @pytest.fixture

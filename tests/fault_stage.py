@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import yaml
 from fairtrial.tables.checking import validate_artifacts
 
 HERE = Path(__file__).parent
+PRINTED = ("stdout", "stderr")
 LONGEST_S = 60.0
 """How long to wait for anything; on a machine that has much else to do."""
 TIMES = {
@@ -92,6 +93,28 @@ class Zygote:
         self._process.communicate()
 
 
+SEVERAL = """
+import json, os, sys
+from fairtrial.cli.main import main
+
+for number, words in enumerate(json.loads(sys.argv[1])):
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        for place, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(f"several-{name}-{number}", os.O_WRONLY | os.O_CREAT, 0o666), place)
+        if words[0] == "sh":
+            os.execvp("sh", words)
+        sys.argv[1:] = words
+        main()
+    status = os.waitpid(child, 0)[1]
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+"""Runs commands one after the other, each in a process of its own, and prints their exit codes.
+
+A command is fairtrial's, or the shell's."""
+
+
 class Stage:
     """A folder with a study, its agents and their witness."""
 
@@ -160,6 +183,32 @@ class Stage:
         }
         pid = self._zygote.ask(request)
         return Command(pid, lambda: self._zygote.ask({"wait": pid}), out, err)
+
+    def several(
+        self, *commands: Sequence[object], prefix: Sequence[str] = (), script: str = SEVERAL
+    ) -> list[Ended]:
+        """Run commands one after the other by one Python that starts afresh, in the study's folder.
+
+        prefix: who starts that Python; script: something that runs `SEVERAL`
+        """
+        words = [[str(word) for word in command] for command in commands]
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", script, json.dumps(words)],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        codes = done.stdout.split()
+        assert (len(codes), done.returncode) == (len(words), 0), done.stderr
+        return [
+            Ended(int(code), *(self._printed(f"several-{name}-{number}") for name in PRINTED))
+            for number, code in enumerate(codes)
+        ]
+
+    def _printed(self, name: str) -> str:
+        return (self.folder / name).read_text()
 
     def call(self, *arguments: object, faults: Mapping[str, Any] | None = None) -> Ended:
         """Run a command to its end; it may fail, but not by a mistake of ours."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import io
 import json
@@ -27,15 +28,17 @@ from typing import Any, NoReturn
 import fairtrial.cli.control
 import fairtrial.cli.run
 import fairtrial.cli.status
+from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import main
 from fairtrial.engine import control, loop
 from fairtrial.engine import run as engine_run
 from fairtrial.engine.executors.crew import Crew
 from fairtrial.engine.feed import Feed
 from fairtrial.engine.loop import Loop
+from fairtrial.engine.progress import Tally
 from fairtrial.ledger import store
 from fairtrial.ledger.store import Ledger
-from fairtrial.tables import export, generation
+from fairtrial.tables import export, generation, provenance
 from fairtrial.tables.csv_set import CsvFile
 
 PHASES = ("start", "run", "commit", "export", "publish", "end")
@@ -44,18 +47,21 @@ PHASES = ("start", "run", "commit", "export", "publish", "end")
 class Steps:
     """Counts what the process does, phase by phase, and kills it at the step it is told.
 
-    The instant before and the one after each deed are steps of their own. Forked workers count
-    nothing.
+    The instant before and the one after each deed are steps of their own. Forked workers and other
+    threads count nothing: theirs come when they come, and each time after another number of ours.
     """
 
     def __init__(self, at: dict[str, Any], number: int = signal.SIGKILL) -> None:
         self.counts = dict.fromkeys(PHASES, 0)
         self.phase = "start"
-        self._pid = os.getpid()
+        self._pid, self._thread = os.getpid(), threading.get_ident()
         self._at, self._number = at, number
 
+    def _is_ours(self) -> bool:
+        return (os.getpid(), threading.get_ident()) == (self._pid, self._thread)
+
     def step(self) -> None:
-        if os.getpid() != self._pid:
+        if not self._is_ours():
             return
         if self.phase == self._at.get("phase") and self.counts[self.phase] == self._at["step"]:
             self._kill()
@@ -92,6 +98,8 @@ class Steps:
         function = getattr(owner, name)
 
         def marked(*args: Any, **named: Any) -> Any:
+            if not self._is_ours():
+                return function(*args, **named)
             before = self.phase
             self.phase = phase
             self.step()
@@ -130,7 +138,7 @@ def watch_everything(steps: Steps) -> None:
     steps.watch(shutil, "rmtree")
     for owner, name in (
         (Loop, "_finish"),
-        (Loop, "_settle"),
+        (Tally, "count"),  # not what the loop does at its leisure: how often depends on the clock
         (Ledger, "add_result"),
         (Ledger, "add_event"),
         (Ledger, "_note"),
@@ -168,7 +176,9 @@ def inject(faults: dict[str, Any]) -> None:
     count_to: the file to write the number of steps in each phase to
     report_to: the file that `on_result` appends to
     group_runs: how many results make a commit
+    group_s: how long a result may wait for one
     live_s: how often it tells what goes on
+    grace_s: how long it waits for threads that agents left
     cancel_at_start: the output directory; somebody asks to cancel it before it has a plan
     hang_at_end: the end of the workers takes for ever; first, the file of that name is made
     file_bytes: the largest file that may be written, as if the disk were full then
@@ -185,6 +195,10 @@ def inject(faults: dict[str, Any]) -> None:
         report_to(faults["report_to"])
     if "group_runs" in faults:
         store.GROUP_RUNS = faults["group_runs"]
+    if "group_s" in faults:
+        store.GROUP_S = faults["group_s"]
+    if "grace_s" in faults:
+        cli_main.GRACE_S = faults["grace_s"]
     if "live_s" in faults:
         loop.LIVE_S = faults["live_s"]
     if "cancel_at_start" in faults:
@@ -270,6 +284,7 @@ def warm_up() -> None:
 
 
 def serve() -> None:
+    provenance._version = functools.cache(provenance._version)  # each would look for them anew
     warm_up()
     gc.collect()
     gc.freeze()

@@ -48,8 +48,20 @@ def imports(path):
     return list(find_imports(parse(path)))
 
 
+def statements(tree):
+    """All of them, however deep; expressions, most of a tree, are passed over."""
+    rest = [tree]
+    while rest:
+        node = rest.pop()
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, block, None)
+            if isinstance(inner, list):  # a conditional expression has such names, too
+                yield from inner
+                rest += inner
+
+
 def find_imports(tree):
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             if node.module == "fairtrial":
                 yield from ((node, f"fairtrial.{alias.name}") for alias in node.names)

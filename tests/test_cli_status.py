@@ -4,6 +4,7 @@ import io
 import json
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from fairtrial.cli import optimize
 from fairtrial.cli import status as status_module
 from fairtrial.cli.going_on import resume_command
 from fairtrial.cli.output import fold_command
-from fairtrial.engine import progress
+from fairtrial.engine import control, progress
 from fairtrial.ledger.lock import OwnerLock
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.ledger.store import open_ledger
@@ -338,8 +339,9 @@ def test_a_study_that_has_just_been_started_is_waited_for(run, study, monkeypatc
     assert run("run", study(), "--output", "done")[0] == 0
     Path("out").mkdir()
     steps = iter([lambda: open_ledger(Path("out")).close(), lambda: shutil.copy(*LEDGERS)])
-    # Its own clock only: threads that other tests have left may sleep, too.
-    clock = SimpleNamespace(sleep=lambda _: next(steps)(), monotonic=time.monotonic, time=time.time)
+    # Its own clock only: threads that other tests have left may sleep, too. It stands still, as the
+    # wait has a limit.
+    clock = SimpleNamespace(sleep=lambda _: next(steps)(), monotonic=lambda: 0.0, time=time.time)
     monkeypatch.setattr("fairtrial.cli.status.time", clock)
     with OwnerLock(Path("out")):
         code, out, _ = run("status", "out")
@@ -360,6 +362,30 @@ def test_a_study_in_this_process_tells_of_its_run_and_can_be_cancelled(run, runn
     assert "0 of 6 runs done: none" in out
     told = status()
     assert (told["done"], told["pending"]) == (0, 6)
+
+
+@pytest.mark.parametrize("interrupts", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_run_in_this_thread_is_cancelled_whether_or_not_interrupts_are_ignored(
+    tmp_path, monkeypatch, interrupts
+):
+    """What a shell starts in the background ignores them."""
+    monkeypatch.setattr(control, "LOOK_S", 0.0)
+    ended = []
+
+    def agent(task):
+        control.request(tmp_path / "out", "cancel")
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            time.sleep(0.005)
+        ended.append(task)
+        return {"x": 1}
+
+    before = signal.signal(signal.SIGINT, interrupts)
+    try:
+        results = run_small(make_study(tmp_path / "out"), agent)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (results.stopped, len(results), ended) == ("cancelled", 0, [])
 
 
 # -- while another fairtrial times --

@@ -3,7 +3,6 @@
 import colorsys  # noqa: F401, so that one of that name is loaded
 import contextlib
 import sys
-import time
 
 import pytest
 from hypothesis import given
@@ -234,20 +233,19 @@ def test_levels_of_different_types_compare_by_python_rules():
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "says"),
     [
-        " * ".join(["large"] * 300) + " > 0",
-        " + ".join(["long"] * 200) + " == ''",
-        f"len({' + '.join(['many'] * 200)}) > 0",
-        f"len(str([{', '.join(['many'] * 300)}])) > 0",
+        (" * ".join(["large"] * 200) + " > 0", "a number gets too large"),
+        (" + ".join(["long"] * 200) + " == ''", "`+` may join 100,000 characters or items"),
+        (f"len({' + '.join(['many'] * 200)}) > 0", "`+` may join 100,000 characters or items"),
+        (f"len(str([{', '.join(['many'] * 300)}])) > 0", "str() takes a text or a number"),
     ],
 )
-def test_levels_that_are_large_themselves_can_not_make_an_expression_run_away(text):
+def test_levels_that_are_large_themselves_can_not_make_an_expression_run_away(text, says):
     factors = {"large": 10**4_000, "long": "x" * 1_000_000, "many": list(range(100_000))}
-    started = time.process_time()
     with pytest.raises(StudyError) as caught:
         Expression(text).holds(factors, {})
-    assert time.process_time() - started < 2
+    assert says in str(caught.value)
     assert len(str(caught.value)) < 500
 
 

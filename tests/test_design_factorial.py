@@ -399,7 +399,7 @@ def test_conditions_without_a_study_are_ordered_by_the_seed_that_is_given() -> N
 def test_a_thousand_conditional_factors_are_no_more_than_a_long_list():
     first = Factor("f0", levels=(0, 1))
     others = [
-        Factor(f"f{index}", levels=(1,), default=0, when="f0 == 1") for index in range(1, 1_100)
+        Factor(f"f{index}", levels=(1,), default=0, when="f0 == 1") for index in range(1, 1_000)
     ]
     study = Study("s", "t", factors=(first, *others))
     assert [set(c.factor_assignments.values()) for c in build_design(study)] == [{0}, {1}]

@@ -1,10 +1,7 @@
 """The documentation says what the code does."""
 
-import os
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -59,27 +56,22 @@ def test_the_example_in_python_is_the_one_in_yaml():
     assert made == load_study(ROOT / "examples/prompt-style.yaml")
 
 
-def test_the_readme_shows_what_plan_really_prints():
-    script = Path(sys.executable).with_name("fairtrial")
-    shown = subprocess.run(
-        [script, "plan", "examples/prompt-style.yaml"],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    assert shown.stdout.strip() in (ROOT / "README.md").read_text("utf-8")
+def test_the_readme_shows_what_plan_really_prints(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(ROOT)
+    code, shown, _ = run("plan", "examples/prompt-style.yaml")
+    assert code == 0
+    assert shown.strip()
+    assert shown.strip() in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_readmes_python_runs_and_runs_again(tmp_path):
+def test_the_readmes_python_runs_and_runs_again(tmp_path, monkeypatch, capsys):
     text = (ROOT / "README.md").read_text("utf-8")
     code = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+    monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        shown = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        assert re.match(r"40 run-\w{12} -\d", shown.stdout)
+        exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+        assert re.match(r"40 run-\w{12} -\d", capsys.readouterr().out)
     assert (tmp_path / "artifacts" / "sums" / "runs.csv").exists()
 
 

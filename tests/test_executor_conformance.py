@@ -3,10 +3,17 @@
 import pytest
 
 from fairtrial import plugins
+from fairtrial.engine.executors import crew
 from fairtrial.engine.executors.processes import Processes
 from fairtrial.engine.executors.serial import Serial
 from fairtrial.engine.executors.threads import Threads
 from fairtrial.testing.executors import ExecutorConformance
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """Workers that were killed are waited for, however busy the machine is."""
+    monkeypatch.setattr(crew, "END_S", 60.0)
 
 
 class TestSerial(ExecutorConformance):

@@ -110,7 +110,7 @@ def die_at(line_number, step, folder, **settings):
     return fork(export)
 
 
-def instants(folder, step="_publish", growth=8, **settings):
+def instants(folder, step="_publish", growth=5, **settings):
     """Kill exports at ever later instants until one gets through; says which do."""
     line_number = 0
     while True:

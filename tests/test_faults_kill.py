@@ -20,8 +20,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 
 RUNS, PILOT_RUNS, SLOTS = 24, 7, 2
 GROUP = 3
-FAULTS = {"group_runs": GROUP}
-"""Commits of three results instead of 256, so that there are some in a short study."""
+PILOT = ("--limit", PILOT_RUNS)
+FAULTS = {"group_runs": GROUP, "group_s": 1e9, "live_s": 1e9}
+"""Commits of three results instead of 256, so that there are some in a short study; and none only
+because time has passed: a step that a slow rehearsal took would never come in a quick run."""
 EXECUTORS = {"serial": ("--executor", "serial"), "processes": ("--parallel", SLOTS)}
 PHASES = {
     "start": (0.0, 0.2, 0.4, 0.7, 0.99),
@@ -63,8 +65,7 @@ def rehearsals(zygote, tmp_path_factory):
             write_study(stage)
             count = stage.folder / "count"
             counting = {**FAULTS, "count_to": str(count)}
-            pilot = ("--resume", "--limit", PILOT_RUNS, *EXECUTORS[executor])
-            assert stage.run(*pilot, faults=counting).code == 0
+            assert stage.run("--resume", *PILOT, *EXECUTORS[executor], faults=counting).code == 0
             from_nothing = json.loads(count.read_text())
             shutil.copytree(stage.output, stage.folder / "pilot", symlinks=True)
             ended = stage.run("--resume", *EXECUTORS[executor], faults=counting)
@@ -124,7 +125,8 @@ def test_a_study_that_is_killed_goes_on_as_if_it_had_not_been(
         "kill_at": {"phase": phase, "step": step, "after_s": after_s},
         "report_to": str(report),
     }
-    ended = stage.run("--resume", *EXECUTORS[executor], faults=faults)
+    words = ("--resume", *(() if has_pilot else PILOT), *EXECUTORS[executor])  # as rehearsed
+    ended = stage.run(*words, faults=faults)
     assert ended.code == -9, f"{phase} never came to step {step}: {ended}"
     reported = report.read_text().split() if report.exists() else []
     done = assert_sound(stage, earlier + reported)
@@ -147,10 +149,10 @@ def test_the_instants_lie_in_every_phase(rehearsals):
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("when", [1, 2])
 def test_a_study_that_is_killed_from_outside_goes_on(stage, rehearsals, executor, when):
-    """By its own command line, at a moment that nobody chose; what `status` said stays true."""
+    """At a moment that nobody chose; what `status` said stays true."""
     tables, _, _ = rehearsals(executor)
     write_study(stage)
-    command = stage.start_run(*EXECUTORS[executor], cold=True)
+    command = stage.start_run(*EXECUTORS[executor], cold=when == 1)  # by its own command line
     witnessed = random.Random(when).randrange(1, RUNS)
     wait_until(lambda: len(stage.witnessed()) >= witnessed, "the agent to be called", every_s=0.001)
     counted = stage.status()["done"]

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -243,6 +242,7 @@ def test_cancel_is_heard_however_early(stage):
 def test_pause_lets_nothing_new_start_until_it_is_lifted(stage):
     command = start_held(stage, "--parallel", 2, faults=OFTEN)
     wait_until(lambda: (stage.status()["live"] or {}).get("running"), "status to tell what runs")
+    wait_until(lambda: len(stage.witnessed()) == 4, "all that was handed out to begin")
     asked = stage.call("pause", stage.output)
     assert asked.code == 0, asked.err
     wait_until(lambda: stage.status()["live"]["paused"], "it to pause")
@@ -310,15 +310,8 @@ def test_a_second_process_is_refused_at_once_and_the_first_goes_on(stage):
 
 def test_two_that_start_together_run_everything_once(stage):
     stage.write(options={"wait_s": 0.02}, run_budget={"replicates": 8})
-    ends = []
-    commands = [stage.start_run("--parallel", 2, cold=True) for _ in range(2)]
-    threads = [
-        threading.Thread(target=lambda each=each: ends.append(each.wait())) for each in commands
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    commands = [stage.start_run("--parallel", 2) for _ in range(2)]
+    ends = [each.wait() for each in commands]
     assert sorted(end.code for end in ends) == [0, 3], [end.err for end in ends]
     assert set(stage.calls().values()) == {1}
     assert len(stage.table()) == 24
@@ -327,6 +320,7 @@ def test_two_that_start_together_run_everything_once(stage):
 def test_the_lock_of_a_killed_process_is_taken_over_at_once(stage):
     command = start_held(stage, "--parallel", 2)
     command.kill()
+    wait_until(lambda: is_gone(command.pid), "it to be dead")
     stage.message("go")
     assert stage.run("--resume", "--parallel", 2).code == 0  # before anybody has waited for it
     assert command.wait().code == -9

@@ -61,7 +61,7 @@ def by_deed(stage):
 
 
 def test_every_way_to_die_costs_one_run(stage):
-    for limit_s in (3, 30):  # on a busy machine a flood may need longer
+    for limit_s in (1, 5, 30):  # on a busy machine a flood may need longer
         write_deeds(stage, ENDS, timeout_s=limit_s, retries=1)
         ended = stage.run("--parallel", 3)
         assert ended.code == 5, ended.err
@@ -70,11 +70,13 @@ def test_every_way_to_die_costs_one_run(stage):
         if [row["failure_kind"] for row in stage.table()].count("timeout") == 2:
             break
         shutil.rmtree(stage.output)
+        for mark in stage.folder.glob("died-*"):
+            mark.unlink()
     for deed, (status, kind, says, attempt) in ENDS.items():
         (row,) = rows[deed]
         assert (row["status"], row["failure_kind"], row["attempt"]) == (status, kind, attempt), row
         assert says.format(limit_s) in row["error_info"]
-        assert 0 <= float(row["latency_s"]) < 60
+        assert 0 <= float(row["latency_s"]) < 600
         assert row["end_time"] >= row["start_time"]
     assert float(rows["hang"][0]["latency_s"]) >= limit_s
     shown = stage.call("status", stage.output, "--json").told
@@ -130,11 +132,12 @@ def test_a_worker_that_is_killed_from_outside_costs_an_attempt(stage):
     assert sorted(stage.calls().values()) == [1] * 5 + [2]
 
 
-def run_hostile(stage, deeds, *options):
+def run_hostile(stage, deeds, *options, **faults):
     """Each deed twice, one run after the other, among runs that need a sound process."""
     write_deeds(stage, [*deeds, "use_workspace"], replicates=2)
     (stage.folder / "relative").mkdir()
-    ended = stage.start("run", "study.yaml", "--output", "out", *options).wait()
+    words = ("run", "study.yaml", "--output", "out", *options)
+    ended = stage.start(*words, faults=faults).wait()
     assert "Traceback" not in ended.err, ended.err
     wrong = {
         (deed, row["status"], row["error_info"])
@@ -155,7 +158,7 @@ def test_an_agent_that_spoils_its_process_spoils_no_other_run(stage):
 
 
 def test_an_agent_can_spoil_little_where_it_runs_in_our_own_process(stage):
-    run_hostile(stage, HOSTILE_HERE, "--executor", "serial")
+    run_hostile(stage, HOSTILE_HERE, "--executor", "serial", grace_s=0.1)
 
 
 def test_stray_files_in_the_output_directory_are_no_runs_and_no_trouble(stage):

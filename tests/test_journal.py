@@ -272,7 +272,8 @@ def test_a_process_that_the_agent_forks_has_no_journal(tmp_path, executor):
                 task.journal.append("a", {})
             except RuntimeError:
                 os._exit(7)
-            os._exit(0)
+            finally:
+                os._exit(0)
         return {"x": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
@@ -294,7 +295,7 @@ def test_a_thread_past_its_time_is_refused_not_left_waiting(tmp_path):
     (result,) = run(study, agent, executor="threads")
     assert result.failure_kind == "timeout"
     go.set()
-    assert over.wait(30)
+    assert over.wait(60)
     assert "the run is over" in said[0]
 
 

@@ -87,8 +87,8 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path, reques
                     time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02 if begun else 0.005))
             os.kill(child, signal.SIGKILL)
-            while nursery.stdout.readline() != "gone\n":
-                pass
+            while (told := nursery.stdout.readline()) != "gone\n":
+                assert told, "the nursery has ended"
         nursery.stdin.close()
         nursery.wait()
     witnessed = last_of(witness)

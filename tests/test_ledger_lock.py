@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import pytest
 
@@ -16,14 +17,6 @@ from fairtrial.ledger.lock import LOCK_NAME, OwnerLock, owner_of
 from ledger_kit import run_script
 
 HOST = socket.gethostname()
-OWNER = """
-    import os, sys
-    from pathlib import Path
-    from fairtrial.ledger.lock import OwnerLock
-    with OwnerLock(Path(sys.argv[1])):
-        print(os.getpid(), flush=True)
-        sys.stdin.readline()
-"""
 TAKER = """
     import sys
     from pathlib import Path
@@ -37,18 +30,42 @@ TAKER = """
 """
 
 
+class Owner:
+    """Another process that owns a folder, until it is killed."""
+
+    def __init__(self, folder):
+        told, tell = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # xdist's threads
+            self.pid = os.fork()
+        if not self.pid:
+            try:
+                with OwnerLock(folder):
+                    os.write(tell, b"mine")
+                    while True:
+                        signal.pause()
+            finally:
+                os._exit(1)
+        os.close(tell)
+        said = os.read(told, 4)
+        os.close(told)
+        self._is_there = True
+        assert said == b"mine"
+
+    def kill(self):
+        """End it, and wait until it is gone."""
+        if self._is_there:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self._is_there = False
+
+
 @pytest.fixture
 def owner(tmp_path):
     """Another process that owns the folder."""
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(OWNER), str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert int(process.stdout.readline()) == process.pid
-        yield process
-        process.kill()
+    owner = Owner(tmp_path)
+    yield owner
+    owner.kill()
 
 
 def test_a_second_process_is_refused_and_told_who_has_it(tmp_path, owner):  # a known trap
@@ -70,8 +87,7 @@ def test_asking_and_being_refused_do_not_disturb_the_owner(tmp_path, owner):
 
 
 def test_what_a_killed_owner_had_is_taken_over_at_once(tmp_path, owner):
-    owner.send_signal(signal.SIGKILL)
-    owner.wait()
+    owner.kill()
     assert (tmp_path / LOCK_NAME).stat().st_size  # it had no time to tidy up
     assert owner_of(tmp_path) is None
     with OwnerLock(tmp_path):
@@ -114,7 +130,7 @@ FORKER = """
     lock.__enter__()
     child = os.fork()
     if child == 0:
-        signal.alarm(30)
+        signal.alarm(300)  # if nobody ends it
         try:
             look()
             os.write(1, b"looked\\n")
@@ -153,7 +169,6 @@ def test_who_asks_on_a_platform_without_a_way_to_ask_is_no_obstacle(tmp_path, ow
     with pytest.raises(LedgerError, match=str(owner.pid)), OwnerLock(tmp_path):
         pass
     owner.kill()
-    owner.wait()
     assert owner_of(tmp_path) is None
 
 

@@ -24,7 +24,6 @@ from fairtrial.model.proposals import RequestKind
 from llm_kit import (
     KEY,
     KEY_VARIABLE,
-    PATIENCE_S,
     USAGE,
     echoes_key,
     events,
@@ -33,7 +32,7 @@ from llm_kit import (
     serving,
     start_stream,
 )
-from optimise_kit import HERE, MODULE, TREE, WORKING, OptimiseSite
+from optimise_kit import HERE, MODULE, PATIENCE_S, TREE, WORKING, OptimiseSite
 from test_cli_optimize import Desk
 
 pytestmark = [

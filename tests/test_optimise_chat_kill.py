@@ -15,8 +15,8 @@ import pytest
 
 from fairtrial.ledger.reading import LedgerReader
 from fairtrial.model.proposals import RequestKind
-from llm_kit import KEY, KEY_VARIABLE, PATIENCE_S, USAGE, events, serving, start_stream
-from optimise_kit import MODULE, WORKING, OptimiseNursery, OptimiseSite
+from llm_kit import KEY, KEY_VARIABLE, USAGE, events, serving, start_stream
+from optimise_kit import MODULE, PATIENCE_S, WORKING, OptimiseNursery, OptimiseSite
 from spending_kit import spending
 from test_optimise_chat import WORDS, assert_no_key, by_chat, whole
 from test_optimise_kill import assert_nothing_left, die, read_result, told

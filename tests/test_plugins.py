@@ -1,5 +1,6 @@
 """Designs of other packages: found by name, imported when used, and told apart."""
 
+import importlib
 import subprocess
 import sys
 
@@ -46,6 +47,8 @@ def install(tmp_path, monkeypatch):
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         lines = [f"{name} = {package}:{target}" for name, target in designs.items()]
         (info / "entry_points.txt").write_text("\n".join(["[fairtrial.designs]", *lines, ""]))
+        # What Python has seen of the folder it keeps until the folder's time changes: too seldom.
+        importlib.invalidate_caches()
         plugins._registered.cache_clear()
 
     monkeypatch.syspath_prepend(tmp_path)

@@ -22,6 +22,7 @@ from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.problems import code as module
 from fairtrial.problems.code import UNITS, BoundCode, Code, has_judged, read_answer
 from fairtrial.problems.scoring import read_verdict
+from fairtrial.sandbox import quiet
 from optimise_kit import WORKING
 
 MODULE = "def double(number):\n    return number + number\n"
@@ -48,6 +49,7 @@ STUDY = {
     "problems": {"doubling": {"use": "code", "options": {"path": "below/twice.yaml"}}},
     "outcomes": [{"name": "speedup", "source_table": "evaluations", "primary": True}],
 }
+SETTINGS = ArenaSettings(unsandboxed=True, timing="none")
 OPTIMISED = {
     "best": "2.1",
     "ratio": 1.5,
@@ -66,7 +68,8 @@ OPTIMISED = {
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path_factory.mktemp("locks"))  # not the host's
     files = {
         "below/src/twice.py": MODULE,
         "below/calls.json": '[{"args": [3], "kwargs": {}, "result": 6}]',
@@ -83,7 +86,7 @@ def folder(tmp_path):
 @pytest.fixture
 def problem(folder):
     bound = Code("below/twice.yaml").bound("doubling", folder)
-    return replace(bound, settings=ArenaSettings(unsandboxed=True, timing="none"))
+    return replace(bound, settings=SETTINGS)
 
 
 def values_of(rows):
@@ -162,8 +165,7 @@ def test_a_base_that_does_not_hold_is_no_failure_of_the_agent(folder):
 
 def test_a_study_of_agents_that_write_code(folder, monkeypatch):
     """From YAML to tables: one agent gets it right, one wrong; both are results."""
-    settings = ArenaSettings(unsandboxed=True, timing="none")
-    judge = partial(judge_candidates, slots=1, settings=settings)
+    judge = partial(judge_candidates, slots=1, settings=SETTINGS)
     monkeypatch.setattr(module, "judge_candidates", lambda code, given, **_: judge(code, given))
 
     def agent(task):

@@ -530,7 +530,9 @@ def test_the_schema_is_itself_valid_and_plain_json() -> None:
 @pytest.mark.parametrize("cls", RECORDS)
 def test_schema_and_records_agree_on_every_field(cls: type[Any]) -> None:
     validator, sample = validator_of(cls), SAMPLES[cls]
-    cases = [{**sample, field: probe} for field in field_types(cls) for probe in PROBES]
+    few = problem_with() if cls is CodeProblem else sample  # the rest would only take its time
+    assert validator.is_valid(sample)
+    cases = [{**few, field: probe} for field in field_types(cls) for probe in PROBES]
     cases += [{key: sample[key] for key in sample if key != field} for field in sample]
     cases += [{**sample, "unknwon": 1}, {}]
     verdicts = {True: 0, False: 0}

@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import random
+import socket
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ from fairtrial.model.verdicts import Verdict
 from llm_kit import (
     KEY,
     KEY_VARIABLE,
+    Server,
     breaks_off,
     busy_until,
     completion,
@@ -63,14 +65,14 @@ GOOD = f"A set is faster.\n\nFILE: src/slow.py\n```python\n{BETTER}```\n"
 def _environment(monkeypatch):
     """A key, and no proxy between us and loopback."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
 
 
 def chat(server, **options):
     """A proposer that doesn't wait for long."""
-    given = {"backoff_s": 0.001, "longest_wait_s": 0.01, "retries": 2, "timeout_s": 20.0}
+    given = {"backoff_s": 0.001, "longest_wait_s": 0.01, "retries": 2, "timeout_s": 60.0}
     options = {"key_variable": KEY_VARIABLE, "prices": {"kit": (2.0, 10.0)}, **given, **options}
     return Chat(server.base_url, "kit", **options)
 
@@ -539,10 +541,11 @@ def test_an_error_in_the_midst_of_a_stream():
 
 
 def test_nobody_listens():
-    with serving() as server:
-        proposer = chat(server, retries=1)
-    with pytest.raises(LabError, match=r"gave no answer \(2 attempts\): ConnectError"):
-        ask(proposer)
+    with socket.socket() as ours:
+        ours.bind(("127.0.0.1", 0))  # so that nobody else listens there either
+        server = Server([], says(GOOD), f"http://127.0.0.1:{ours.getsockname()[1]}/v1")
+        with pytest.raises(LabError, match=r"gave no answer \(2 attempts\): ConnectError"):
+            ask(chat(server, retries=1))
 
 
 def test_an_address_that_can_not_be():

@@ -1,7 +1,7 @@
 """A function as a proposer: all that it may return, and all that it may do wrong."""
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -25,8 +25,8 @@ HELD = Candidate("own", diff=b"diff", note="mine")
 
 @dataclass
 class Bench:
+    lock: HostLock
     folder: Path = HERE
-    lock: HostLock = field(default_factory=HostLock)
 
 
 class Agent:
@@ -193,7 +193,7 @@ def test_timing_waits_for_it_unless_it_only_waits_itself(tmp_path):
 
         Agent.does = staticmethod(look)
         proposer = FunctionProposer(f"{__name__}:agent.propose", **options)
-        ready = await proposer.prepared(Bench(lock=lock))
+        ready = await proposer.prepared(Bench(lock))
         assert (ready.most_at_once, ready.can_batch) == (1, False)
         await ready.propose(BRIEF, Request(RequestKind.INITIAL, 0, 0))
         return bool(seen)
@@ -211,7 +211,7 @@ def test_it_is_looked_for_in_the_problem_s_folder_first(tmp_path):
     proposer.check_code(tmp_path)
 
     async def run():
-        ready = await proposer.prepared(Bench(tmp_path))
+        ready = await proposer.prepared(Bench(HostLock(tmp_path), tmp_path))
         return await ready.propose(BRIEF, Request(RequestKind.INITIAL, 0, 0))
 
     assert anyio.run(run).candidates[0].diff == b"--- from here"

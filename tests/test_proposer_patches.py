@@ -120,5 +120,11 @@ def test_lines_and_candidates_are_one_to_one(tmp_path_factory, names):
     files = sorted(f"x{name}.diff" for name in names)
     for name in files:
         (folder / name).write_text(name)
-    found = [ask(PatchesProposer(folder), line) for line in range(len(files))]
+
+    async def ask_for_each():
+        proposer = PatchesProposer(folder)
+        requests = [Request(RequestKind.INITIAL, line, 0) for line in range(len(files))]
+        return [await proposer.propose(BRIEF, request) for request in requests]
+
+    found = anyio.run(ask_for_each)
     assert [reply.candidates[0].name for reply in found] == files

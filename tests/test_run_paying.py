@@ -17,7 +17,7 @@ from fairtrial.model.runs import Finished, Noted
 from running import make_study, read_table, run
 
 EXECUTORS = ("serial", "threads", "processes")
-WAIT_S = 30.0
+WAIT_S = 60.0
 EACH = {"cost_usd": 0.25, "input_tokens": 100, "output_tokens": 10}
 
 

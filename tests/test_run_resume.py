@@ -339,8 +339,8 @@ def test_memory_does_not_grow_with_the_number_of_runs(tmp_path):  # spec 20
         return most
 
     peak(10)
-    # A result takes a kilobyte: 1,600 of them in memory would be 1.6 MB.
-    assert peak(200) - peak(40) < 400_000
+    # A result takes a kilobyte: 600 of them in memory would be 0.6 MB.
+    assert peak(100) - peak(40) < 200_000
 
 
 def test_done_lookups_go_to_the_database(tmp_path):  # spec 20

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import sqlite3
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from fairtrial.engine import loop
 from fairtrial.engine.executors.processes import Processes
 from fairtrial.engine.executors.serial import Serial
 from fairtrial.ledger.reading import LedgerReader
+from fairtrial.ledger.store import Ledger
 from fairtrial.tables.checking import validate_artifacts
 from running import PACKET, add, make_study, read_table, run
 
@@ -366,8 +368,8 @@ def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):  # s
     seen = []
 
     def look(task):
-        until = time.monotonic() + 30
-        while not seen or (len(seen) == 1 and time.monotonic() < until):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
             reader = LedgerReader.open(tmp_path)
             summary = reader.summary()
             reader.close()
@@ -383,6 +385,33 @@ def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):  # s
 
     run(make_study(tmp_path, levels=(1,)), look, executor="serial")
     assert seen == ["told", "committed"]
+
+
+def test_what_was_so_earlier_is_not_told_later(tmp_path, monkeypatch):
+    """Two threads tell what goes on; the slower one doesn't have the last word."""
+    monkeypatch.setattr(loop, "LIVE_S", 0.0)
+    is_telling, has_told, told = threading.Event(), threading.Event(), []
+    set_live = Ledger.set_live
+
+    def tell(ledger, live):
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main and not is_telling.is_set():  # that a run is under way
+            is_telling.set()
+            has_told.wait(0.2)
+        set_live(ledger, live)
+        if is_main:
+            told.append(live)
+            if len(told) == 2:  # that it is over, and that it counts
+                has_told.set()
+
+    def agent(task):
+        is_telling.wait(60)
+        return {"x": 0}
+
+    monkeypatch.setattr(Ledger, "set_live", tell)
+    results = run(make_study(tmp_path, levels=(1,), replicates=1), agent, executor="serial")
+    assert is_telling.is_set()
+    assert results.reader.summary().live["running"] == 0
 
 
 @pytest.mark.parametrize("executor", ["serial", "threads"])

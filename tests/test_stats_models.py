@@ -128,7 +128,7 @@ def test_in_balanced_designs_the_mixed_model_is_the_paired_t_test_of_problem_mea
 
 def test_an_effect_that_differs_by_problem_fools_welch_and_not_the_mixed_model():
     rng = np.random.default_rng(6)
-    trials = 40
+    trials = 20
     fooled = {"welch": 0, "mixed": 0}
     for _ in range(trials):
         y, level, problem = crossed_runs(rng, 6, 12, spread=1.0)

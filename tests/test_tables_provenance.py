@@ -7,6 +7,7 @@ import pytest
 
 from fairtrial import Study
 from fairtrial.model.study import AgentBinding
+from fairtrial.tables import provenance
 from fairtrial.tables.provenance import add_own, gather, read_commit, redact
 from small_ledgers import small_study
 
@@ -19,6 +20,8 @@ def git(folder, *arguments):
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setattr(provenance, "GIT_TIMEOUT_S", 60.0)  # it is to be heard, however slow it is
+    monkeypatch.setattr(provenance, "read_commit", read_commit)
     git(tmp_path, "init", "--quiet")
     (tmp_path / "agent.py").write_text("pass\n")
     git(tmp_path, "add", "agent.py")

@@ -263,10 +263,11 @@ class Site:
     def __init__(self, portal, arena, bench, locks):
         self.portal, self.arena, self.locks = portal, arena, locks
         has_calls = any(each.call for each in arena.problem.bench)
-        self.bench = with_schedule(bench, calls=2, rounds=3) if has_calls else bench
+        schedule = {"calls": 2, "rounds": 3, "timeout_s": PATIENCE_S}
+        self.bench = with_schedule(bench, **schedule) if has_calls else bench
         self.call = portal.call
 
-    def run(self, text=MODULE, *, count=1, label="test", bench=None, budget_s=60.0):
+    def run(self, text=MODULE, *, count=1, label="test", bench=None, budget_s=PATIENCE_S):
         """Sessions of one candidate."""
         changes = None if text is None else few_changes(text)
         return self.call((bench or self.bench).run, changes, label, 0, count, budget_s)
@@ -305,6 +306,7 @@ class Meddler:
     """A line to a real worker; does a deed right before the worker is asked something.
 
     at: the letter, and how many times it was asked that before
+    within_s: how long we wait for that reply; as long as for all others if it is 0
     """
 
     arm: str
@@ -312,12 +314,14 @@ class Meddler:
     log: list
     deed: Callable
     at: tuple
+    within_s: float = 0.0
     _asked: dict = field(default_factory=dict)
 
     def ask(self, letter, payload=b"", *, timeout_s):
         before = self._asked[letter] = self._asked.get(letter, -1) + 1
         if (letter, before) == self.at:
             self.deed(self.line)
+            timeout_s = self.within_s or timeout_s
         reply = self.line.ask(letter, payload, timeout_s=timeout_s)
         self.log.append((self.arm, letter, payload, reply))
         return reply
@@ -326,7 +330,7 @@ class Meddler:
         return self.line.cpu_s()
 
 
-def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None):
+def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None, within_s=0.0):
     """From now on sessions are listened to, and disturbed; what both workers said, by session."""
     sessions = []
     take_turns = calls.take_turns
@@ -335,7 +339,7 @@ def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None
         log = []
         sessions.append(log)
         talks = {
-            each: Meddler(each, line, log, deed, at if each == arm else (b"", 0))
+            each: Meddler(each, line, log, deed, at if each == arm else (b"", 0), within_s)
             for each, line in lines.items()
         }
         return take_turns(talks, *rest)

@@ -25,7 +25,7 @@ MAKER = """
     def make(rng):
         return ([rng.randrange(100) for _ in range(5)],), {"reverse": rng.random() < 0.5}
 """
-CHECK = Check(function="tools:sort", inputs="bench/inputs.py:make", cases=4, timeout_s=20)
+CHECK = Check(function="tools:sort", inputs="bench/inputs.py:make", cases=4)
 
 
 @dataclass

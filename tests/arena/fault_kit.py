@@ -44,7 +44,7 @@ WAITS = MODULE.replace(
 )
 # Adopts what `main` leaves behind, and tells of it; `main` is what a new process is to be.
 GUARD = """
-import ctypes, os, sys
+import ctypes, os, signal, sys
 def guard(told, out, err, main):
     def tell(what):
         os.write(told, f"{what}\\n".encode())
@@ -52,6 +52,8 @@ def guard(told, out, err, main):
     begun = os.fork()
     if begun == 0:
         os.setsid()
+        # Whoever has started the tests in the background has had it ignored: that is inherited.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         tell(os.getpid())
         os.close(told)
         for number, path in ((1, out), (2, err)):
@@ -77,7 +79,7 @@ guard(int(told), out, err, lambda: os.execvp(argv[0], argv))
 NURSERY = (
     GUARD
     + """
-import gc, json, signal, socket
+import gc, json, socket
 import anyio._backends._asyncio, click, fairtrial.arena.evaluation, fairtrial.cli.evaluate
 import fairtrial.cli.main, fairtrial.loading.problems, fairtrial.sandbox.choosing, msgspec, yaml
 

@@ -17,6 +17,7 @@ from fairtrial.arena.slots.staging import Staging
 from fairtrial.model.candidates import Changes, FileState
 
 REPOSITORY, STAGE = Path(sys.argv[1]), sys.argv[2]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start some that are deaf to it
 
 
 telling_once = threading.Lock()

@@ -12,6 +12,7 @@ import pytest
 from arena_kit import whole
 from trees import make_repo
 
+from fairtrial.arena.checks import tests
 from fairtrial.arena.evaluation import judge_candidates
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.output import print_json
@@ -89,13 +90,16 @@ CANDIDATES = [
 def evaluation(tmp_path_factory):
     top = make_repo(tmp_path_factory.mktemp("few") / "repo", FILES)
     checks = (
-        Check(command=("{python}", "-m", "pytest", "-q", "examined"), timeout_s=60),
-        Check(function="few:smallest", inputs="inputs.py:numbers", cases=8, timeout_s=60),
+        Check(command=("{python}", "-m", "pytest", "-q", "examined")),
+        Check(function="few:smallest", inputs="inputs.py:numbers", cases=8),
     )
     settings = ArenaSettings(timing="none", lock_folder=tmp_path_factory.mktemp("lock"))
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # loading them takes longer than all the rest
     problem = CodeProblem("few", folder=top, check=checks, python=sys.executable, env=env)
-    return judge_candidates(problem, CANDIDATES, settings=settings)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAIRTRIAL_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setattr(tests, "BASE_RUNS", 1)  # what runs of the base differ in is no matter here
+        return judge_candidates(problem, CANDIDATES, settings=settings)
 
 
 @pytest.fixture(scope="module")

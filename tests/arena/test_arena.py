@@ -20,6 +20,12 @@ from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
 
 MODULE = "def add(a, b):\n    return a + b\n"
 NO = Rejection(Reason.DIFFERENT, "no")
+NOBODY = -1  # no process: to somebody else, we are somebody else
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture
@@ -66,7 +72,7 @@ def test_an_empty_list_gives_an_empty_result(top):  # 17
 
 def test_at_most_one_check_for_each_core(top):  # 14
     async def linger(text, stage):
-        with anyio.move_on_after(20):  # until there is another, and a moment longer
+        with anyio.move_on_after(60):  # until there is another, and a moment longer
             while trial.most_at_once < 2:
                 await anyio.sleep(0.001)
         await anyio.sleep(0.02)
@@ -264,7 +270,7 @@ def test_a_cancelled_batch_leaves_all_slots_free(top):  # 9
                 for number in range(4):
                     tasks.start_soon(arena.judge, whole(f"c{number}", f"N = {number}\n"))
                 while len(begun) < 2:
-                    await anyio.sleep(0)
+                    await anyio.sleep(0.001)
                 tasks.cancel_scope.cancel()
             with anyio.fail_after(60):
                 async with ground.lease(), ground.lease():
@@ -287,14 +293,16 @@ def test_a_candidate_whose_twin_was_cancelled_is_judged_itself(top):  # 23 under
 
         async with arena_of(top, Watched(judge)) as (arena, _):
             verdicts = []
+            twin = whole("twin", "T = 1 # twin\n")
+            changes = await arena.resolve(twin)  # which isn't waited for below
 
-            async def twin():
-                verdicts.append(await arena.judge(whole("twin", "T = 1 # twin\n")))
+            async def judge_twin():
+                verdicts.append(await arena.judge(twin, changes))
 
             async with anyio.create_task_group() as others, anyio.create_task_group() as tasks:
                 tasks.start_soon(arena.judge, whole("first", "T = 1\n"))
                 await begun.wait()
-                others.start_soon(twin)
+                others.start_soon(judge_twin)
                 await anyio.wait_all_tasks_blocked()  # it waits for the first one's verdict
                 tasks.cancel_scope.cancel()
             return verdicts, tries
@@ -339,21 +347,29 @@ def test_a_file_that_goes_is_not_one_that_was_not_exercised(top):  # 13, 24
     assert (judged.verdict, judged.not_exercised) == (Verdict.PASSED, ())
 
 
-def test_a_check_may_go_on_for_as_long_as_timing_lets_it(top):  # 15
+def test_a_check_may_go_on_for_as_long_as_timing_lets_it(top, monkeypatch):  # 15
+    import fairtrial.arena.ground as module
+
+    monkeypatch.setattr(module, "LOOK_AGAIN_S", 0.001)
+
     async def run():
         tries, begun = [], anyio.Event()
 
-        async def judge(text, stage):
-            tries.append(text)
-            begun.set()
-            await anyio.sleep(0.3)
+        async with arena_of(top, trial := Watched(None)) as (arena, ground):
 
-        async with arena_of(top, Watched(judge)) as (arena, ground):
+            async def judge(text, stage):
+                tries.append(text)
+                begun.set()
+                while len(tries) == 1 and ground.lock.who_times(NOBODY) is None:
+                    await anyio.sleep(0.001)
+                await anyio.sleep(0.05)  # it is looked again and again whether it may go on
 
             async def time_something():
                 await begun.wait()
-                async with ground.lock.exclusive(drain_max_s=30.0):
+                async with ground.lock.exclusive(drain_max_s=600.0):
                     pass
+
+            trial.judge = judge
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(time_something)

@@ -70,6 +70,22 @@ def test_noise_changes_little():
     assert pace.call_s == pytest.approx(1e-5, rel=0.5)
 
 
+@pytest.mark.parametrize("late_s", [1e-3, 0.03, 2.0])
+def test_others_who_have_the_core_in_empty_turns_make_no_call_endlessly_fast(late_s):
+    class Waiting(SimWorker):
+        """Gets the core late where it has nothing to do, and at once where it has."""
+
+        def _do(self, letter, payload):
+            wall_s, cpu_s, answer = super()._do(letter, payload)
+            waits = letter == b"G" and not self._cases
+            return wall_s + waits * late_s, cpu_s, answer
+
+    sim = Waiting(call_s=4e-4)
+    pace = calibrate({"base": sim}, job=b"job", first=make_inputs(1), more=make_inputs)
+    assert pace.call_s == pytest.approx(4e-4, rel=0.6)
+    assert choose_schedule(pace, b"", 600.0).calls <= 10
+
+
 def test_what_is_around_a_call_is_its_own_figure():
     pace, _, _ = measure_pace(call_s=1e-4, decode_s=2e-3, encode_s=1e-3)
     assert pace.turn_s == pytest.approx(3e-3, rel=0.05)

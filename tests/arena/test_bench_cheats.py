@@ -70,6 +70,10 @@ def was_disturbed(found):
     return any("had the core" in note for timing in found.timings for note in timing.notes)
 
 
+def is_slower(found):
+    return sum(statistics_of([(each,) for each in found.sessions])) > 0
+
+
 def is_accused(found):
     return found.adopt or found.vetoes  # who is taken has got away with it
 
@@ -116,11 +120,9 @@ def named(table):
 
 @pytest.mark.parametrize("text", named(cheats_kit.POINTLESS))
 def test_what_is_slower_comes_out_slower_whatever_it_does_to_clocks(laboratory, text):
-    heat = laboratory.run(written(text), sessions=2)
-    assert heat.rejection is None, heat.rejection
-    statistics = statistics_of(heat.replicates)
-    assert sum(statistics) > 0, statistics
-    assert not summarise(heat.replicates, alpha=0.05, min_effect=0.02).adopt
+    found = laboratory.measure_until(is_slower, written(text), sessions=2)
+    assert is_slower(found), found
+    assert not found.adopt
 
 
 @pytest.mark.parametrize("text", named(cheats_kit.WRONG))
@@ -164,7 +166,8 @@ def test_work_of_other_processes_speaks_against_it(laboratory, text):
 
 
 def test_a_child_does_not_get_to_another_core(laboratory):
-    found = laboratory.measure(written(cheats_kit.ANOTHER_CORE), sessions=6)
+    text = written(cheats_kit.ANOTHER_CORE)
+    found = laboratory.measure_until(lambda found: not found.adopt, text, sessions=6)
     assert not found.adopt, found
 
 

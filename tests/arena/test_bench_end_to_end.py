@@ -206,20 +206,20 @@ def test_a_benchmark_that_a_busy_moment_slowed_down_is_measured_again(tmp_path, 
 
     def start_slowly(pace, start_s):
         measured.append(start_s)
-        return tell_start(pace, 7.0 if len(measured) < 3 else start_s)
+        return tell_start(pace, 70.0 if len(measured) < 3 else start_s)
 
     monkeypatch.setattr(Pace, "with_start", start_slowly)
-    with open_site(tmp_path, budget_s=60.0) as site:
+    with open_site(tmp_path, budget_s=600.0) as site:
         (placed,) = site.bench.meters
         assert placed.meter.pace.start_s == measured[2]
     assert len(measured) == 3
 
 
 def test_a_busy_machine_gets_more_time(tmp_path, monkeypatch):
-    """Six sessions of two starts of 7 s: twice 60 s hold them."""
+    """Six sessions of two starts of 70 s: twice 600 s hold them."""
     monkeypatch.setattr(bench_module, "is_busy", lambda: True)
-    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=7.0))
-    with open_site(tmp_path, budget_s=60.0) as site:
+    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=70.0))
+    with open_site(tmp_path, budget_s=600.0) as site:
         assert site.bench.stretch == 2.0
         assert "timing may take 2 times as long as budget_s says" in " ".join(site.bench.notes)
         heat = site.run(FASTER, count=1)
@@ -232,13 +232,13 @@ def test_a_machine_that_is_too_busy_names_the_budget_that_was_written(tmp_path, 
 
     def start_slowly(pace, _):
         tried.append(1)
-        return replace(pace, start_s=100.0)
+        return replace(pace, start_s=1000.0)
 
     monkeypatch.setattr(bench_module, "is_busy", lambda: True)
     monkeypatch.setattr(Pace, "with_start", start_slowly)
     with (
-        pytest.raises(MisfitError, match=r"and budget_s is 60:"),
-        open_site(tmp_path, budget_s=60.0),
+        pytest.raises(MisfitError, match=r"and budget_s is 600:"),
+        open_site(tmp_path, budget_s=600.0),
     ):
         pass
     assert len(tried) >= 4, "once for each stretch, and once without"
@@ -246,10 +246,10 @@ def test_a_machine_that_is_too_busy_names_the_budget_that_was_written(tmp_path, 
 
 def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_module, "is_busy", lambda: False)
-    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=7.0))
+    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=70.0))
     with (
         pytest.raises(MisfitError, match=r"bench\.squares: 6 sessions") as stop,
-        open_site(tmp_path, budget_s=60.0),
+        open_site(tmp_path, budget_s=600.0),
     ):
         pass
     assert (stop.value.exit_code, isinstance(stop.value, LabError)) == (2, True)
@@ -327,7 +327,8 @@ def test_ratios_are_speed_ups_with_bounds(each):
     assert faster.estimate.ratio > 1.5
     assert faster.estimate.low <= faster.estimate.ratio <= faster.estimate.high
     assert slower.estimate.ratio < 0.7
-    assert (faster.adopt, slower.adopt) == (True, False)
+    # A busy machine may speak against it, too: who is not to be blamed is `test_bench_cheats`'.
+    assert (faster.adopt, slower.adopt) == (not faster.vetoes, False)
     (timing,) = faster.timings
     assert timing.benchmark == "squares"
     assert timing.cpu_ratio is None or timing.cpu_ratio > 1.5
@@ -372,7 +373,9 @@ def test_plain_data_has_it_all(each):
     told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     by_name = {each["name"]: each for each in told["candidates"]}
     faster = by_name["faster"]
-    assert (faster["verdict"], faster["adopt"], faster["vetoes"]) == ("faster", True, [])
+    vetoes = list(found.measurements["faster"].vetoes)
+    assert (faster["verdict"], faster["vetoes"]) == ("faster", vetoes)
+    assert faster["adopt"] == (not vetoes)
     assert faster["interval"][0] < faster["ratio"] < faster["interval"][1]
     assert faster["timings"][0]["benchmark"] == "squares"
     assert by_name["wrong"]["ratio"] is None

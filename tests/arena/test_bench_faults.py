@@ -36,6 +36,7 @@ from fault_kit import WORKING
 from fairtrial.arena.bench import talks
 from fairtrial.arena.bench.calls import CallMeter
 from fairtrial.arena.bench.deciding import Rules, measure, race
+from fairtrial.arena.bench.line import Line
 from fairtrial.arena.evaluation import evaluate_candidates
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.errors import LabError, StudyError
@@ -63,6 +64,13 @@ def squares(numbers):
         {deed}
     return sum(number * number for number in numbers)
 """
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Processes come and leave when they get the core; how they ended is to be told."""
+    monkeypatch.setattr(talks, "LEAVE_S", PATIENCE_S)
+    monkeypatch.setattr(talks, "START_S", PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -169,11 +177,23 @@ def test_a_base_that_dies_once_costs_one_candidate_its_verdict_and_no_other(site
 
 def test_a_candidate_that_hangs_in_a_timed_call_is_out(site, monkeypatch):
     monkeypatch.setattr(talks, "LEAVE_S", 0.1)
-    hangs = LATER.format(deed="import time; time.sleep(1000)")
-    bench = with_schedule(site.bench, timeout_s=2.0)
-    rejection = site.run(hangs, bench=bench).rejection
+    # Its fourth call is the first of the third turn: nobody else is hurried.
+    meddle(monkeypatch, at=(b"G", 2), within_s=0.5)
+    rejection = site.run(LATER.format(deed="import time; time.sleep(1000)")).rejection
     assert rejection.reason == Reason.TIMEOUT
-    assert "no reply within 2 s" in rejection.message
+    assert "no reply within 0.5 s" in rejection.message
+
+
+def test_how_long_a_reply_may_take_is_what_the_schedule_says(site, monkeypatch):
+    waited, ask = set(), Line.ask
+
+    def note_and_ask(line, letter, payload=b"", *, timeout_s):
+        waited.add((letter, timeout_s))
+        return ask(line, letter, payload, timeout_s=timeout_s)
+
+    monkeypatch.setattr(Line, "ask", note_and_ask)
+    site.run(bench=with_schedule(site.bench, timeout_s=77.0))
+    assert {each for each in waited if each[0] != b"M"} == {(bytes([one]), 77.0) for one in b"LIGC"}
 
 
 def test_a_candidate_that_takes_too_much_memory_while_it_is_timed_is_out(site):
@@ -412,7 +432,7 @@ def test_the_slot_of_one_that_was_caught_is_clean_for_the_next(plain):
 
 def test_an_evaluation_goes_on_after_one_that_dies_while_it_is_timed(site, tmp_path):  # 17
     """Through the front door: the verdict of one, and of the others."""
-    problem = replace(site.arena.problem, limits=Limits(), budget_s=10.0)
+    problem = replace(site.arena.problem, limits=Limits())
     given = [
         Candidate(name, files={"src/few.py": FileState(text.encode())})
         for name, text in (

@@ -111,10 +111,14 @@ def test_who_is_there_is_learnt_from_the_kernel(there):
 @pytest.mark.parametrize("letter", [b"B", b"T"])
 def test_cpu_time_is_the_other_process_s_with_all_its_threads(there, letter):
     ask, _, _ = there
-    busy = ask(letter, b"0.15")
-    assert 0.15 <= busy.cpu_s < 0.15 + 0.1
-    assert busy.wall_s >= 0.15 / 2
-    assert ask(b"E").cpu_s < 0.1
+    for _ in range(20):  # a machine that is one of several may count what others do as ours
+        busy = ask(letter, b"0.15")
+        assert busy.cpu_s >= 0.15
+        assert busy.wall_s >= 0.15 / 2
+        if busy.cpu_s < 0.15 + 0.1 and ask(b"E").cpu_s < 0.1:
+            break
+    else:
+        pytest.fail("it is always more than was used")
 
 
 @linux_only
@@ -130,14 +134,14 @@ def test_a_sleeping_process_uses_none():
 def test_cpu_time_goes_on_between_requests_and_is_seen():
     """Late threads: bench 4."""
     late = PROGRAM.replace(
-        "burn(float(payload))", "threading.Thread(target=burn, args=(.2,)).start()"
+        "burn(float(payload))", "threading.Thread(target=burn, args=(1000,)).start()"
     )
     with talking(late) as (line, _):
-        before = line.cpu_s()
         reply = line.ask(b"B", b"", timeout_s=PATIENCE_S)
-        assert reply.cpu_s < 0.2
+        before = line.cpu_s()
+        assert before >= reply.cpu_s
         deadline = time.monotonic() + PATIENCE_S
-        while line.cpu_s() < before + 0.2:
+        while line.cpu_s() < before + 0.1:
             assert time.monotonic() < deadline
             time.sleep(0.005)
 
@@ -230,7 +234,14 @@ def test_one_that_reads_nothing_is_late_too():
             line.ask(b"E", bytes(8 * 2**20), timeout_s=0.2)
 
 
-def test_whoever_hangs_up_ends_the_wait_of_another_thread():
+def test_whoever_hangs_up_ends_the_wait_of_another_thread(monkeypatch):
+    asked, take = threading.Event(), Line._take
+
+    def take_when_asked(line, size):
+        asked.set()
+        return take(line, size)
+
+    monkeypatch.setattr(Line, "_take", take_when_asked)
     with talking() as (line, process):
         told = []
 
@@ -242,10 +253,11 @@ def test_whoever_hangs_up_ends_the_wait_of_another_thread():
 
         waiting = threading.Thread(target=wait)
         waiting.start()
+        assert asked.wait(PATIENCE_S)
         line.hang_up()
         waiting.join(PATIENCE_S)
         assert not waiting.is_alive()
-        assert not isinstance(told[0], LateError)
+        assert str(told[0]) == "it left before it was done"
         process.terminate()
 
 
@@ -317,6 +329,14 @@ def test_a_request_has_a_number_of_its_own():
 
 
 # -- talks: processes in a sandbox --
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Processes come and leave when they get the core."""
+    monkeypatch.setattr(talks, "LEAVE_S", PATIENCE_S)
+    for module in (talks, supply):
+        monkeypatch.setattr(module, "START_S", PATIENCE_S)
 
 
 def stages_of(tmp_path, *arms):
@@ -419,7 +439,7 @@ MAKERS = """
     def pair(rng):
         return (rng.random(), rng.randrange(9)), {"name": "x"}
     def large(rng):
-        return ("x" * rng.randrange(6_000_000, 7_000_000),), {}
+        return ("x" * rng.randrange(375_000, 437_500),), {}
     def wrong(rng):
         return 5
     def raises(rng):
@@ -470,14 +490,15 @@ def test_inputs_do_not_depend_on_the_portions_they_come_in(tmp_path, monkeypatch
 
 
 def test_all_inputs_of_a_session_may_be_larger_than_one_reply(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_module, "LARGEST_REPLY", 16 * 2**20)
+    monkeypatch.setattr(line_module, "LARGEST_REPLY", 2**20)
+    monkeypatch.setattr(supply, "PORTION_BYTES", supply.PORTION_BYTES // 16)
 
     async def work(supplier):
         return await supplier.make("a", 4)
 
     made = supply_with(tmp_path, "large", work)
     assert len(made) == 4
-    assert sum(map(len, made)) > 16 * 2**20
+    assert sum(map(len, made)) > 2**20
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Commands that are timed: pairs of fresh processes, held to what the base prints (bench 6)."""
 
 import os
+import subprocess
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -359,12 +360,7 @@ def test_real_processes_are_timed_and_held_to_the_base(real_stage):
 
 
 def test_an_end_is_noticed_before_our_init_looks_around(monkeypatch):
-    waits, tells = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(tells)
-        os.read(waits, 1)
-        os._exit(0)
+    wait = os.wait4
 
     class Poller:
         """Comes back as soon as the child has ended, which it does meanwhile."""
@@ -373,14 +369,18 @@ def test_an_end_is_noticed_before_our_init_looks_around(monkeypatch):
             pass
 
         def poll(self, _timeout_ms):
-            os.close(tells)
-            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+            process.stdin.close()
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             return []
 
+    def wait_for_it(_, options):  # an init has no children but its own; we may have others'
+        return wait(process.pid, options)
+
     limits = {"timeout_s": 1, "memory_mb": 1, "processes": 1, "look_every_s": 0.0}
-    watched = watch.Watch(child, limits, False, ())
-    monkeypatch.setattr(watch.select, "poll", Poller)
-    monkeypatch.setattr(watched, "_look", lambda: pytest.fail("it looked around first"))
-    assert watched.go_on(0, 0)
-    assert '"exit_code": 0' in watched.result(0.0)
-    os.close(waits)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        watched = watch.Watch(process.pid, limits, False, ())
+        monkeypatch.setattr(watch.os, "wait4", wait_for_it)
+        monkeypatch.setattr(watch.select, "poll", Poller)
+        monkeypatch.setattr(watched, "_look", lambda: pytest.fail("it looked around first"))
+        assert watched.go_on(0, 0)
+        assert '"exit_code": 0' in watched.result(0.0)

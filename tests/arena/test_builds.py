@@ -57,10 +57,22 @@ def make(tmp_path, files, **fields):
 
 def judge(problem, **files):
     """What one candidate comes to: these files of src, without their endings."""
-    states = {f"src/{name}.py": FileState(text.encode()) for name, text in files.items()}
-    settings = ArenaSettings(timing="none", unsandboxed=True, warm=False)
-    candidate = Candidate("one", files=states)
-    return judge_candidates(problem, [candidate], settings=settings).judgements[0]
+    return judge_each(problem, files)[0]
+
+
+def judge_each(problem, *given):
+    """What each of several comes to."""
+    candidates = [
+        Candidate(
+            f"c{number}",
+            files={f"src/{name}.py": FileState(text.encode()) for name, text in files.items()},
+        )
+        for number, files in enumerate(given)
+    ]
+    settings = ArenaSettings(
+        timing="none", unsandboxed=True, warm=False, lock_folder=problem.folder.parent
+    )
+    return judge_candidates(problem, candidates, settings=settings).judgements
 
 
 def test_a_build_that_changes_tests_is_tampering(tmp_path):  # 19
@@ -83,9 +95,11 @@ def test_a_build_may_write_tracked_files_anew_and_they_are_judged(tmp_path):  # 
         "generate.py": GENERATE,
     }
     problem = make(tmp_path, files, build=("{python}", "generate.py"))
-    right = MODULE.replace("1", "2 - 1")
-    assert judge(problem, grammar=right).verdict == "passed"
-    assert judge(problem, grammar=WRONG).rejection.reason == "different results"
+    right, wrong = judge_each(
+        problem, {"grammar": MODULE.replace("1", "2 - 1")}, {"grammar": WRONG}
+    )
+    assert right.verdict == "passed"
+    assert wrong.rejection.reason == "different results"
 
 
 def test_what_the_bases_build_does_to_tests_is_no_tampering(tmp_path):
@@ -112,9 +126,10 @@ def test_a_base_that_can_not_be_built_is_refused(tmp_path):
 
 
 def test_a_build_has_its_own_time(tmp_path):
-    build = ("{python}", "-c", "import mod, time; time.sleep(getattr(mod, 'REST_S', 0))")
+    # Next to no time, unless somebody wants to rest: the base's own build is held to it as well.
+    build = ("sh", "-c", "! grep -q rest src/mod.py || exec sleep 60")
     problem = make(tmp_path, {}, build=build, build_timeout_s=1.0)
-    rejection = judge(problem, mod=MODULE + "REST_S = 60\n").rejection
+    rejection = judge(problem, mod=MODULE + "rest = True\n").rejection
     assert rejection.reason == "build"
     assert "longer than 1 s" in rejection.message
 

@@ -14,7 +14,7 @@ from fairtrial.guest.codec import dump, encode
 from fairtrial.model.code import Check
 from fairtrial.model.verdicts import Basis, Reason
 
-CHECK = Check(function="tools:divide", calls="cases.json", timeout_s=20)
+CHECK = Check(function="tools:divide", calls="cases.json", timeout_s=120)
 TOOLS = """
     def divide(one, other, whole=False):
         return one // other if whole else one / other

@@ -321,17 +321,28 @@ def test_a_path_that_reads_like_a_full_disk_is_a_path(base, name, hunk):
     assert name in found.message
 
 
-def test_cancelling_leaves_nothing_behind(base):
+@pytest.mark.parametrize("command", ["apply", "diff-index", "cat-file"])
+def test_cancelling_leaves_nothing_behind(base, monkeypatch, command):
+    """Cancelled while a git is at work; which one it is, is not left to chance."""
+    import fairtrial.arena.proposals.base_files as module
+
+    git, met = module.git, []
+    anyio.run(module.list_base, base)
+
     async def cancelled():
-        with anyio.CancelScope() as scope:
-            async with anyio.create_task_group() as tasks:
-                diff = b"--- a/run.sh\n+++ b/run.sh\n@@ -2 +2 @@\n-echo\n+true\n"
-                tasks.start_soon(resolve, Candidate("x", diff=diff), base, EVERYTHING)
-                while not list(base.repo.glob("candidate-*")):
-                    await anyio.sleep(0.001)
+        async def git_cancelled(*arguments, **more):
+            if arguments[0] == command:
+                met.extend(base.repo.glob("candidate-*"))
                 scope.cancel()
+            return await git(*arguments, **more)
+
+        monkeypatch.setattr(module, "git", git_cancelled)
+        with anyio.CancelScope() as scope:
+            diff = b"--- a/run.sh\n+++ b/run.sh\n@@ -2 +2 @@\n-echo\n+true\n"
+            await resolve(Candidate("x", diff=diff), base, EVERYTHING)
 
     anyio.run(cancelled)
+    assert met
     assert not list(base.repo.glob("candidate-*"))
 
 

@@ -13,6 +13,7 @@ import pytest
 from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot, settle
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from trees import run_git
 
 from fairtrial.arena.proposals import diff_applying
 from fairtrial.arena.proposals.diff_reading import MOST_HUNKS, read_diff
@@ -394,7 +395,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)  # git is asked four times for each
 @given(EDITS, st.sampled_from((0, 0, 1, 3)))
 @example([(4, "new")], 0)
 @example([(4, None), (8, "new")], 0)
@@ -413,12 +414,8 @@ def make_diff(before, after, context):
     with tempfile.TemporaryDirectory() as name:
         Path(name, "x").write_bytes(before)
         Path(name, "y").write_bytes(after)
-        done = subprocess.run(
-            ["git", "diff", "--no-index", "--text", f"-U{context}", "x", "y"],
-            cwd=name,
-            stdout=subprocess.PIPE,
-        )
-    return done.stdout
+        command = ("diff", "--no-index", "--text", f"-U{context}", "x", "y")
+        return run_git(name, *command, check=False)
 
 
 def apply_plainly(hunks, before):
@@ -433,7 +430,7 @@ def apply_plainly(hunks, before):
     return b"".join(lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from([*WAYS.values(), *TRICKY])))
 def test_reading_never_fails_in_a_way_of_its_own(pieces):
     with suppress(UnreadableDiff):

@@ -20,13 +20,16 @@ COMPARE = replace(RUN, compare="output")
 TOOL = "import sys; print('one'); print('two'); print('noise', file=sys.stderr)"
 
 
-def prepare(slots, check):
-    return anyio.run(prepare_command, "check[1]", check, slots)
+def prepare(slots, check, base_runs=1):
+    """The check as a trial; the base runs once, unless what its runs differ in matters."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commands, "BASE_RUNS", base_runs)
+        return anyio.run(prepare_command, "check[1]", check, slots)
 
 
 def refused(folder, check, text, **more):
     with pytest.raises(StudyError) as caught:
-        prepare(Slots(folder, {"tool.py": text}, **more), check)
+        prepare(Slots(folder, {"tool.py": text}), check, **more)
     return str(caught.value)
 
 
@@ -107,9 +110,11 @@ def test_a_base_that_fails_is_refused_with_what_it_said(tmp_path, text, words):
 
 def test_a_base_whose_output_varies_is_refused_for_comparison_only(tmp_path):
     text = "import os; print('same'); print('pid', os.getpid())"
-    message = refused(tmp_path, COMPARE, text)
+    runs = commands.BASE_RUNS
+    message = refused(tmp_path, COMPARE, text, base_runs=runs)
     assert "differs from run to run, in line 2" in message
-    assert prepare(Slots(tmp_path / "exit", {"tool.py": text}), RUN).basis == Basis.EXIT_STATUS
+    slots = Slots(tmp_path / "exit", {"tool.py": text})
+    assert prepare(slots, RUN, base_runs=runs).basis == Basis.EXIT_STATUS
 
 
 def test_a_base_that_prints_more_than_is_kept_is_refused(tmp_path, monkeypatch):

@@ -314,7 +314,7 @@ STATEMENT = st.one_of(
 BODY = st.lists(STATEMENT, min_size=1, max_size=5).map("\n".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(BODY, st.permutations(("p1", "q2", "r3", "s4")), st.randoms(use_true_random=False))
 def test_renaming_reformatting_and_commenting_change_nothing(body, names, chance):
     # Every name is bound in the function, so that renaming all of them is a renaming of locals.
@@ -372,7 +372,7 @@ def interface(code):
     return code.co_name, code.co_names, code.co_varnames[:count], inner
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(BODY, st.randoms(use_true_random=False))
 def test_a_change_that_matters_changes_the_digest(body, chance):
     source = function("aa = bb = cc = dd = x\n" + body + "\nreturn aa + 1")
@@ -399,7 +399,7 @@ def alter(tree, chance):
     chance.choice(deeds)()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(BODY, st.sampled_from(NAMES), st.sampled_from(NAMES), st.randoms(use_true_random=False))
 def test_another_partition_of_names_is_another_program(body, one, other, chance):
     """One occurrence of a local replaced by another local: never the same digest."""

@@ -3,6 +3,7 @@
 Numbers are the spec's: 7-9, 15, 17. FAIRTRIAL_FAULTS=200 tries that many instants.
 """
 
+import gc
 import os
 import random
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +41,8 @@ needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works he
 pytestmark = [pytest.mark.slow, needs_sandbox]
 COUNT = int(os.environ.get("FAIRTRIAL_FAULTS", "22"))
 JUDGED = {"right": "passed", "wrong": "rejected"}
+# Whoever looks for it finds it at work: by itself it would be gone before that, now and then.
+SLOW_MAKER = "import time\n\ndef numbers(rng):\n    time.sleep(1000)\n"
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,7 @@ def nursery():
 @pytest.fixture
 def site(tmp_path, monkeypatch, nursery):
     site = Site(tmp_path, nursery)
+    site.strangers = {pid for pid, _ in list_below(os.getpid())}
     for name, value in site.variables().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -128,6 +133,8 @@ def allowed_codes(stage, name):
     ("stage", "name", "to_group", "delay_s", "sandbox"), list(choose_instants(COUNT))
 )
 def test_a_signal_leaves_nothing(site, run, stage, name, to_group, delay_s, sandbox):  # 1, 8
+    if stage == "input makers":
+        write_files(site.top, {"tools/make.py": SLOW_MAKER})
     before = fingerprint(site.top)
     cold = stage in ("start", "end")  # where the interpreter has a say in how it ends
     with site.evaluate("right", "waits", sandbox=sandbox, cold=cold) as running:
@@ -248,22 +255,30 @@ def numbered(site, number):
 
 
 def count_own():
-    """Our open files and threads."""
+    """Our open files and threads, without those that nobody has."""
+    gc.collect()
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
 def assert_no_more_than(before):
     """Threads that have nothing to do any more may take a moment to end."""
     deadline = time.monotonic() + SOON_S
-    while count_own() != before and time.monotonic() < deadline:
+
+    def has_more():
+        return any(now > then for now, then in zip(count_own(), before, strict=True))
+
+    while has_more() and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert count_own() == before, threading.enumerate()
+    assert not has_more(), (count_own(), before, threading.enumerate())
 
 
 async def await_only(site, words):
-    """Until the processes that we have are those that were called with these words."""
+    """Until the processes that we have are those that were called with these words.
+
+    Others may have been left here by whoever ran before us.
+    """
     while True:
-        below = [each for each in list_below(os.getpid()) if each[0] != site.nursery.pid]
+        below = [each for each in list_below(os.getpid()) if each[0] not in site.strangers]
         if len(below) == len(words) and all(
             word in argv for word, (_, argv) in zip(words, below, strict=True)
         ):
@@ -407,7 +422,8 @@ def test_a_candidate_that_fills_the_disk_costs_no_other(site, small_disk):  # 17
             tasks.start_soon(judge_meanwhile, arena)
             while not has_room(site.home):
                 await anyio.sleep(0.01)
-                begun[0].with_name("go").touch()
+                with suppress(FileNotFoundError):  # its slot is cleared at times
+                    begun[0].with_name("go").touch()
             while begun[0].exists():
                 await anyio.sleep(0.01)
             assert (await arena.judge(numbered(site, 2))).verdict == "passed"
@@ -460,7 +476,8 @@ def test_who_fails_for_a_disk_that_another_has_filled_is_not_rejected(site, smal
 
     def touch(beside, name):
         for each in site.home.glob(f"arena/*/*/{beside}"):
-            each.with_name(name).touch()
+            with suppress(FileNotFoundError):  # its slot is cleared at times
+                each.with_name(name).touch()
 
     async def await_file(name):
         while not list(site.home.glob(f"arena/*/*/{name}")):

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from calls_kit import MAKER, PYTHON, SORT, Slots
+from calls_kit import CHECK, MAKER, PYTHON, SORT, Recorder, Slots
 
 from fairtrial.arena.checks import functions
 from fairtrial.arena.checks.functions_judged import judge_calls
@@ -174,9 +174,9 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_a_cheat_is_out_with_a_reason(slots, name):
+def test_a_cheat_is_out_with_a_reason(slots, trial, name):
     body, reason = CHEATS[name]
-    trial = prepared_for(slots, name)
+    trial = prepared_for(slots, trial, name)
     tools = f"def sort(items, reverse=False):\n    {body}\n"
     rejection = slots.judge(trial, tools=tools).rejection
     assert rejection is not None
@@ -185,16 +185,13 @@ def test_a_cheat_is_out_with_a_reason(slots, name):
     assert rejection.message
 
 
-def prepared_for(slots, name, cache={}):  # noqa: B006 - on purpose: preparing takes a while
-    changes = {}
+def prepared_for(slots, trial, name):
     if name in ("never_returns", "slow_iterator"):
-        changes["timeout_s"] = 0.7
-    elif name == "endless":
-        changes["cases"] = 1  # each is followed until it is too large
-    key = str(changes)
-    if key not in cache:
-        cache[key] = slots.prepare(**changes)
-    return cache[key]
+        # The base has had all the time that it needs: only the candidate is out of it soon.
+        return replace(trial, wanted=replace(trial.wanted, check=replace(CHECK, timeout_s=0.5)))
+    if name == "endless":
+        return slots.prepare(cases=1)  # each is followed until it is too large
+    return trial
 
 
 FORGED = {
@@ -312,17 +309,16 @@ def test_right_results_do_not_help_a_process_that_ends_badly(slots, trial, end, 
     assert (rejection and rejection.reason) == reason
 
 
-def test_limits_are_told_as_such(tmp_path):
-    limits = Limits(memory_mb=150, processes=8)
-    slots = Slots(tmp_path, {"tools.py": SORT, "bench/inputs.py": MAKER}, limits=limits)
-    trial = slots.prepare()
+def test_limits_are_told_as_such(slots, trial):
+    """Whoever goes beyond one of them is far from the other."""
     hog = """
         def sort(items, reverse=False):
             hog = b"x" * (1 << 28)
             while True:
                 pass
     """
-    assert slots.judge(trial, tools=hog).rejection.reason == Reason.MEMORY
+    little = replace(slots, folder=slots.folder / "little", limits=Limits(memory_mb=150))
+    assert little.judge(trial, tools=hog).rejection.reason == Reason.MEMORY
     forks = """
         import os, time
         def sort(items, reverse=False):
@@ -331,7 +327,9 @@ def test_limits_are_told_as_such(tmp_path):
                     time.sleep(30)
             time.sleep(30)
     """
-    assert slots.judge(trial, tools=forks).rejection.reason == Reason.PROCESSES
+    limits = Limits(memory_mb=4096, processes=8)
+    few = replace(slots, folder=slots.folder / "few", limits=limits)
+    assert few.judge(trial, tools=forks).rejection.reason == Reason.PROCESSES
 
 
 @pytest.mark.parametrize(
@@ -510,16 +508,27 @@ def test_results_that_are_too_large_together_are_refused(prepare, monkeypatch):
     assert "the inputs of all cases take more than 1 MB" in refusal(prepare, "run = len", maker)
 
 
-def test_a_base_that_is_too_slow_is_refused(prepare):
-    told = refusal(prepare, "def run(n):\n    while True: pass", timeout_s=0.5)
+class Hasty(Recorder):
+    """Has little time for what calls the function; makers have theirs."""
+
+    async def run(self, command):
+        calls = any(word.endswith("worker.py") for word in command.argv)
+        return await super().run(replace(command, timeout_s=0.5) if calls else command)
+
+
+def test_a_base_that_is_too_slow_is_refused(tmp_path):
+    files = {"tools.py": "def run(n):\n    while True: pass", "bench/inputs.py": ONE}
+    slots = Slots(tmp_path, files, sandbox=Hasty())
+    told = refusal(slots.prepare, function="tools:run")
+    assert told.startswith(
+        "check[1].function: on the unchanged base, tools:run was stopped: it took"
+    )
     assert "raise check[1].timeout_s" in told
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"function": "nowhere:run"}, "nowhere:run can't be used in the base: ModuleNotFoundErr"),
-        ({"function": "tools:walk"}, "has no attribute 'walk'"),
         ({"view": "tools:show"}, "has no attribute 'show'"),
         ({"inputs": "bench/other.py:make"}, "there is no Python file"),
         ({"inputs": "bench/inputs.py:other"}, "has no function other"),
@@ -531,10 +540,12 @@ def test_names_that_lead_nowhere_are_refused(prepare, changes, told):
 
 def test_a_function_that_is_not_there_is_told_once_with_where_it_was_looked_for(prepare):
     told = refusal(prepare, "run = abs", function="nowhere:run")
+    assert "nowhere:run can't be used in the base: ModuleNotFoundErr" in told
     assert told.count("No module named 'nowhere'") == 1
     assert "from the import roots (here: .); the project has no module nowhere" in told
-    assert refusal(prepare, "run = abs", function="tools:walk").endswith("(here: .)")
-    assert "'tools' has no attribute 'walk'" in refusal(prepare, "run = abs", function="tools:walk")
+    told = refusal(prepare, "run = abs", function="tools:walk")
+    assert told.endswith("(here: .)")
+    assert "'tools' has no attribute 'walk'" in told
 
 
 @pytest.mark.parametrize(
@@ -569,12 +580,14 @@ def test_where_a_module_lies_is_said_with_the_root_that_finds_it(tmp_path, files
         ("def make(rng): return (object(),), {}", "inputs must be plain data: an object of type"),
         ("def make(rng): return ('x' * (1 << 25),), {}", "an input is too large"),
         ("import os\ndef make(rng): os._exit(4)", "the process that makes inputs exited with 4"),
-        ("def make(rng):\n    while True: pass", "took longer than 0.6 s"),
+        ("def make(rng):\n    while True: pass", "took longer than 0.3 s"),
         ("def make(): return (), {}", "takes 0 positional arguments"),
     ],
 )
 def test_mistakes_of_a_maker_are_told(prepare, maker, told):
-    message = refusal(prepare, "run = abs", maker, timeout_s=0.6 if "while" in maker else 20)
+    message = refusal(
+        prepare, "run = abs", maker, **({"timeout_s": 0.3} if "while" in maker else {})
+    )
     assert message.startswith("check[1].inputs: bench/inputs.py:make: ")
     assert told in message
     assert "make(rng)" in message

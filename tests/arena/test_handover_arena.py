@@ -11,6 +11,7 @@ from arena_kit import Watched, arena_of
 from fault_kit import WORKING
 from trees import fingerprint, make_repo
 
+from fairtrial.arena import opening
 from fairtrial.arena.checks import commands, tests
 from fairtrial.arena.handover import profile as profiling
 from fairtrial.arena.handover import recheck as rechecking
@@ -77,9 +78,15 @@ BENCH = Benchmark("total", "few:total", "tools/make.py:numbers")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _base_runs():
-    """Once: what runs of the base differ in is no matter here."""
+def _arena(tmp_path_factory):
+    """Of its own; what runs of the base differ in is no matter here, nor whether it can break."""
+
+    async def let_be(*_):
+        return []
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAIRTRIAL_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setattr(opening, "fly_canary", let_be)
         for kind in (commands, tests):
             patch.setattr(kind, "BASE_RUNS", 1)
         yield
@@ -183,7 +190,8 @@ async def test_a_winner_is_checked_cold_though_it_was_judged_before(tmp_path):
 # -- profiled --
 
 
-def test_a_profile_of_both_sides(site):
+def test_a_profile_of_both_sides(site, monkeypatch):
+    monkeypatch.setattr(profiling, "SPEND_S", 60.0)  # all calls, on any machine
     before = fingerprint(site.top)
     found = site.call(profile, site.arena, site.won())
     assert found.failures == ()
@@ -201,7 +209,9 @@ def test_a_profile_of_both_sides(site):
     assert "return sum(numbers)" in [line.text for line in part.winner.lines]
     for side in (part.base, part.winner):
         assert side.calls == profiling.CALLS
-        assert sum(line.share for line in side.lines) == pytest.approx(1)
+        shares = [line.share for line in side.lines]
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) == pytest.approx(1)
         assert all(line.path == "src/few.py" for line in side.lines)
         assert side.slowdown > 0
         assert side.notes == ()
@@ -232,12 +242,16 @@ def test_a_profile_that_fails_costs_nothing(site):
 
 
 def test_a_profile_that_takes_too_long_is_what_was_seen_by_then(site, monkeypatch):
-    monkeypatch.setattr(profiling, "LIMIT_S", 0.3)
     endless = MODULE.replace("    return found\n", "    while True:\n        found += 1\n")
-    (part,) = site.call(profile, site.arena, site.won(endless)).parts
+    for limit_s in (0.3, 3, 30):  # on a busy machine the base may not be done by then, either
+        monkeypatch.setattr(profiling, "LIMIT_S", limit_s)
+        (part,) = site.call(profile, site.arena, site.won(endless)).parts
+        hits = {line.text: line.hits for line in part.winner.lines}
+        if part.base.notes == () and hits.get("found += 1", 0) > 300:
+            break
     assert part.base.notes == ()
-    assert part.winner.notes == ("it was stopped after 0.3 s",)
-    assert {part.winner.lines[0].text, part.winner.lines[1].text} == {"while True:", "found += 1"}
+    assert part.winner.notes == (f"it was stopped after {limit_s} s",)
+    assert set(sorted(hits, key=hits.get)[-2:]) == {"while True:", "found += 1"}
 
 
 def test_a_forged_profile_is_none(site):

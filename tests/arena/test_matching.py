@@ -96,7 +96,8 @@ def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
     assert not (project / "own/artifacts").exists()
 
 
-def test_files_that_are_all_protected_are_as_good_as_none(tmp_path):
+def test_files_that_are_all_protected_are_as_good_as_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
     top = make_repo(tmp_path / "repo", {"tests/test_it.py": "def test_it(): pass\n"})
     settings = ArenaSettings(unsandboxed=True, lock_folder=tmp_path)
     problem = few_problem(top, editable=("tests/*.py",), check=CHECK, bench=(), sandbox="plain")

@@ -10,7 +10,7 @@ from arena_kit import whole
 from trees import make_repo, write_files
 
 import fairtrial.sandbox.warm as warm
-from fairtrial.arena import warming
+from fairtrial.arena import opening, warming
 from fairtrial.arena.checks import commands, tests
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judge_candidates
 from fairtrial.arena.opening import find_hidden, find_roots
@@ -32,7 +32,7 @@ FILES = {
     "part/look.py": "import os, mod\n",
     ".gitignore": "part/data/\n__pycache__/\n",
 }
-LOOK = Check(command=("{python}", "look.py"), timeout_s=30)
+LOOK = Check(command=("{python}", "look.py"), timeout_s=60)
 
 
 @pytest.fixture
@@ -98,8 +98,8 @@ def test_makers_and_recorded_calls_are_hidden_from_checks(top, settings, sandbox
     look = "assert not os.listdir('tools') and not os.listdir('calls')"
     checks = (
         LOOK,
-        Check(function="mod:double", inputs="tools/make.py:numbers", cases=2, timeout_s=30),
-        Check(function="mod:double", calls="calls/double.json", timeout_s=30),
+        Check(function="mod:double", inputs="tools/make.py:numbers", cases=2, timeout_s=60),
+        Check(function="mod:double", calls="calls/double.json", timeout_s=60),
     )
     problem = make_problem(top, look, check=checks, sandbox=sandbox)
     found = judge_candidates(problem, [], settings=settings)
@@ -172,7 +172,7 @@ WARM_TESTS = {
         "import mod, os, sys\n\ndef test_mod():\n    assert mod.double(2) == 4\n"
     )
 }
-PYTEST = Check(command=("{python}", "-m", "pytest", "-q", "tests"), timeout_s=30)
+PYTEST = Check(command=("{python}", "-m", "pytest", "-q", "tests"), timeout_s=60)
 
 
 def warm_problem(top, test=""):
@@ -206,6 +206,11 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
     monkeypatch.setattr(
         warm.WarmServer, "starting", lambda *a, **b: orders.append(b) or start(*a, **b)
     )
+
+    async def let_be(*_):
+        return []
+
+    monkeypatch.setattr(opening, "fly_canary", let_be)  # it would be one suite more
     cold_only = "\ndef test_cold():\n    assert '_fairtrial_guest' not in sys.modules\n"
     problem = warm_problem(top, cold_only)
     given = [mod("right", "X = 1\n"), whole("wrong", "def double(x): return 3", "part/src/mod.py")]

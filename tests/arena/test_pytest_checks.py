@@ -243,15 +243,13 @@ def test_of_a_test_that_is_tried_again_the_last_try_counts(slots):
     assert told == {"test_second_time": ("passed", 1), "test_never": ("failed", 1)}
 
 
-def test_with_xdist_the_controller_reports_and_workers_tell_what_they_loaded(tmp_path):
-    slots = Slots(tmp_path, FILES)
+def test_with_xdist_the_controller_reports_and_workers_tell_what_they_loaded(slots, trial):
     check = replace(CHECK, command=(*CHECK.command, "-p", "xdist.plugin", "-n", "1"))
-    trial = prepare(slots, check)
-    assert len(trial.standard.counted) == 10
-    run = slots.try_candidate(trial, calc("return x + x"))
-    assert run.rejection is None
-    assert str(tmp_path / f"slot{slots.given}" / "calc.py") in run.loaded
-    rejection = reject(slots, trial, calc("import os; os._exit(0) if x == [1, 2] else 0"))
+    spread = replace(trial, check=check)
+    run = slots.try_candidate(spread, calc("return x + x"))
+    assert run.rejection is None  # all ten are told of
+    assert str(slots.folder / f"slot{slots.given}" / "calc.py") in run.loaded
+    rejection = reject(slots, spread, calc("import os; os._exit(0) if x == [1, 2] else 0"))
     assert rejection.reason == Reason.TESTS
     messages = {failure.what: failure.message for failure in rejection.failures}
     assert "crashed" in messages["tests/test_calc.py::test_double"]

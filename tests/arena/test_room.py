@@ -41,7 +41,8 @@ class Disk:
 
 
 @pytest.fixture
-def top(tmp_path):
+def top(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
     return make_repo(tmp_path / "repo", {"src/mod.py": "N = 0\n", "src/other.py": "X = 1\n"})
 
 
@@ -226,11 +227,12 @@ def test_a_check_that_breaks_on_the_disk_that_it_fills_leaves_nothing_there(top,
 def test_what_is_staged_for_the_clock_while_a_neighbour_fills_the_disk_is_staged_again(
     top, disk, seldom, tmp_path, code
 ):
-    log = tmp_path / "built"
+    log, seen = tmp_path / "built", tmp_path / "seen"
     # On a full disk it ends with `code` (0: who knows what is missing), when there is room again.
     build = f"""echo >> {log}
     for each in ../*/filler; do
         [ -e "$each" ] || continue
+        touch {seen}
         while [ -e "$each" ]; do sleep 0.01; done
         exit {code}
     done"""
@@ -242,7 +244,7 @@ def test_what_is_staged_for_the_clock_while_a_neighbour_fills_the_disk_is_staged
         async def fill(text, stage):
             (stage.slot / "filler").touch()
             begun.set()
-            while not log.exists():
+            while not seen.exists():
                 await anyio.sleep(0.001)
             (stage.slot / "filler").unlink()
 

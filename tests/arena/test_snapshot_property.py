@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pool_kit import quick_folder
 from trees import fingerprint, make_repo, read_disk, read_tree, run_git, write_files
 
 from fairtrial.arena.snapshots.snapshot import take_snapshot
@@ -94,8 +94,8 @@ def expect(top, prefix=b""):
 @settings(max_examples=12)
 @given(deeds=st.lists(DEEDS, min_size=3, max_size=14))
 def test_a_snapshot_is_what_is_on_disk_and_not_ignored(deeds):
-    with tempfile.TemporaryDirectory(prefix="snapshot-test-") as folder:
-        top, copy, home = (Path(folder, name) for name in ("top", "copy", "home"))
+    with quick_folder() as folder:
+        top, copy, home = (folder / name for name in ("top", "copy", "home"))
         make_repo(top, {"a": "1", "sub/b.o": "1"}, commit=False)
         for deed in deeds:
             do(top, *deed)

@@ -69,12 +69,14 @@ def spots(node, where="result"):
 
 
 trees = st.recursive(
-    atoms, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner)
+    atoms,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=12,
 )
 
 
 @settings(max_examples=40)
-@given(st.lists(trees, min_size=1), st.data())
+@given(st.lists(trees, min_size=1, max_size=4), st.data())
 def test_a_single_change_is_found_in_its_place(value, data):
     changed = copy.deepcopy(value)
     where, holder, place = data.draw(st.sampled_from(list(spots(changed))))

@@ -4,6 +4,7 @@ import difflib
 import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from trees import fingerprint, run_git
 
 from fairtrial import Candidate, CodeProblem, judge_candidates
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.errors import StudyError
 from fairtrial.model.candidates import FileState
 from fairtrial.model.commands import Limits
 
@@ -21,6 +23,11 @@ MARK = "REAL_PROJECT"
 """A variable that every process of a check has, and no other."""
 LIMITS = Limits(memory_mb=512, processes=16)
 TIMEOUT_S = 6.0
+PATIENCE = 10
+"""How much longer those may take that were late and don't hang: the machine may be busy."""
+LATE = "it took longer than"
+GONE_S = 60.0
+"""How long what has been killed may take to be gone, on a busy machine."""
 
 
 class Project:
@@ -137,8 +144,17 @@ def unharmed(project, home):
     assert not changed
     assert not [place for place in project.far_places() if os.path.lexists(place)]
     assert not list(home.glob("arena/*"))
-    assert not project.processes()
-    assert own_children() <= children
+    until = time.monotonic() + GONE_S
+    while left := [*project.processes(), *(own_children() - children)]:
+        assert time.monotonic() < until, [spell_process(pid) for pid in left]
+        time.sleep(0.05)
+
+
+def spell_process(pid):
+    """What a process is, for those who wonder why it is there."""
+    with suppress(OSError):
+        return pid, Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace").split("\0")
+    return pid, "gone by now"
 
 
 def own_children():
@@ -156,12 +172,18 @@ def read_all(name):
 
 def judge(problem, candidates, *, warm=True):
     """The judgements by name; on a busy machine only those that hang may take too long."""
-    judged = judge_once(problem, candidates, warm=warm)
+    checks = tuple(replace(each, timeout_s=PATIENCE * each.timeout_s) for each in problem.check)
+    patient = replace(problem, check=checks)
+    try:
+        judged = judge_once(problem, candidates, warm=warm)
+    except StudyError as error:
+        if LATE not in str(error):
+            raise
+        return judge_once(patient, candidates, warm=warm)  # the base itself was late
     late = [name for name, end in ends(judged).items() if end == "rejected: timeout"]
     again = [each for each in candidates if each.name in late and "hanging" not in each.name]
     if again:
-        checks = tuple(replace(each, timeout_s=10 * each.timeout_s) for each in problem.check)
-        judged |= judge_once(replace(problem, check=checks), again, warm=warm)
+        judged |= judge_once(patient, again, warm=warm)
     return judged
 
 

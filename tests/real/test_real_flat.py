@@ -6,7 +6,18 @@ import sys
 
 import pytest
 from mischief import ENDS, instead
-from project import LIMITS, MARK, TIMEOUT_S, Project, ends, judge, surprises, unharmed
+from project import (
+    LATE,
+    LIMITS,
+    MARK,
+    PATIENCE,
+    TIMEOUT_S,
+    Project,
+    ends,
+    judge,
+    surprises,
+    unharmed,
+)
 from registry import Sdist
 
 from fairtrial import load_problem
@@ -57,14 +68,14 @@ def make_candidates(project):
     ]
 
 
-def write_problem(project, path):
+def write_problem(project, path, timeout_s=TIMEOUT_S):
     """The problem as a file beside the repository."""
     command = ["{python}", "-m", "pytest", "-q"]
     fields = {
         "problem_id": "toolz",
         "repo": str(project.folder),
         "editable": ["toolz/**/*.py"],
-        "check": [{"command": command, "timeout_s": TIMEOUT_S}],
+        "check": [{"command": command, "timeout_s": timeout_s}],
         "limits": {"memory_mb": LIMITS.memory_mb, "processes": LIMITS.processes},
         "env": {MARK: project.token, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     }
@@ -86,7 +97,7 @@ def write_candidate(candidate, folder):
 
 
 def evaluate(problem, paths, *options):
-    """What `fairtrial evaluate --json` prints."""
+    """What `fairtrial evaluate --json` prints; None if the base was late."""
     words = [
         sys.executable,
         "-m",
@@ -99,8 +110,18 @@ def evaluate(problem, paths, *options):
         *options,
     ]
     done = subprocess.run(words, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
+    assert done.stdout, done.stderr.decode()
+    told = json.loads(done.stdout)
+    if LATE in told.get("error", ""):
+        return None
+    assert done.returncode == 0, (told, done.stderr.decode())
+    return told
+
+
+def is_in_time(told):
+    """Whether only what hangs took too long."""
+    late = [each for each in told["candidates"] if said(each)[1] == "timeout"]
+    return all("hanging" in each["name"] for each in late)
 
 
 def test_warm_in_python_and_cold_on_the_command_line_give_the_same_right_verdicts(
@@ -116,8 +137,11 @@ def test_warm_in_python_and_cold_on_the_command_line_give_the_same_right_verdict
 
     (tmp_path / "given").mkdir()
     paths = [write_candidate(each, tmp_path / "given") for each in candidates]
-    with unharmed(toolz, home):
-        told = evaluate(problem, paths, "--cold")
+    for timeout_s in (TIMEOUT_S, PATIENCE * TIMEOUT_S):  # on a busy machine others may be late
+        with unharmed(toolz, home):
+            told = evaluate(write_problem(toolz, problem, timeout_s), paths, "--cold")
+        if told is not None and is_in_time(told):
+            break
     assert [each["name"] for each in told["candidates"]] == [path.name for path in paths]
     assert [said(each) for each in told["candidates"]] == [
         (each.verdict, str(each.rejection.reason) if each.rejection else "")

@@ -15,6 +15,7 @@ from fairtrial.model.commands import Ending, Limits
 from fairtrial.sandbox import cgroup
 from fairtrial.sandbox.cgroup import limiting, remove_orphaned_groups, usable_places
 from fairtrial.sandbox.hierarchy import Place, find_places
+from fault_stage import is_gone, wait_until
 
 needs_groups = pytest.mark.skipif(
     sum(len(place.controllers) for place in usable_places()[0]) < 2,
@@ -170,7 +171,7 @@ def test_we_ourselves_are_never_moved():
 
 
 @needs_groups
-def test_a_group_that_is_still_busy_is_removed_later():
+def test_a_group_that_is_still_busy_is_removed_later(monkeypatch):
     with limiting(Limits()) as group:
         child = subprocess.Popen(
             [sys.executable, "-c", JOINED + "print(flush=True); input()", *map(str, group.joins)],
@@ -178,12 +179,16 @@ def test_a_group_that_is_still_busy_is_removed_later():
             stdout=subprocess.PIPE,
         )
         child.stdout.readline()
+    remove_no_others(monkeypatch, group.joins, leave_s=0.0)
     remove_orphaned_groups()
-    assert len(groups_on_disk()) == len(group.joins), "its owner is alive"
+    assert all(join.exists() for join in group.joins), "its owner is alive"
     child.communicate(b"\n")
-    with limiting(Limits()):
-        pass
-    assert not groups_on_disk()
+
+    def is_removed_by_the_next():
+        with limiting(Limits()):
+            return not any(join.exists() for join in group.joins)
+
+    wait_until(is_removed_by_the_next, "the last process to have left the group")
 
 
 def start_owner(deed):
@@ -237,12 +242,8 @@ def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them(monkeypatch
         owner.communicate()
         remove_orphaned_groups()
         assert not any(Path(join).exists() for join in joins)
-        assert not Path(f"/proc/{child}/cgroup").exists() or _is_zombie(child)
+        wait_until(lambda: is_gone(int(child)), "what ran in them to end")
         assert all(join.exists() for join in live.joins)
-
-
-def _is_zombie(pid):
-    return ") Z " in Path(f"/proc/{pid}/stat").read_text()
 
 
 def test_only_groups_of_ours_whose_owner_is_gone_are_orphans():
@@ -302,9 +303,13 @@ def test_a_place_whose_groups_nobody_can_join_is_no_place(untried, monkeypatch):
 
 @needs_groups
 def test_a_trial_that_leaves_a_process_behind_is_cleaned_up_like_any_command(untried, monkeypatch):
-    monkeypatch.setattr(cgroup, "JOIN", f"{cgroup.JOIN}; sleep 0.2 > /dev/null 2>&1 &")
-    assert usable_places()[1] == ""
-    assert groups_on_disk()
+    monkeypatch.setattr(cgroup, "JOIN", f"{cgroup.JOIN}; sleep 1000 > /dev/null 2>&1 &")
+    try:
+        assert usable_places()[1] == ""
+        assert groups_on_disk()
+    finally:
+        for folder in groups_on_disk():
+            cgroup._kill_all(folder)
     assert all_are_removed()
 
 

@@ -177,7 +177,7 @@ def command_in(slot, *words, **options):
         options.pop("cwd", slot),
         env,
         View(tuple(python), (Mount(slot, slot),)),
-        **{"timeout_s": 30.0, **options},
+        **{"timeout_s": 60.0, **options},
     )
 
 
@@ -276,8 +276,8 @@ ENDS = {
         "def helper():\n    return __name__\natexit.register(last)"
     ),
     "thread": (
-        "import threading, time\nWORD = 'late'\n"
-        "def work():\n    time.sleep(0.2); print(WORD)\n"
+        "import threading\nWORD = 'late'\n"
+        "def work():\n    threading.main_thread().join(); print(WORD)\n"
         "threading.Thread(target=work).start()\nprint('body')"
     ),
     "daemon": (
@@ -285,8 +285,9 @@ ENDS = {
         "threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\nprint('body')"
     ),
     "thread, then atexit": (
-        "import atexit, threading, time\natexit.register(print, 'atexit')\n"
-        "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()"
+        "import atexit, threading\natexit.register(print, 'atexit')\n"
+        "wait = threading.main_thread().join\n"
+        "threading.Thread(target=lambda: (wait(), print('thread'))).start()"
     ),
     "main after the end": (
         "import atexit, sys\nthe = sys.modules['__main__']\n"
@@ -298,7 +299,7 @@ ENDS = {
         "if __name__ == '__main__':\n"
         "    for way in ('fork', 'spawn'):\n"
         "        context = multiprocessing.get_context(way)\n"
-        "        with ProcessPoolExecutor(2, mp_context=context) as pool:\n"
+        "        with ProcessPoolExecutor(1, mp_context=context) as pool:\n"
         "            print(list(pool.map(double, [1, 2])))"
     ),
     "child": (
@@ -650,7 +651,7 @@ def bare(start):
 
 
 class TestWarm(FullSandboxConformance):
-    vanishing_s = 10.0
+    vanishing_s = 60.0
 
     @pytest.fixture
     def sandbox(self, bare):

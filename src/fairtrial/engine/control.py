@@ -88,6 +88,14 @@ class Interrupts:
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
 
+    def send(self) -> None:
+        """Interrupt the main thread from another one.
+
+        By a signal that comes through: what a shell starts in the background ignores SIGINT.
+        """
+        if self._earlier:
+            signal.pthread_kill(threading.main_thread().ident or 0, next(iter(self._earlier)))
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
         if self.raise_at_once or self.count > 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import deque
@@ -67,6 +66,7 @@ class Loop:
         self._tried: dict[int, int] = {}
         self._looked = self._told_live = 0.0
         self._live: object = None
+        self._telling = threading.Lock()
         self._spent_usd = self.tally.cost_usd
         self._used_tokens = self.tally.tokens
 
@@ -75,7 +75,7 @@ class Loop:
         is_inline = getattr(executor, "is_inline", False)
         self._mind_budget()
         try:
-            with Interrupts() as interrupts, self._watching(is_inline):
+            with Interrupts() as interrupts, self._watching(interrupts, is_inline):
                 work = self.work
                 if is_inline:
                     work = InlineWork(work, interrupts, self.books)
@@ -202,7 +202,14 @@ class Loop:
         self.tally.note_time()
 
     def _tell_live(self, now: float) -> None:
-        """Let the next commit say what is going on, where that has changed."""
+        """Let the next commit say what is going on, where that has changed.
+
+        One thread at a time: what was so earlier must not be told later.
+        """
+        with self._telling:
+            self._tell(now)
+
+    def _tell(self, now: float) -> None:
         self._told_live = now
         state = (tuple(self.feed.in_flight), self.feed.is_paused, self._settled)
         if state == self._live:
@@ -253,7 +260,7 @@ class Loop:
         return True
 
     @contextmanager
-    def _watching(self, is_inline: bool) -> Iterator[None]:
+    def _watching(self, interrupts: Interrupts, is_inline: bool) -> Iterator[None]:
         """Do what has to be done while this thread is busy with a run.
 
         Other executors give the loop a chance every 50 ms; and a thread of ours would be in the
@@ -272,7 +279,7 @@ class Loop:
                 self.progress.update_remark()
                 if is_main and self.feed.in_flight and self.control.told() == "cancel":
                     self.stop = "cancelled"
-                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                    interrupts.send()
                     return
 
         thread = threading.Thread(target=watch, name="fairtrial-watch", daemon=True)

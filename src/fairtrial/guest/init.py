@@ -95,9 +95,10 @@ def supervise(
     began = time.monotonic()
     main = os.fork()
     if main == 0:
+        # It tells so itself, and first: it may end us before we come to it.
+        _tell(report, b'{"started": %d}\n' % os.getpid())
         _take_cores(cores)
         _be_the_command(start, limits, (report, life, *wake, *close), is_first, bool(cores))
-    _tell(report, b'{"started": %d}\n' % main)
     watch = Watch(main, limits, is_first, private)
     try:
         is_wanted = watch.go_on(life, wake[0])

@@ -100,8 +100,12 @@ async def run_child(
         report = child.guess_report(exceeded, who, bool(orders["is_first"]))
     if exceeded and report["ending"] == Ending.PROCESSES:
         exceeded = Ending.PROCESSES  # too many of them take too much memory: that is why
+    if report["ending"] == "stopped" and not exceeded:  # outwaited: our init had no core to look
+        if report["wall_s"] <= command.timeout_s:
+            raise LabError(f"the {who} sandbox could not be used: this machine is too busy")
+        exceeded = Ending.TIMEOUT
     return Completed(
-        ending=exceeded or Ending(report["ending"]),  # never "stopped", unless we said so
+        ending=exceeded or Ending(report["ending"]),
         exit_code=report["exit_code"],
         signal=report["signal"],
         stdout=child.out.captured(),

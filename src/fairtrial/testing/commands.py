@@ -14,7 +14,7 @@ from fairtrial.protocols import Sandbox
 from fairtrial.sandbox.system import own_python, own_python_mounts
 
 PREAMBLE = """
-import fcntl, os, signal, sys, time
+import fcntl, os, sys, time
 
 def burn(seconds):
     while time.process_time() < seconds:

@@ -234,6 +234,7 @@ print(reach(socket.AF_INET, own.getsockname()))""")
 
     def test_its_supervisor_cannot_be_ended(self, scene: Scene) -> None:
         done = scene.run("""
+import signal
 for number in sorted(signal.valid_signals()):
     tried(os.kill, 1, number)
 time.sleep(0.1)
@@ -259,9 +260,9 @@ while True:
         done = scene.run(
             f"""
 for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
-    open(folder + '/large', 'wb').write(bytes({40 * MB}))
+    open(folder + '/large', 'wb').write(bytes({20 * MB}))
 time.sleep(100)""",
-            limits=Limits(memory_mb=100),
+            limits=Limits(memory_mb=60),
         )
         assert done.ending is Ending.MEMORY
 

@@ -32,6 +32,9 @@ from fairtrial.protocols import Sandbox
 from fairtrial.testing.commands import Scene
 from fairtrial.testing.usage import MB, UsageConformance, needs_linux
 
+MANY = 20
+"""Commands at once: more than there are cores on most machines, each with a dozen descriptors."""
+
 
 class SandboxConformance(UsageConformance):
     """The tests of what every sandbox promises.
@@ -68,6 +71,7 @@ class SandboxConformance(UsageConformance):
     @pytest.mark.parametrize("name", ["SIGSEGV", "SIGINT", "SIGKILL"])
     def test_the_signal_is_told(self, scene: Scene, name: str) -> None:
         done = scene.run(f"""
+import signal
 signal.signal(signal.{name}, signal.SIG_DFL) if "{name}" != "SIGKILL" else None
 os.kill(os.getpid(), signal.{name})""")
         number = int(getattr(signal, name))
@@ -84,6 +88,7 @@ os.kill(os.getpid(), signal.{name})""")
 
     def test_signals_are_as_a_program_expects_them(self, scene: Scene) -> None:
         told = scene.told("""
+import signal
 ours = {signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ}  # Python's own
 print([n for n in signal.valid_signals() - ours
        if signal.getsignal(n) not in (signal.SIG_DFL, None)], signal.pthread_sigmask(0, []))""")
@@ -209,11 +214,12 @@ sys.exit(5)""")
 
     def test_what_ignores_signals_is_ended(self, scene: Scene) -> None:
         program = """
+import signal
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
     signal.signal(number, signal.SIG_IGN)
 daemon(lambda: hold('a'))
 time.sleep(100)"""
-        for timeout_s in (0.5, 2.0, 10.0):  # on a busy machine it may not come that far
+        for timeout_s in (0.3, 2.0, 10.0):  # on a busy machine it may not come that far
             assert scene.run(program, timeout_s=timeout_s).ending is Ending.TIMEOUT
             if (scene.folder / "a").exists():
                 break
@@ -263,8 +269,8 @@ time.sleep(100)"""
 
     def test_many_run_at_once(self, scene: Scene) -> None:
         before = self.held()
-        done = scene.run_all([f"print({number})" for number in range(20)])
-        assert [each.stdout.head for each in done] == [f"{n}\n".encode() for n in range(20)]
+        done = scene.run_all([f"print({number})" for number in range(MANY)])
+        assert [each.stdout.head for each in done] == [f"{n}\n".encode() for n in range(MANY)]
         self.assert_holds_no_more_than(before)
 
     def test_it_works_in_a_thread_of_its_own(self, scene: Scene) -> None:
@@ -281,7 +287,7 @@ time.sleep(100)"""
         while pids - before[1] and time.monotonic() < deadline:
             time.sleep(0.01)
             descriptors, pids = self.held()
-        assert descriptors == before[0]
+        assert descriptors <= before[0]
         assert pids <= before[1]
 
     @staticmethod

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -14,6 +18,22 @@ from fairtrial.testing.commands import Scene
 MB = 1 << 20
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
+PIN = "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])"
+
+
+@contextmanager
+def busy_core(others: int) -> Iterator[None]:
+    """So many processes that do nothing but use the core that `PIN` takes."""
+    with ExitStack() as stack:
+        for _ in range(others):
+            # Not for ever, should we be killed.
+            spin = ["/bin/sh", "-c", "ulimit -t 60; while :; do :; done"]
+            # A session each: some kernels share cores out among these.
+            process = stack.enter_context(subprocess.Popen(spin, start_new_session=True))
+            stack.callback(process.kill)
+            os.sched_setaffinity(process.pid, [min(os.sched_getaffinity(0))])
+        yield
+
 
 class UsageConformance:
     """The tests of what is used, and how much may be."""
@@ -23,41 +43,44 @@ class UsageConformance:
     def test_cpu_time_of_all_counts(self, scene: Scene) -> None:
         done = scene.run("""
 if os.fork() == 0:  # waited for
-    burn(0.15)
+    burn(0.1)
     os._exit(0)
 os.wait()
-daemon(lambda: burn(0.15))  # killed in the end""")
-        assert 0.3 <= done.cpu_s < 3
+daemon(lambda: burn(0.1))  # killed in the end""")
+        assert 0.2 <= done.cpu_s < 3
         assert done.wall_s > 0
 
     @needs_linux
     def test_memory_of_all_counts_together(self, scene: Scene) -> None:
-        done = scene.run(f"""
+        for stay_s in (0.1, 1.0, 10.0):  # on a busy machine nobody may look in a short time
+            done = scene.run(f"""
 for _ in range(3):
-    daemon(lambda: globals().update(held=bytearray(b'x') * {40 * MB}))
-time.sleep(0.2)""")
-        assert 120 <= done.peak_rss_mb < 300
+    daemon(lambda: globals().update(held=bytearray(b'x') * {25 * MB}))
+time.sleep({stay_s})""")
+            if done.peak_rss_mb >= 75:
+                break
+        assert 75 <= done.peak_rss_mb < 200
 
     @needs_linux
     def test_memory_that_forks_share_counts_once(self, scene: Scene) -> None:
         done = scene.run(
             f"""
-held = bytearray(b'x') * {80 * MB}
+held = bytearray(b'x') * {50 * MB}
 for _ in range(5):
     daemon(lambda: None)
-time.sleep(0.3)""",
-            limits=Limits(memory_mb=250),
+time.sleep(0.2)""",
+            limits=Limits(memory_mb=180),
         )
         assert (done.ending, done.exit_code) == (Ending.EXITED, 0)
-        assert 80 <= done.peak_rss_mb < 200
+        assert 50 <= done.peak_rss_mb < 150
 
     def test_a_short_peak_is_seen(self, scene: Scene) -> None:
-        assert scene.run(f"bytearray(b'x') * {100 * MB}").peak_rss_mb >= 100
+        assert scene.run(f"bytearray(b'x') * {60 * MB}").peak_rss_mb >= 60
 
     def test_our_own_memory_does_not_count(self, scene: Scene) -> None:
-        held = bytearray(b"x") * (300 * MB)
+        held = bytearray(b"x") * (150 * MB)
         assert scene.run("").peak_rss_mb < 100
-        assert len(held) == 300 * MB
+        assert len(held) == 150 * MB
         del held
         gc.collect()
 
@@ -67,28 +90,45 @@ time.sleep(0.3)""",
         "program", ["burn(100)", "time.sleep(100)", "daemon(lambda: None); time.sleep(100)"]
     )
     def test_what_takes_too_long_is_ended(self, scene: Scene, program: str) -> None:
-        done = scene.run(program, timeout_s=0.3)
+        done = scene.run(program, timeout_s=0.2)
         assert (done.ending, done.exit_code, done.signal) == (Ending.TIMEOUT, None, None)
-        assert 0.25 < done.wall_s < 10
+        assert 0.15 < done.wall_s < 90
 
     def test_many_that_burn_at_once_take_too_long_together(self, scene: Scene) -> None:
-        done = scene.run("os.fork(); os.fork(); burn(50)", timeout_s=0.6)
+        """Each of four would come to its end in the 0.4 seconds that they have in all."""
+        done = scene.run(
+            f"""
+{PIN if sys.platform.startswith("linux") else ""}
+for _ in range(3):
+    if os.fork() == 0:
+        burn(0.28)
+        os._exit(0)
+burn(0.28)
+for _ in range(3):
+    os.wait()""",
+            timeout_s=0.4,
+        )
         assert done.ending is Ending.TIMEOUT
-        # Where others have the cores, the longest wall time may come first.
-        assert done.cpu_s >= 0.5 or done.wall_s >= LONGEST_WALL * 0.6
 
     @needs_linux
     def test_time_without_a_core_does_not_count(self, scene: Scene) -> None:
-        """Four that need a quarter of a second each, on one core, have 0.7 seconds (spec 14)."""
-        program = "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); burn(0.25)"
-        done = scene.run_all([program] * 4, timeout_s=0.7)
-        # Where others have that core, too, the longest wall time may come first.
-        late = [each for each in done if each.ending is not Ending.EXITED]
-        assert all(each.wall_s >= LONGEST_WALL * 0.7 for each in late)
+        """Beside five others on one core: half a second is not over after that (spec 14)."""
+        with busy_core(others=5):
+            done = scene.run(
+                f"""
+{PIN}
+began = time.monotonic()
+while time.monotonic() - began < 0.65 and time.process_time() < 0.4:
+    sum(range(1000))""",
+                timeout_s=0.5,
+            )
+        assert done.wall_s > 0.5, "it had the core for itself"
+        # Where many others have that core, too, the longest wall time may come first.
+        assert done.ending is Ending.EXITED or done.wall_s >= LONGEST_WALL * 0.5
 
     def test_too_much_memory_is_the_end(self, scene: Scene) -> None:
         done = scene.run(
-            f"held = bytearray(b'x') * {300 * MB}; time.sleep(100)", limits=Limits(memory_mb=100)
+            f"held = bytearray(b'x') * {150 * MB}; time.sleep(100)", limits=Limits(memory_mb=60)
         )
         assert (done.ending, done.exit_code) == (Ending.MEMORY, None)
 
@@ -97,9 +137,9 @@ time.sleep(0.3)""",
         done = scene.run(
             f"""
 for _ in range(6):
-    daemon(lambda: globals().update(held=bytearray(b'x') * {30 * MB}))
+    daemon(lambda: globals().update(held=bytearray(b'x') * {20 * MB}))
 time.sleep(100)""",
-            limits=Limits(memory_mb=120),
+            limits=Limits(memory_mb=80),
         )
         assert done.ending is Ending.MEMORY
 

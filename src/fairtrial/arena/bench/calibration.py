@@ -144,7 +144,8 @@ def calibrate(
         wall_s, around_s, outcome = _turn(talk, inputs)
         lasted_s += wall_s + around_s
         calls = len(inputs)
-        call_s = max((wall_s - empty_s) / calls, 1e-9)
+        # Empty turns that took longer than half of this one did so for others' sake.
+        call_s = max((wall_s - min(empty_s, wall_s / 2)) / calls, 1e-9)
         turn_s = around_s / calls
         is_long = wall_s >= SAMPLE_S / 2 or around_s > 10 * MOST_PREPARING * SAMPLE_S
         if is_long or calls >= most:
