@@ -325,6 +325,14 @@ def test_a_gain_is_not_what_is_done_outside(ratio, share, is_taken):
     assert sum_up(sessions_with(ratio, [share] * 6)).adopt == is_taken
 
 
+def test_who_is_seen_at_work_outside_in_some_sessions_only_is_neither_blamed_nor_taken():
+    found = sum_up(sessions_with(0.2, [0.0, 1.0, 0.0, 0.9, 0.1, 0.0]))
+    assert (found.verdict, found.adopt) == (Verdict.FASTER, False)
+    (veto,) = found.vetoes
+    assert veto.startswith("b: in 2 of 6 sessions work was done while the clock doesn't run")
+    assert sum_up(sessions_with(0.2, [0.0, 0.09, -0.09, 0.09, 0.0, 0.09])).adopt
+
+
 def test_who_lets_us_wait_for_results_is_found_out():
     stalled = [replace(each, stalled_s=Pair(0.0, 1.0)) for each in sessions_with(0.5, [0.0] * 6)]
     assert "while the clock doesn't run" in sum_up(stalled).vetoes[0]

@@ -57,7 +57,11 @@ def summarise(
     found = look(statistics_of(replicates), alpha=alpha, min_effect=min_effect)
     by_benchmark = [list(sessions) for sessions in zip(*replicates, strict=True)]
     timings = tuple(_time(sessions, alpha, min_effect) for sessions in by_benchmark)
-    vetoes = tuple(veto for timing in timings for veto in _vetoes(timing, len(timings) > 1))
+    vetoes = tuple(
+        veto
+        for timing, sessions in zip(timings, by_benchmark, strict=True)
+        for veto in (*_vetoes(timing, len(timings) > 1), *_doubts(timing, sessions))
+    )
     return Measurement(
         verdict=Verdict(found.claim.value),
         estimate=_estimate(found, alpha),
@@ -112,19 +116,23 @@ def _cpu_ratio(sessions: Sequence[Session]) -> float | None:
 def _outside(sessions: Sequence[Session]) -> float | None:
     """What is done outside of samples beyond the base, as a share of the base's samples.
 
-    Zero unless sessions agree on it. No session's share counts as more than all of a sample, or a
-    candidate could hide behind one in which it idles away.
+    Zero unless sessions agree on it.
     """
-    bounds = []
-    for name in ("outside_s", "stalled_s"):
-        shares = [
-            max(-1.0, min((figure.candidate - figure.base) / _sample_s(session), 1.0))
-            for session in sessions
-            if (figure := getattr(session, name)) is not None
-        ]
-        if shares:
-            bounds.append(max(0.0, _agreed(shares)))
-    return max(bounds, default=None)
+    figures = (_shares(sessions, name) for name in ("outside_s", "stalled_s"))
+    return max((max(0.0, _agreed(shares)) for shares in figures if shares), default=None)
+
+
+def _shares(sessions: Sequence[Session], name: str) -> list[float]:
+    """What each session has of that beyond the base, as a share of the base's samples.
+
+    None counts as more than all of a sample, or a candidate could hide behind one session in which
+    it idles away.
+    """
+    return [
+        max(-1.0, min((figure.candidate - figure.base) / _sample_s(session), 1.0))
+        for session in sessions
+        if (figure := getattr(session, name)) is not None
+    ]
 
 
 def _startup(growths: Sequence[float]) -> float | None:
@@ -239,3 +247,24 @@ def _vetoes(timing: Timing, has_others: bool) -> list[str]:
             "threads and processes that go on"
         )
     return vetoes
+
+
+def _doubts(timing: Timing, sessions: Sequence[Session]) -> list[str]:
+    """Work outside of samples that sessions don't agree on: nobody is blamed for it, nor taken.
+
+    By CPU time alone, which others on the machine hardly change: honest candidates come nowhere
+    near, however busy it is. Some that do cheat are seen in a part of their sessions only, there.
+    """
+    shares = _shares(sessions, "outside_s")
+    if (
+        not shares
+        or fmean(shares) <= MOST_OUTSIDE
+        or (timing.outside or 0.0) > _most_outside(timing)
+    ):
+        return []
+    seen = sum(share > MOST_OUTSIDE for share in shares)
+    return [
+        f"{timing.benchmark}: in {seen} of {len(shares)} sessions work was done while the clock "
+        "doesn't run, which is too few to be sure of it and too many to take it; measure it again "
+        "when the machine has less to do"
+    ]
