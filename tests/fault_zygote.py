@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import gc
 import io
 import json
@@ -38,7 +37,7 @@ from fairtrial.engine.loop import Loop
 from fairtrial.engine.progress import Tally
 from fairtrial.ledger import store
 from fairtrial.ledger.store import Ledger
-from fairtrial.tables import export, generation, provenance
+from fairtrial.tables import export, generation
 from fairtrial.tables.csv_set import CsvFile
 
 PHASES = ("start", "run", "commit", "export", "publish", "end")
@@ -284,7 +283,6 @@ def warm_up() -> None:
 
 
 def serve() -> None:
-    provenance._version = functools.cache(provenance._version)  # each would look for them anew
     warm_up()
     gc.collect()
     gc.freeze()

@@ -6,6 +6,7 @@ gets in.
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import re
@@ -133,7 +134,9 @@ def _modules(study: Study) -> Iterable[str]:
     return [text.split(":")[0].split(".")[0] for text in references if text and ":" in text]
 
 
+@functools.cache
 def _version(name: str) -> str | None:
+    """The version of a package when it was first asked for: what is loaded stays as it was."""
     try:
         return metadata.version(name)
     except (metadata.PackageNotFoundError, ValueError):
