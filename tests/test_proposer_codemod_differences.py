@@ -23,6 +23,9 @@ from hypothesis import strategies as st
 
 from fairtrial.agents.proposers.transforms.catalogue import BY_NAME, CATALOGUE, transform
 
+# What Python 3.13 says of programs that are as old as those that are mended.
+pytestmark = pytest.mark.filterwarnings("ignore:'(maxsplit|count)' is passed as positional")
+
 
 class Flow(list):
     """What a program gets as an iterator, which is used up by going through it."""

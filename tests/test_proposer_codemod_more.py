@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE, transform
 
+# What Python 3.13 says of programs that are as old as those that are mended.
+pytestmark = pytest.mark.filterwarnings("ignore:'(maxsplit|count)' is passed as positional")
+
 INTS = st.lists(st.integers(-9, 9), max_size=9)
 FEW = st.lists(st.integers(0, 5), max_size=12)
 TEXT = st.text("abcz. -\n'\"é", max_size=8)

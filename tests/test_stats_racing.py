@@ -554,7 +554,7 @@ def test_the_order_of_telling_changes_nothing(
         # A session here, a session there.
         heat = random.choice(second.heats)
         give(second, Heat(heat.runner, random.randint(1, heat.sessions)), tapes)
-    assert second.standings == first.standings
+    assert repr(second.standings) == repr(first.standings)  # not a number is none, whoever asks
     assert (second.winner, second.ending) == (first.winner, first.ending)
 
 
@@ -586,6 +586,6 @@ def test_asking_changes_nothing(means: list[float], spread: float, seed: int, he
             break
         give(quiet, heat, tapes)
         assert asked.next_heat() == asked.next_heat() == heat
-        assert asked.standings == asked.standings
+        assert repr(asked.standings) == repr(asked.standings)
         give(asked, heat, tapes)
-    assert quiet.standings == asked.standings
+    assert repr(quiet.standings) == repr(asked.standings)

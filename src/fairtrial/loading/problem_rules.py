@@ -16,7 +16,7 @@ Schema = dict[str, Any]
 
 _NAME = r"[^\W\d]\w*"
 _DOTTED = rf"{_NAME}(\.{_NAME})*"
-_INSIDE = r"^(?![/~\s]|[A-Za-z]:|(.*/)?\.\.(/|$))"
+_INSIDE = r"^(?![/~\s]|[A-Za-z]:|\\\\|(.*/)?\.\.(/|$))"
 # Empty stands for "not given".
 _FUNCTION: Schema = {"pattern": rf"^((?!.*\.py:){_DOTTED}:{_DOTTED})?$"}
 _MAKER: Schema = {"pattern": rf"^$|{_INSIDE}.*\.py:{_NAME}$"}

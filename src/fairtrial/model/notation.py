@@ -7,7 +7,7 @@ import keyword
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from fairtrial.errors import Mistake, Place
@@ -22,6 +22,8 @@ OURS = {
 }
 """Variables that a problem doesn't set, and what to do instead."""
 OUR_PREFIX = "FAIRTRIAL_"
+_ELSEWHERE = re.compile(r"~|[A-Za-z]:|\\\\")
+"""Somebody's home, or what Windows takes for an absolute path."""
 _PLACEHOLDER = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
 
 
@@ -38,7 +40,7 @@ def path_mistakes(path: str, place: Place, *, is_pattern: bool = False) -> Itera
         yield Mistake(place, "must not be empty")
     elif "\0" in path:
         yield Mistake(place, "holds a null character, which no path can")
-    elif PurePosixPath(path).is_absolute() or PureWindowsPath(path).drive or path[0] == "~":
+    elif PurePosixPath(path).is_absolute() or _ELSEWHERE.match(path):
         hint = "write it relative to the project's folder"
         yield Mistake(place, f"must not be an absolute path, got '{path}'", hint)
     elif ".." in PurePosixPath(path).parts:

@@ -177,7 +177,7 @@ def _meets_evenly(sample: Sample, codes: Codes) -> bool:
     shares = []
     for group in range(len(sample.names)):
         counts = np.bincount(codes[sample.group == group], minlength=int(codes.max()) + 1)
-        shares.append(counts / max(1, counts.sum()))
+        shares.append(counts / max(1, int(counts.sum())))
     return bool(np.ptp(np.stack(shares), axis=0).max() <= UNEVEN)
 
 
