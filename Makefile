@@ -60,11 +60,11 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 check: $(VENV)/.ready
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not slow" || $(call once_more,-m "not slow")
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not slow" || $(call once_more,-m "not slow")
 
 test-real: $(VENV)/.ready
-	$(PYTEST) tests/real -n 2 --dist loadfile -rs || $(call once_more,tests/real)
-	$(PYTEST) tests -n 2 --dist loadfile -m slow || $(call once_more,tests -m slow)
+	@$(PYTEST) tests/real -n 2 --dist loadfile -rs || $(call once_more,tests/real)
+	@$(PYTEST) tests -n 2 --dist loadfile -m slow || $(call once_more,tests -m slow)
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/plan.py
