@@ -19,9 +19,15 @@ from fairtrial.tables import provenance
 # keep what it has compiled, each of them would compile the package, and pytest all of its tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# What a shell starts in the background ignores interrupts, and so would all that tests start.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# What a shell starts in the background ignores interrupts, what `nohup` does that the line is gone;
+# and so would all that tests start.
+for each, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
+):
+    if signal.getsignal(each) is signal.SIG_IGN:
+        signal.signal(each, usual)
 # Tests run beside each other: a library that takes all cores for small matrices only wastes them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
