@@ -107,13 +107,15 @@ def test_a_run_that_leaves_the_plan_and_comes_back_has_paid_once(killed, spent):
     assert spent() == 4
 
 
-def test_a_result_that_gave_way_to_another_is_paid_for_once(tmp_path, spent):
-    def fails(task):
-        pay(task)
-        if task.factors["x"]:
-            raise ValueError("it was for nothing")
-        return {"x": 0}
+def fails(task):
+    """Pays, and then comes to nothing but for the first."""
+    pay(task)
+    if task.factors["x"]:
+        raise ValueError("it was for nothing")
+    return {"x": 0}
 
+
+def test_a_result_that_gave_way_to_another_is_paid_for_once(tmp_path, spent):
     study = small(tmp_path / "out", 2)
     run_here(study, fails)
     run_here(study, fails, resume=True, retry="failed")
@@ -124,13 +126,6 @@ def test_a_result_that_gave_way_to_another_is_paid_for_once(tmp_path, spent):
 
 def test_a_ledger_whose_entries_are_not_marked_as_told_is_summed_up_once(tmp_path, spent):
     """As ledgers were written before entries were."""
-
-    def fails(task):
-        pay(task)
-        if task.factors["x"]:
-            raise ValueError("it was for nothing")
-        return {"x": 0}
-
     study = small(tmp_path / "out", 3)
     run_here(study, fails, only="x < 2")
     run_here(study, fails, resume=True, retry="failed", only="x < 2")
