@@ -26,14 +26,14 @@ import anyio
 
 from fairtrial import Candidate, Check, CodeProblem
 from fairtrial.arena.evaluation import judge_all
+from fairtrial.arena.model.candidates import Changes, FileState
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.worktrees import WorktreePool
-from fairtrial.model.candidates import Changes, FileState
-from fairtrial.model.commands import Command, Mount, View
-from fairtrial.protocols import Sandbox
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.sandbox.bubblewrap import Bubblewrap
+from fairtrial.sandbox.commands import Command, Mount, View
 from fairtrial.sandbox.namespaces import Namespaces
+from fairtrial.study.protocols import Sandbox
 
 SMALL, LONG = 16, 6
 """How many candidates."""

@@ -30,22 +30,22 @@ from pathlib import Path
 import anyio
 
 from fairtrial import Arena, ArenaSettings, Benchmark, Candidate, Check, CodeProblem, FileState
-from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise.lines import LoopRules
-from fairtrial.agents.optimise.loop import Loop
-from fairtrial.agents.optimise.proposing import make_brief
-from fairtrial.agents.optimise.records import Known
-from fairtrial.agents.optimise.stream import Stream
-from fairtrial.agents.optimise.watching import Watchers
-from fairtrial.arena.bench.bench import Bench
-from fairtrial.arena.bench.deciding import measure
-from fairtrial.arena.contest import rules_of, with_timing
 from fairtrial.arena.evaluation import judge_all
+from fairtrial.arena.model.candidates import Changes
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
-from fairtrial.model.candidates import Changes
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.proposals import Brief, Reply, Request, RequestKind
-from fairtrial.model.verdicts import Verdict
+from fairtrial.arena.timing.bench import Bench
+from fairtrial.arena.timing.decision import measure
+from fairtrial.arena.timing_phase import rules_of, with_timing
+from fairtrial.optimize.journal import Known
+from fairtrial.optimize.lineage import LoopRules
+from fairtrial.optimize.loop import Loop
+from fairtrial.optimize.preparation import make_brief
+from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind
+from fairtrial.optimize.scheduler import Stream
+from fairtrial.optimize.watching import Watchers
+from fairtrial.study.agents.journal import Journal
 
 SLOTS = 4
 SHORTEST_S, LONGEST_S = 0.2, 2.0

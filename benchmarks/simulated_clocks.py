@@ -1,6 +1,6 @@
 """How often the timing test is wrong, what it finds and when: on simulated clocks, in full.
 
-Each noise model is a machine (`fairtrial.stats.simulation`), sample by sample; each row of the
+Each noise model is a machine (`fairtrial.arena.timing.stats.simulation`), sample by sample; each row of the
 first tables is 20,000 comparisons on it. Beside them, on the same clocks, methods that don't work.
 Exit code 1 if a figure misses its goal.
 
@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from scipy import special
 
-from fairtrial.stats.anytime import running_intervals
-from fairtrial.stats.sequential import LOOKS
-from fairtrial.stats.simulation import (
+from fairtrial.arena.timing.stats.confidence_sequence import running_intervals
+from fairtrial.arena.timing.stats.sequential import LOOKS
+from fairtrial.arena.timing.stats.simulation import (
     CLAIMS,
     NOISES,
     Noise,

@@ -41,11 +41,11 @@ import anyio
 
 import timing_peers
 import timing_race
-from fairtrial.arena.bench.bench import choose_cores
-from fairtrial.arena.bench.deciding import measure
-from fairtrial.arena.duels import builtin_problem, check_clock
-from fairtrial.model.timings import Measurement
-from fairtrial.stats.visibility import spread
+from fairtrial.arena.comparison import builtin_problem, check_clock
+from fairtrial.arena.model.timings import Measurement
+from fairtrial.arena.timing.bench import choose_cores
+from fairtrial.arena.timing.decision import measure
+from fairtrial.arena.timing.stats.detectable_effect import spread
 from timing_kit import (
     BASE_PIECES,
     PIECES,

@@ -19,19 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import Candidate
-from fairtrial.arena.bench.bench import Bench, Heat
-from fairtrial.arena.bench.deciding import Rules
-from fairtrial.arena.bench.summary import statistics_of
-from fairtrial.arena.contest import rules_of
-from fairtrial.arena.duels import builtin_problem
+from fairtrial.arena.comparison import builtin_problem
+from fairtrial.arena.model.candidates import Changes, FileState
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena.model.timings import Measurement, Session
+from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.model.candidates import Changes, FileState
-from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.timings import Measurement, Session
-from fairtrial.model.verdicts import Rejection
-from fairtrial.stats.sequential import Claim
-from fairtrial.stats.visibility import false_positive_rate
+from fairtrial.arena.timing.bench import Bench, Heat
+from fairtrial.arena.timing.decision import Rules
+from fairtrial.arena.timing.stats.detectable_effect import false_positive_rate
+from fairtrial.arena.timing.stats.sequential import Claim
+from fairtrial.arena.timing.summary import statistics_of
+from fairtrial.arena.timing_phase import rules_of
 
 WORKLOADS = ("words", "paths", "floats")
 BASE_PIECES = 273

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import HealthCheck, settings
 
 from fairtrial.cli.main import main
-from fairtrial.tables import provenance
+from fairtrial.study.tables import provenance
 
 # Some of the tests start hundreds of interpreters: where the environment says that Python may not
 # keep what it has compiled, each of them would compile the package, and pytest all of its tests.

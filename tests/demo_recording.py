@@ -13,14 +13,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from fairtrial.agents.optimise.agent import Optimise
-from fairtrial.agents.optimise.records import REPLY
-from fairtrial.agents.optimise.watching import Watchers
-from fairtrial.agents.proposers.replay import write_records
-from fairtrial.agents.task import Task
-from fairtrial.loading.problems import load_problem
-from fairtrial.model.conditions import Condition
-from fairtrial.model.runs import RunSpec
+from fairtrial.arena.problem_files import load_problem
+from fairtrial.optimize.journal import REPLY
+from fairtrial.optimize.optimizer import Optimise
+from fairtrial.optimize.proposers.replay import write_records
+from fairtrial.optimize.watching import Watchers
+from fairtrial.study.agents.task import Task
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.runs import RunSpec
 from llm_kit import KEY, KEY_VARIABLE, says, serving
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "tidy"

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from fairtrial.tables.checking import validate_artifacts
+from fairtrial.study.tables.integrity import validate_artifacts
 
 HERE = Path(__file__).parent
 PRINTED = ("stdout", "stderr")

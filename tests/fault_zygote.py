@@ -29,16 +29,16 @@ import fairtrial.cli.run
 import fairtrial.cli.status
 from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import main
-from fairtrial.engine import control, loop
-from fairtrial.engine import run as engine_run
-from fairtrial.engine.executors.crew import Crew
-from fairtrial.engine.feed import Feed
-from fairtrial.engine.loop import Loop
-from fairtrial.engine.progress import Tally
-from fairtrial.ledger import store
-from fairtrial.ledger.store import Ledger
-from fairtrial.tables import export, generation
-from fairtrial.tables.csv_set import CsvFile
+from fairtrial.study.ledger import writer as store
+from fairtrial.study.ledger.writer import Ledger
+from fairtrial.study.runner import control, loop
+from fairtrial.study.runner import run as engine_run
+from fairtrial.study.runner.executors.worker_pool import Crew
+from fairtrial.study.runner.feed import Feed
+from fairtrial.study.runner.loop import Loop
+from fairtrial.study.runner.progress import Tally
+from fairtrial.study.tables import export, generation
+from fairtrial.study.tables.csv_tables import CsvFile
 
 PHASES = ("start", "run", "commit", "export", "publish", "end")
 

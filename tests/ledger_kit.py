@@ -6,11 +6,11 @@ import sys
 import textwrap
 
 from fairtrial import Factor, RunBudget, Study, build_design
-from fairtrial.design.plan import RunPlan
-from fairtrial.ledger.packing import pack
-from fairtrial.ledger.prints import study_print
-from fairtrial.ledger.store import open_ledger
-from fairtrial.model.runs import Assignment, Emitted, Finished, Outcome, RunStatus
+from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.ledger.fingerprint import study_print
+from fairtrial.study.ledger.packing import pack
+from fairtrial.study.ledger.writer import open_ledger
+from fairtrial.study.model.runs import Assignment, Emitted, Finished, Outcome, RunStatus
 
 SOUND = "SELECT * FROM pragma_integrity_check"
 

@@ -2,14 +2,14 @@
 
 from typing import Any, NamedTuple
 
-from fairtrial.design.plan import RunPlan
-from fairtrial.engine.binding import bind
-from fairtrial.engine.one import StudyWork
-from fairtrial.ledger.packing import unpack
-from fairtrial.model.conditions import Condition
-from fairtrial.model.runs import Assignment, Outcome
-from fairtrial.model.study import Study
-from fairtrial.problems.packet import ProblemPacket
+from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.ledger.packing import unpack
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.runs import Assignment, Outcome
+from fairtrial.study.model.study import Study
+from fairtrial.study.problems.packet import ProblemPacket
+from fairtrial.study.runner.bindings import bind
+from fairtrial.study.runner.run_attempt import StudyWork
 
 CONDITION = Condition("cond-1", {"x": 3, "style": "plain"}, {"day": "monday"})
 PACKET = ProblemPacket("gap", "search", "find the gap", {"size": 9}, {}, lambda answer: 0.5)

@@ -27,18 +27,19 @@ from bench_kit import make_session  # noqa: E402
 from fault_kit import NURSERY, PATIENCE_S, WORKING, Nursery, Site  # noqa: E402
 from trees import fingerprint, make_repo, run_git  # noqa: E402
 
-from fairtrial.agents.journal import Journal  # noqa: E402
-from fairtrial.agents.optimise import agent, winner  # noqa: E402
-from fairtrial.agents.optimise.stream import Stream  # noqa: E402
-from fairtrial.agents.optimise.watching import Watcher, Watchers, with_watcher  # noqa: E402
 from fairtrial.arena.arena import Arena  # noqa: E402
-from fairtrial.arena.bench import calls  # noqa: E402
-from fairtrial.arena.bench.bench import Bench, Heat  # noqa: E402
+from fairtrial.arena.timing import function_benchmark as calls  # noqa: E402
+from fairtrial.arena.timing.bench import Bench, Heat  # noqa: E402
 from fairtrial.cli import optimize  # noqa: E402
 from fairtrial.cli.main import main  # noqa: E402
-from fairtrial.engine import run as engine_run  # noqa: E402
-from fairtrial.sandbox import quiet  # noqa: E402
-from fairtrial.tables import export  # noqa: E402
+from fairtrial.optimize import confirmation as winner  # noqa: E402
+from fairtrial.optimize import optimizer as agent
+from fairtrial.optimize.scheduler import Stream  # noqa: E402
+from fairtrial.optimize.watching import Watcher, Watchers, with_watcher  # noqa: E402
+from fairtrial.sandbox import host_lock as quiet  # noqa: E402
+from fairtrial.study.agents.journal import Journal  # noqa: E402
+from fairtrial.study.runner import run as engine_run  # noqa: E402
+from fairtrial.study.tables import export  # noqa: E402
 
 # For tests that have no way to the arena's kits.
 __all__ = ["PATIENCE_S", "WORKING", "fingerprint", "run_git"]
@@ -54,8 +55,8 @@ PROPOSING = f'''
 import os, random, time
 from pathlib import Path
 from fairtrial import Candidate, FileState, LabError
-from fairtrial.engine import control
-from fairtrial.model.proposals import Reply, Usage
+from fairtrial.study.runner import control
+from fairtrial.optimize.proposals import Reply, Usage
 
 MODULE = {MODULE!r}
 TEXTS = {{

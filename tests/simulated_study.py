@@ -2,12 +2,12 @@
 
 import random
 
-from fairtrial.design.build import build_design
-from fairtrial.design.schedule import plan_runs
-from fairtrial.model.claims import AnalysisPlan, Hypothesis, OutcomeSpec
-from fairtrial.model.factors import Factor
-from fairtrial.model.runs import FailureKind, RunResult, RunStatus
-from fairtrial.model.study import RunBudget, Study
+from fairtrial.study.design.build import build_design
+from fairtrial.study.design.runs import plan_runs
+from fairtrial.study.model.factors import Factor
+from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
+from fairtrial.study.model.runs import FailureKind, RunResult, RunStatus
+from fairtrial.study.model.study import RunBudget, Study
 
 
 def make_study(**parts):

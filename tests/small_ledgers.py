@@ -3,11 +3,11 @@
 import json
 
 from fairtrial import Factor, RunBudget, Study, build_design
-from fairtrial.design.plan import RunPlan
-from fairtrial.ledger.packing import pack
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.store import open_ledger
-from fairtrial.model.runs import (
+from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.ledger.packing import pack
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.writer import open_ledger
+from fairtrial.study.model.runs import (
     Assignment,
     Emitted,
     FailureKind,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.forms import bind_agent, for_condition
-from fairtrial.agents.keywords import KEYWORDS
-from fairtrial.agents.task import Task
-from fairtrial.errors import StudyError
-from fairtrial.problems.packet import ProblemPacket
+from fairtrial.compat.keyword_arguments import KEYWORDS
+from fairtrial.core.errors import StudyError
+from fairtrial.study.agents.call_forms import bind_agent, for_condition
+from fairtrial.study.agents.task import Task
+from fairtrial.study.problems.packet import ProblemPacket
 from one_run import CONDITION, PACKET, assignment, run
 
 SPEC = assignment().spec

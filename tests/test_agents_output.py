@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.output import AgentOutput, ReadOutput, agent_result, read_output
-from fairtrial.model.runs import RunOutput
+from fairtrial.study.agents.output import AgentOutput, ReadOutput, agent_result, read_output
+from fairtrial.study.model.runs import RunOutput
 from one_run import run
 
 Point = namedtuple("Point", "x y")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.agents.task import Task
-from fairtrial.ledger.packing import unpack
+from fairtrial.study.agents.task import Task
+from fairtrial.study.ledger.packing import unpack
 from one_run import CONDITION, PACKET, assignment, do, run, work_for
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from fairtrial.design.build import build_design
-from fairtrial.design.schedule import plan_runs
-from fairtrial.model.conditions import Condition
-from fairtrial.model.study import Study
+from fairtrial.study.design.build import build_design
+from fairtrial.study.design.runs import plan_runs
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.study import Study
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "anchor.json").read_text(encoding="utf-8"))
 # spec 10: these are put in a better order than the anchor's.

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairtrial.cli.plan_text import balance_lines
-from fairtrial.design.balance import (
+from fairtrial.study.design.balance import (
     MAX_PAIRS,
     balance_report,
     design_balance,
     design_balance_report,
 )
-from fairtrial.design.build import build_design
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
-from fairtrial.model.study import Study
+from fairtrial.study.design.build import build_design
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.study.model.study import Study
 
 
 def _rows(**columns):

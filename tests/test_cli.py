@@ -16,7 +16,7 @@ from fairtrial import Constraint, Factor, RunBudget, Study, build_design, load_s
 from fairtrial.cli import check, init
 from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import COMMANDS
-from fairtrial.cli.planned import Plan
+from fairtrial.cli.plan_data import Plan
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples/prompt-style.yaml"

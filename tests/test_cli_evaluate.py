@@ -16,12 +16,14 @@ from click.testing import CliRunner
 
 import fairtrial
 from fairtrial.arena.evaluation import Evaluation, judgement_as_dict
-from fairtrial.cli import evaluate, judging, verdict_rows, verdicts
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Timing
+from fairtrial.arena.model.verdicts import Basis, Difference, Failure, Reason, Rejection, Verdict
+from fairtrial.cli import evaluate, verdict_rows
+from fairtrial.cli import evaluate_progress as judging
+from fairtrial.cli import verdict_text as verdicts
 from fairtrial.cli.table import cell_width
-from fairtrial.errors import LabError
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.timings import Estimate, Measurement, Pair, Timing
-from fairtrial.model.verdicts import Basis, Difference, Failure, Reason, Rejection, Verdict
+from fairtrial.core.errors import LabError
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs/evaluating.md").read_text("utf-8")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fairtrial import OutcomeSpec, RunBudget, Study, run_study
-from fairtrial.cli.lineage import head_of
-from fairtrial.tables.results import open_results
+from fairtrial.cli.candidate_tree import head_of
+from fairtrial.study.tables.results import open_results
 
 
 def optimiser(task):

@@ -12,20 +12,21 @@ import anyio
 import pytest
 
 from fairtrial import OutcomeSpec, Study, run_study
-from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise.lines import LoopRules
-from fairtrial.agents.optimise.loop import Loop
-from fairtrial.agents.optimise.records import Known
-from fairtrial.agents.optimise.stream import Stream
-from fairtrial.agents.optimise.watching import Watchers
 from fairtrial.arena.arena import Arena
 from fairtrial.cli import optimize
 from fairtrial.cli.main import main
-from fairtrial.cli.wording import explain
-from fairtrial.errors import StudyError
-from fairtrial.ledger.store import open_ledger
-from fairtrial.model.proposals import Brief
-from fairtrial.sandbox import choosing, quiet
+from fairtrial.cli.optimize_errors import explain
+from fairtrial.core.errors import StudyError
+from fairtrial.optimize.journal import Known
+from fairtrial.optimize.lineage import LoopRules
+from fairtrial.optimize.loop import Loop
+from fairtrial.optimize.proposals import Brief
+from fairtrial.optimize.scheduler import Stream
+from fairtrial.optimize.watching import Watchers
+from fairtrial.sandbox import host_lock as quiet
+from fairtrial.sandbox import selection as choosing
+from fairtrial.study.agents.journal import Journal
+from fairtrial.study.ledger.writer import open_ledger
 from optimise_kit import (
     ASKING,
     FILES,

@@ -16,10 +16,10 @@ import pytest
 
 from cli_studies import AGENTS, STUDY, SUMMARY
 from fairtrial import open_results
-from fairtrial.engine import control, loop, progress
-from fairtrial.engine.run import run_study
-from fairtrial.loading import load_study
-from fairtrial.tables.checking import validate_artifacts
+from fairtrial.study.files import load_study
+from fairtrial.study.runner import control, loop, progress
+from fairtrial.study.runner.run import run_study
+from fairtrial.study.tables.integrity import validate_artifacts
 from running import make_study, stable_tables
 from running import run as run_small
 

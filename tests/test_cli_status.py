@@ -16,17 +16,17 @@ import pytest
 
 from cli_studies import AGENTS, STUDY, SUMMARY
 from fairtrial import LedgerError, ProblemBinding, Study
+from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.cli import optimize
 from fairtrial.cli import status as status_module
-from fairtrial.cli.going_on import resume_command
 from fairtrial.cli.output import fold_command
-from fairtrial.engine import control, progress
-from fairtrial.ledger.lock import OwnerLock
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.store import open_ledger
-from fairtrial.ledger.summary import Summary
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.sandbox import quiet
+from fairtrial.cli.resume_command import resume_command
+from fairtrial.sandbox import host_lock as quiet
+from fairtrial.study.ledger.lock import OwnerLock
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.summary import Summary
+from fairtrial.study.ledger.writer import open_ledger
+from fairtrial.study.runner import control, progress
 from running import make_study
 from running import run as run_small
 
@@ -44,7 +44,7 @@ COMMAND = """
 import sys
 from fairtrial.cli import status
 from fairtrial.cli.main import main
-from fairtrial.engine import loop
+from fairtrial.study.runner import loop
 loop.LIVE_S = status.WATCH_S = 0.05
 main(sys.argv[1:])
 """
@@ -394,7 +394,7 @@ def test_a_run_in_this_thread_is_cancelled_whether_or_not_interrupts_are_ignored
 TIMING = """
 import sys, anyio
 from pathlib import Path
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.host_lock import HostLock
 
 async def hold():
     async with HostLock(Path(sys.argv[1])).exclusive():

@@ -8,14 +8,18 @@ from dataclasses import replace
 import pytest
 
 from fairtrial.arena.evaluation import Evaluation
-from fairtrial.cli import doctor, judging, live, timings, verdict_rows, verdicts
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Session, Timing
+from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
+from fairtrial.cli import doctor, verdict_rows
+from fairtrial.cli import evaluate_progress as judging
+from fairtrial.cli import live_display as live
+from fairtrial.cli import timing_text as timings
+from fairtrial.cli import verdict_text as verdicts
 from fairtrial.cli.table import cell_width
-from fairtrial.errors import LabError
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.timings import Estimate, Measurement, Pair, Session, Timing
-from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.sandbox import quiet
-from fairtrial.stats.ratios import estimate_text, ratio_text
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox import host_lock as quiet
 
 FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER
 EQUIVALENT, INCONCLUSIVE = Verdict.EQUIVALENT, Verdict.INCONCLUSIVE

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Constraint, Factor, Level, Study, StudyError, build_design
-from fairtrial.design.constraints import Expression, Judge
-from fairtrial.plugins import load_reference
+from fairtrial.core.plugins import load_reference
+from fairtrial.study.design.constraints import Expression, Judge
 
 
 def holds(text, factors=None, blocks=None):

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.engine import control
-from fairtrial.engine.control import ControlFile, Interrupts, request, requested
-from fairtrial.engine.elsewhere import Elsewhere, say_who_times
-from fairtrial.engine.progress import Progress, Tally, spell_rate, spell_time
-from fairtrial.errors import LabError
+from fairtrial.core.errors import LabError
+from fairtrial.study.runner import control
+from fairtrial.study.runner.control import ControlFile, Interrupts, request, requested
+from fairtrial.study.runner.host_busy import Elsewhere, say_who_times
+from fairtrial.study.runner.progress import Progress, Tally, spell_rate, spell_time
 
 
 def test_a_request_is_seen_and_can_be_taken_back(tmp_path, monkeypatch):

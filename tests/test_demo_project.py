@@ -13,11 +13,11 @@ import pytest
 
 from demo_recording import ANSWERS, EXAMPLE, LINES, MOST_CANDIDATES, RECORD, copy_example
 from fairtrial import load_study
-from fairtrial.agents.optimise import winner
-from fairtrial.agents.proposers.replay import read_records
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.bench.bench import Heat
-from fairtrial.sandbox import quiet
+from fairtrial.arena.timing.bench import Heat
+from fairtrial.optimize import confirmation as winner
+from fairtrial.optimize.proposers.replay import read_records
+from fairtrial.sandbox import host_lock as quiet
 from llm_kit import KEY
 
 sys.path.append(str(Path(__file__).parent / "arena"))  # the kits of the arena's own tests

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.design.blocks import Williams
-from fairtrial.design.build import build_design, design_table
-from fairtrial.design.schedule import execution_order, plan_runs
-from fairtrial.errors import StudyError
-from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
-from fairtrial.model.study import RunBudget, SeedPolicy, Study
+from fairtrial.core.errors import StudyError
+from fairtrial.study.design.blocks import Williams
+from fairtrial.study.design.build import build_design, design_table
+from fairtrial.study.design.runs import execution_order, plan_runs
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
 
 
 def make_study(kind: str, treatments: int, blocks: Sequence[Block] = (), **fields: Any) -> Study:

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.design.build import build_design, design_table, materialize_conditions
-from fairtrial.design.factorial import combinations, count_combinations
-from fairtrial.design.schedule import execution_order, plan_runs
-from fairtrial.errors import StudyError
-from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.model.runs import RunSpec
-from fairtrial.model.study import RunBudget, SeedPolicy, Study
+from fairtrial.core.errors import StudyError
+from fairtrial.study.design.build import build_design, design_table, materialize_conditions
+from fairtrial.study.design.factorial import combinations, count_combinations
+from fairtrial.study.design.runs import execution_order, plan_runs
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
+from fairtrial.study.model.runs import RunSpec
+from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
 
 PLENTY = 10**6
 sizes = st.lists(st.integers(1, 4), max_size=4)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Study, StudyError, build_design
-from fairtrial.design import fractional
-from fairtrial.design.build import design_table
-from fairtrial.design.fractional import NUMERALS
-from fairtrial.model.identity import canonical_json
+from fairtrial.study.design import fractional
+from fairtrial.study.design.build import design_table
+from fairtrial.study.design.fractional import NUMERALS
+from fairtrial.study.model.identity import canonical_json
 
 # fmt: off
 NAMES = ["temp", "depth", "model", "prompt", "tools", "memory", "vote", "seed",

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.design.build import build_design, design_table
-from fairtrial.design.hypercube import Halton, LatinHypercube, Sobol, draw_strata
-from fairtrial.design.ranges import Range
-from fairtrial.design.spread import spread_apart
-from fairtrial.errors import StudyError
-from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import Block, DesignSpec, Factor, Level
-from fairtrial.model.fields import field_docs, field_types
-from fairtrial.model.study import SeedPolicy, Study
+from fairtrial.core.errors import StudyError
+from fairtrial.core.fields import field_docs, field_types
+from fairtrial.study.design.build import build_design, design_table
+from fairtrial.study.design.hypercube import Halton, LatinHypercube, Sobol, draw_strata
+from fairtrial.study.design.maximin import spread_apart
+from fairtrial.study.design.ranges import Range
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.factors import Block, DesignSpec, Factor, Level
+from fairtrial.study.model.study import SeedPolicy, Study
 
 SEQUENCES = ["sobol", "halton"]
 

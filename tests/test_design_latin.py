@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.design.build import build_design, design_table
-from fairtrial.errors import StudyError
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor
-from fairtrial.model.identity import condition_id
-from fairtrial.model.study import Study
+from fairtrial.core.errors import StudyError
+from fairtrial.study.design.build import build_design, design_table
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.study.model.identity import condition_id
+from fairtrial.study.model.study import Study
 
 NAMES = ("row_factor", "column_factor", "treatment_factor")
 

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.design.build import build_design, design_table
-from fairtrial.design.exchange import bound_log_determinant, search
-from fairtrial.design.optimal import DOptimal
-from fairtrial.design.terms import Coding, Model, confounded
-from fairtrial.errors import StudyError
-from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.model.fields import field_docs, field_types
-from fairtrial.model.study import SeedPolicy, Study
+from fairtrial.core.errors import StudyError
+from fairtrial.core.fields import field_docs, field_types
+from fairtrial.study.design.build import build_design, design_table
+from fairtrial.study.design.exchange import bound_log_determinant, search
+from fairtrial.study.design.optimal import DOptimal
+from fairtrial.study.design.terms import Coding, Model, confounded
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
+from fairtrial.study.model.study import SeedPolicy, Study
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Study, StudyError, build_design
-from fairtrial.design.build import design_table
-from fairtrial.model.identity import canonical_json
+from fairtrial.study.design.build import design_table
+from fairtrial.study.model.identity import canonical_json
 
 
 def study(count, **options):

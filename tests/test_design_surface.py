@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Study, StudyError, build_design
-from fairtrial.design import surface
-from fairtrial.design.build import design_table
-from fairtrial.model.identity import canonical_json
+from fairtrial.study.design import response_surface as surface
+from fairtrial.study.design.build import design_table
+from fairtrial.study.model.identity import canonical_json
 
 BOX_BEHNKEN_SIZES = {3: 15, 4: 27, 5: 46, 6: 54, 7: 62, 9: 130, 10: 170, 11: 188, 12: 204, 16: 396}
 

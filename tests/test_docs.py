@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairtrial import DesignKind, Study, load_study, plugins, validate_study
-from fairtrial.model import claims, factors, study
-from fairtrial.model.fields import field_docs, field_types
-from fairtrial.model.record import Record
-from fairtrial.report import outcomes
-from fairtrial.stats import multiplicity
-from fairtrial.stats.multiplicity import is_policy
-from fairtrial.stats.words import MISSING_DATA_POLICIES, WORDS
+from fairtrial import DesignKind, Study, load_study, validate_study
+from fairtrial.core import plugins
+from fairtrial.core.fields import field_docs, field_types
+from fairtrial.core.record import Record
+from fairtrial.study.model import factors, study
+from fairtrial.study.model import hypotheses as claims
+from fairtrial.study.report import outcomes
+from fairtrial.study.stats import multiplicity
+from fairtrial.study.stats.multiplicity import is_policy
+from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, WORDS
 
 ROOT = Path(__file__).parent.parent
 RECORDS = [

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairtrial import open_results, plugins
+from fairtrial import open_results
+from fairtrial.core import plugins
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs" / "api.md").read_text("utf-8")

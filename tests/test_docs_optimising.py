@@ -10,18 +10,19 @@ import click
 import pytest
 import yaml
 
-from fairtrial import CodeProblem, Study, plugins, validate_study
-from fairtrial.agents.optimise.agent import Optimise, Optimised
-from fairtrial.agents.optimise.stream import Stream
-from fairtrial.agents.proposers.prices import PRICES, PRICES_DATE
+from fairtrial import CodeProblem, Study, validate_study
+from fairtrial.arena.model.verdicts import Failure, Verdict
+from fairtrial.arena.timing.samples_table import COLUMNS
 from fairtrial.cli.main import cli
-from fairtrial.model.fields import field_docs, field_types
-from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
-from fairtrial.model.record import build
-from fairtrial.model.verdicts import Failure, Verdict
-from fairtrial.problems.code import UNITS
-from fairtrial.report import codebook
-from fairtrial.tables.samples import COLUMNS
+from fairtrial.core import plugins
+from fairtrial.core.fields import field_docs, field_types
+from fairtrial.core.record import build
+from fairtrial.llm.prices import PRICES, PRICES_DATE
+from fairtrial.optimize.code_problem import UNITS
+from fairtrial.optimize.optimizer import Optimise, Optimised
+from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.optimize.scheduler import Stream
+from fairtrial.study.report import codebook
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("optimising", "connecting", "verdicts", "artifacts")

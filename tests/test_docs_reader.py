@@ -9,13 +9,13 @@ import pytest
 
 import fairtrial
 from fairtrial import Arena, ArenaSettings, Optimise, StudyError
-from fairtrial.report.codebook import CANDIDATES, RUNS
-from fairtrial.tables.rows import UNKNOWN, RunRows
+from fairtrial.study.report.codebook import CANDIDATES, RUNS
+from fairtrial.study.tables.rows import UNKNOWN, RunRows
 from simulated_study import make_study, simulate
 
 ROOT = Path(__file__).parent.parent
 GUIDES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
-PUBLIC_MODULES = ("fairtrial.protocols", "fairtrial.testing")
+PUBLIC_MODULES = ("fairtrial.study.protocols", "fairtrial.testing")
 
 
 def read(name):

@@ -22,11 +22,11 @@ from fairtrial import (
     open_results,
     plugins,
 )
-from fairtrial.cli import outcome
+from fairtrial.cli import run_summary as outcome
 from fairtrial.cli.main import cli
-from fairtrial.engine.failures import status_of
-from fairtrial.engine.pilot import RUN_FACTS
-from fairtrial.model.fields import field_docs
+from fairtrial.core.fields import field_docs
+from fairtrial.study.runner.failures import status_of
+from fairtrial.study.runner.pilot import RUN_FACTS
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "running.md").read_text("utf-8")
 STUDY = {

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial import plugins
-from fairtrial.design.build import build_design
-from fairtrial.design.doe import generate_doe
-from fairtrial.errors import StudyError
-from fairtrial.model.conditions import DesignRow, DesignTable
-from fairtrial.model.factors import DESIGN_ALIASES, DesignSpec, Factor
-from fairtrial.model.study import SeedPolicy, Study
+from fairtrial.core import plugins
+from fairtrial.core.errors import StudyError
+from fairtrial.study.design.build import build_design
+from fairtrial.study.design.doe import generate_doe
+from fairtrial.study.model.conditions import DesignRow, DesignTable
+from fairtrial.study.model.factors import DESIGN_ALIASES, DesignSpec, Factor
+from fairtrial.study.model.study import SeedPolicy, Study
 
 NUMERIC = {"a": [0, 1], "b": [10, 20], "c": [-5, 5]}
 SQUARE = {"a": [1, 2, 3], "b": [1, 2, 3], "c": ["x", "y", "z"]}

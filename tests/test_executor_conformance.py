@@ -2,11 +2,11 @@
 
 import pytest
 
-from fairtrial import plugins
-from fairtrial.engine.executors import crew
-from fairtrial.engine.executors.processes import Processes
-from fairtrial.engine.executors.serial import Serial
-from fairtrial.engine.executors.threads import Threads
+from fairtrial.core import plugins
+from fairtrial.study.runner.executors import worker_pool as crew
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.study.runner.executors.serial import Serial
+from fairtrial.study.runner.executors.threads import Threads
 from fairtrial.testing.executors import ExecutorConformance
 
 

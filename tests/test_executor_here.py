@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from fairtrial.engine.executors.serial import Serial
-from fairtrial.engine.executors.threads import Threads
-from fairtrial.errors import LabError
-from fairtrial.ledger.packing import pack
-from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
-from fairtrial.testing.deeds import Deeds, assign, event
-from fairtrial.testing.driving import ListFeed, execute, finish
+from fairtrial.core.errors import LabError
+from fairtrial.study.ledger.packing import pack
+from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
+from fairtrial.study.runner.executors.serial import Serial
+from fairtrial.study.runner.executors.threads import Threads
+from fairtrial.testing.executor_driver import ListFeed, execute, finish
+from fairtrial.testing.executor_work import Deeds, assign, event
 
 BOTH = pytest.mark.parametrize("executor", [Serial(), Threads()], ids=["serial", "threads"])
 

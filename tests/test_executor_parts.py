@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.engine.executors import capture, events, frames
-from fairtrial.engine.executors.capture import Kept
-from fairtrial.engine.executors.frames import (
+from fairtrial.study.ledger.packing import pack, unpack
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
+from fairtrial.study.runner.executors import event_limit as events
+from fairtrial.study.runner.executors import frames
+from fairtrial.study.runner.executors import output_capture as capture
+from fairtrial.study.runner.executors.assignment_source import Source
+from fairtrial.study.runner.executors.frames import (
     DONE,
     EVENT,
     READY,
@@ -20,11 +25,8 @@ from fairtrial.engine.executors.frames import (
     make_request,
     split_request,
 )
-from fairtrial.engine.executors.source import Source
-from fairtrial.ledger.packing import pack, unpack
-from fairtrial.model.conditions import Condition
-from fairtrial.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
-from fairtrial.testing.deeds import assign
+from fairtrial.study.runner.executors.output_capture import Kept
+from fairtrial.testing.executor_work import assign
 
 CHUNKS = st.lists(st.binary(max_size=30), max_size=20)
 CONTENTS = st.lists(st.tuples(st.sampled_from([READY, EVENT, DONE]), st.binary(max_size=40)))

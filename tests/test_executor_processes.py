@@ -16,17 +16,19 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.executors import crew, starting, worker
-from fairtrial.engine.executors.processes import Processes
-from fairtrial.engine.executors.reach import check_reachable
-from fairtrial.errors import LabError, StudyError
-from fairtrial.guest import processes
-from fairtrial.ledger.lock import OwnerLock
-from fairtrial.ledger.packing import pack, unpack
-from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
-from fairtrial.plugins import load_reference
-from fairtrial.testing.deeds import Deeds, assign, event, told_by
-from fairtrial.testing.driving import ListFeed, execute, finish, is_alive
+from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core.plugins import load_reference
+from fairtrial.sandbox.harness import processes
+from fairtrial.study.ledger.lock import OwnerLock
+from fairtrial.study.ledger.packing import pack, unpack
+from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
+from fairtrial.study.runner.executors import start_methods as starting
+from fairtrial.study.runner.executors import worker_main as worker
+from fairtrial.study.runner.executors import worker_pool as crew
+from fairtrial.study.runner.executors.pickling import check_reachable
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.testing.executor_driver import ListFeed, execute, finish, is_alive
+from fairtrial.testing.executor_work import Deeds, assign, event, told_by
 
 FORK, SPAWN = Processes("fork"), Processes("spawn")
 METHODS = pytest.mark.parametrize("executor", [FORK, SPAWN], ids=["fork", "spawn"])
@@ -71,12 +73,12 @@ def tell_pid(emit, pid):
 
 PARENT = """
 import sys
-from fairtrial.engine.executors import worker
-from fairtrial.engine.executors.processes import Processes
-from fairtrial.ledger.lock import OwnerLock
-from fairtrial.ledger.packing import unpack
-from fairtrial.testing.deeds import Deeds, assign
-from fairtrial.testing.driving import ListFeed
+from fairtrial.study.runner.executors import worker_main as worker
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.study.ledger.lock import OwnerLock
+from fairtrial.study.ledger.packing import unpack
+from fairtrial.testing.executor_work import Deeds, assign
+from fairtrial.testing.executor_driver import ListFeed
 from pathlib import Path
 
 method, watched, folder = sys.argv[1:]
@@ -131,9 +133,9 @@ def test_a_worker_leaves_its_parents_database_alone(tmp_path):
 
 def test_what_the_parent_was_about_to_print_is_printed_once(tmp_path):
     script = """
-from fairtrial.engine.executors.processes import Processes
-from fairtrial.testing.deeds import Deeds, assign
-from fairtrial.testing.driving import ListFeed
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.testing.executor_work import Deeds, assign
+from fairtrial.testing.executor_driver import ListFeed
 print("once", end="")
 old = __import__("sys").stdout
 class Old(Deeds):
@@ -498,7 +500,7 @@ def test_workers_that_never_start_end_the_study(tmp_path, monkeypatch):
 
 
 def test_a_worker_that_is_never_ready_ends_the_study(monkeypatch):
-    monkeypatch.setattr("fairtrial.engine.executors.child.START_LIMIT_S", 0.05)
+    monkeypatch.setattr("fairtrial.study.runner.executors.worker_process.START_LIMIT_S", 0.05)
     monkeypatch.setattr(worker, "_settle", lambda parent: time.sleep(60))
     with pytest.raises(LabError, match="not ready"):
         finish(FORK, [assign(0)])
@@ -583,9 +585,9 @@ def test_no_file_and_no_process_is_left(executor):
 def test_a_program_without_terminal_can_have_workers():
     script = """
 import os
-from fairtrial.engine.executors.processes import Processes
-from fairtrial.testing.deeds import Deeds, assign
-from fairtrial.testing.driving import ListFeed
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.testing.executor_work import Deeds, assign
+from fairtrial.testing.executor_driver import ListFeed
 for number in (0, 1, 2):
     os.close(number)
 feed = ListFeed([assign(turn, "print", out="out", err="err") for turn in range(3)])

@@ -8,7 +8,7 @@ import sys
 import pytest
 import yaml
 
-from fairtrial.tables.checking import validate_artifacts
+from fairtrial.study.tables.integrity import validate_artifacts
 from fault_stage import wait_until
 
 pytest_plugins = ("fault_fixtures",)

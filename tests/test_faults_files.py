@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from fairtrial.tables.checking import validate_artifacts
+from fairtrial.study.tables.integrity import validate_artifacts
 
 pytest_plugins = ("fault_fixtures",)
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from fairtrial.tables.checking import validate_artifacts
+from fairtrial.study.tables.integrity import validate_artifacts
 from fault_stage import Stage, is_gone, wait_until
 
 pytest_plugins = ("fault_fixtures",)

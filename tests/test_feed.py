@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import AgentBinding, Factor, RunBudget, Study, build_design
-from fairtrial.design.plan import RunPlan
-from fairtrial.engine.feed import LONGEST_WAIT_S, Feed
+from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.runner.feed import LONGEST_WAIT_S, Feed
 
 
 class Clock:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.guest import codec
+from fairtrial.sandbox.harness import codec
 
 
 @pytest.fixture(scope="module")
 def turns():
     path, modules = list(sys.path), set(sys.modules)
-    yield importlib.import_module("fairtrial.guest.turns")
+    yield importlib.import_module("fairtrial.sandbox.harness.timed_worker")
     sys.path[:] = path
     for name in set(sys.modules) - modules:
-        if name.startswith("_fairtrial_guest"):
+        if name.startswith("_fairtrial_harness"):
             del sys.modules[name]
 
 

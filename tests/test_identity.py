@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Factor, Level, SeedPolicy, StudyError, canonical_json
-from fairtrial.model.identity import condition_id, hash_id, run_id, run_id_maker, seed_maker
+from fairtrial.study.model.identity import condition_id, hash_id, run_id, run_id_maker, seed_maker
 
 scalars = (
     st.none()

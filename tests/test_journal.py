@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Broken, LedgerError, open_results
-from fairtrial.agents import journal as journals
-from fairtrial.agents.journal import Journal, JournalEntry
-from fairtrial.agents.task import Task
-from fairtrial.engine.executors.frames import dump_kept
-from fairtrial.engine.executors.worker import _Notes
-from fairtrial.ledger.journal import Journals, read_journal
-from fairtrial.ledger.packing import UnwritableError, unpack
-from fairtrial.ledger.store import open_ledger
-from fairtrial.model.runs import RunSpec
+from fairtrial.study.agents import journal as journals
+from fairtrial.study.agents.journal import Journal, JournalEntry
+from fairtrial.study.agents.task import Task
+from fairtrial.study.ledger.journal import Journals, read_journal
+from fairtrial.study.ledger.packing import UnwritableError, unpack
+from fairtrial.study.ledger.writer import open_ledger
+from fairtrial.study.model.runs import RunSpec
+from fairtrial.study.runner.executors.frames import dump_kept
+from fairtrial.study.runner.executors.worker_main import _Notes
 from one_run import CONDITION, assignment, work_for
 from running import make_study, run
 

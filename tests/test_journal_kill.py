@@ -15,12 +15,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from fairtrial.engine.executors import worker
-from fairtrial.engine.executors.child import Child
-from fairtrial.engine.executors.frames import NOTE, make_frame
-from fairtrial.ledger.journal import Journals
-from fairtrial.ledger.store import Ledger
-from fairtrial.testing.driving import is_alive
+from fairtrial.study.ledger.journal import Journals
+from fairtrial.study.ledger.writer import Ledger
+from fairtrial.study.runner.executors import worker_main as worker
+from fairtrial.study.runner.executors.frames import NOTE, make_frame
+from fairtrial.study.runner.executors.worker_process import Child
+from fairtrial.testing.executor_driver import is_alive
 from running import make_study, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and looks into /proc")

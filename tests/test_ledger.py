@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import LedgerError, RunBudget
-from fairtrial.ledger import reading, store
-from fairtrial.ledger.packing import pack
-from fairtrial.ledger.reading import GONE, LedgerReader
-from fairtrial.ledger.schema import LEDGER_NAME
-from fairtrial.ledger.store import open_ledger
-from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
+from fairtrial.study.ledger import reader as reading
+from fairtrial.study.ledger import writer as store
+from fairtrial.study.ledger.packing import pack
+from fairtrial.study.ledger.reader import GONE, LedgerReader
+from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.ledger.writer import open_ledger
+from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
 from ledger_kit import add, begin, finished, make_plan, make_study, outcome, run_script, write_plan
 
 
@@ -414,7 +415,7 @@ def test_a_reader_in_another_process_sees_whole_groups_only(begun):
     watch = """
         import sys
         from pathlib import Path
-        from fairtrial.ledger.reading import LedgerReader
+        from fairtrial.study.ledger.reader import LedgerReader
         reader = LedgerReader.open(Path(sys.argv[1]))
         print(len(list(reader.results())), reader.summary().done)
     """

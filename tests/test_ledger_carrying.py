@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Factor, RunBudget, SeedPolicy
-from fairtrial.ledger.carrying import carry, carry_order
-from fairtrial.ledger.reading import GONE, LedgerReader
+from fairtrial.study.ledger.plan_changes import carry, carry_order
+from fairtrial.study.ledger.reader import GONE, LedgerReader
 from ledger_kit import add, begin, make_plan, make_study, write_plan
 
 plans = st.builds(

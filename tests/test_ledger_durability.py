@@ -13,9 +13,9 @@ import time
 import pytest
 
 from fairtrial import LedgerError
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.schema import LEDGER_NAME
-from fairtrial.ledger.store import GROUP_RUNS, open_ledger
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.ledger.writer import GROUP_RUNS, open_ledger
 from ledger_kit import SOUND, add, begin, make_plan, run_script
 
 NURSERY = """
@@ -23,9 +23,9 @@ NURSERY = """
     from pathlib import Path
     sys.path.insert(0, sys.argv[2])
     import msgspec
-    from fairtrial.ledger.lock import OwnerLock
-    from fairtrial.ledger.reading import LedgerReader
-    from fairtrial.ledger.store import open_ledger
+    from fairtrial.study.ledger.lock import OwnerLock
+    from fairtrial.study.ledger.reader import LedgerReader
+    from fairtrial.study.ledger.writer import open_ledger
     from ledger_kit import add, make_plan, write_plan
 
     folder = Path(sys.argv[1]) / "study"
@@ -149,7 +149,7 @@ NO_ROOM = """
     from pathlib import Path
     sys.path.insert(0, sys.argv[2])
     from fairtrial import LedgerError
-    from fairtrial.ledger.reading import LedgerReader
+    from fairtrial.study.ledger.reader import LedgerReader
     from ledger_kit import SOUND, add, begin, make_plan
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     folder = Path(sys.argv[1])
@@ -188,7 +188,7 @@ def test_no_room_for_a_new_ledger_leaves_none(tmp_path, request):
         import resource, signal, sys
         from pathlib import Path
         from fairtrial import LedgerError
-        from fairtrial.ledger.store import open_ledger
+        from fairtrial.study.ledger.writer import open_ledger
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
         try:

@@ -12,8 +12,8 @@ import warnings
 import pytest
 
 from fairtrial import LedgerError
-from fairtrial.ledger import lock
-from fairtrial.ledger.lock import LOCK_NAME, OwnerLock, owner_of
+from fairtrial.study.ledger import lock
+from fairtrial.study.ledger.lock import LOCK_NAME, OwnerLock, owner_of
 from ledger_kit import run_script
 
 HOST = socket.gethostname()
@@ -21,7 +21,7 @@ TAKER = """
     import sys
     from pathlib import Path
     from fairtrial import LedgerError
-    from fairtrial.ledger.lock import OwnerLock
+    from fairtrial.study.ledger.lock import OwnerLock
     try:
         with OwnerLock(Path(sys.argv[1])):
             print("taken")
@@ -113,7 +113,7 @@ FORKER = """
     import os, signal, sys
     from pathlib import Path
     from fairtrial import LedgerError
-    from fairtrial.ledger.lock import OwnerLock, owner_of
+    from fairtrial.study.ledger.lock import OwnerLock, owner_of
 
     def look():
         assert owner_of(folder)["pid"] == parent, owner_of(folder)

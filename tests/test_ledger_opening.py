@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from fairtrial import LedgerError
-from fairtrial.ledger import opening, schema
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.schema import APPLICATION_ID, LEDGER_NAME, VERSION
-from fairtrial.ledger.store import open_ledger
-from fairtrial.ledger.volumes import network_kind
+from fairtrial.study.ledger import opening, schema
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import APPLICATION_ID, LEDGER_NAME, VERSION
+from fairtrial.study.ledger.volumes import network_kind
+from fairtrial.study.ledger.writer import open_ledger
 from ledger_kit import SOUND, add, begin, finished, make_plan, run_script
 
 
@@ -269,7 +269,7 @@ def test_a_large_file_is_checked_only_after_a_crash(tmp_path, monkeypatch):
 CRASH = """
     import os, sys
     from pathlib import Path
-    from fairtrial.ledger.store import open_ledger
+    from fairtrial.study.ledger.writer import open_ledger
     ledger = open_ledger(Path(sys.argv[1]))
     ledger.begin_session({"host": "crashed"})
     os._exit(0)
@@ -349,10 +349,10 @@ def open_folder():
 AS_NOBODY = """
     import os, sys
     from pathlib import Path
-    from fairtrial.errors import LedgerError
-    from fairtrial.ledger.lock import OwnerLock
-    from fairtrial.ledger.reading import LedgerReader
-    from fairtrial.ledger.store import open_ledger
+    from fairtrial.core.errors import LedgerError
+    from fairtrial.study.ledger.lock import OwnerLock
+    from fairtrial.study.ledger.reader import LedgerReader
+    from fairtrial.study.ledger.writer import open_ledger
     import msgspec, json, sqlite3
     Path.cwd().as_uri()  # imports what it needs: nobody may not be able to
     if os.getuid() == 0:

@@ -20,8 +20,8 @@ from fairtrial import (
     Study,
     build_design,
 )
-from fairtrial.ledger.prints import differences, study_print
-from fairtrial.model.identity import canonical_json
+from fairtrial.study.ledger.fingerprint import differences, study_print
+from fairtrial.study.model.identity import canonical_json
 
 STUDY = Study(
     "s",

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading import LoadedStudy, StudyWarning, load_study, read_study
-from fairtrial.loading.nodes import DEPTH_LIMIT
-from fairtrial.model.study import Study
+from fairtrial.core.documents.nodes import DEPTH_LIMIT
+from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.study.files import LoadedStudy, StudyWarning, load_study, read_study
+from fairtrial.study.model.study import Study
 
 STUDIES = Path(__file__).parent / "data" / "studies"
 HEAD = "study_id: s\ntitle: t\n"
@@ -203,7 +203,7 @@ def test_a_value_that_cannot_be_read_is_told_once(
         assert known
         return [Mistake(("tags", 0), "too short"), Mistake(("notes",), "too long")]
 
-    monkeypatch.setattr("fairtrial.loading.files.study_mistakes", second_thoughts)
+    monkeypatch.setattr("fairtrial.study.files.reading.study_mistakes", second_thoughts)
     found = mistakes_in(tmp_path, HEAD + "tags: [5]\nnotes: x\nrun_budget: {timeout_s: .nan}\n")
     assert [(m.line, m.message.split(",")[0]) for m in found] == [
         (3, "expected text"),
@@ -216,7 +216,7 @@ def test_the_same_mistake_found_twice_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "fairtrial.loading.files.study_mistakes",
+        "fairtrial.study.files.reading.study_mistakes",
         lambda _, plan: [Mistake(("notes",), "no")] * 2,
     )
     path = save(tmp_path, HEAD + "notes: x\n")
@@ -411,7 +411,7 @@ def test_a_chain_of_aliases_is_as_deep_as_it_is_long(tmp_path: Path) -> None:
 def test_a_file_of_too_many_values_is_refused_without_reading_on(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairtrial.loading.nodes.VALUE_LIMIT", 1000)
+    monkeypatch.setattr("fairtrial.core.documents.nodes.VALUE_LIMIT", 1000)
     mistake = the_mistake(tmp_path, "[\n" + "0,\n" * 5000 + "0]", name)
     assert "holds more than 1,000 values" in mistake.message
     assert mistake.line == 1002

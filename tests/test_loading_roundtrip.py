@@ -15,20 +15,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading import load_study, read_study, write_study
-from fairtrial.loading.brief import dump_brief
-from fairtrial.model.claims import (
-    AnalysisPlan,
-    Contrast,
-    Hypothesis,
-    HypothesisDirection,
-    HypothesisKind,
-    Mediator,
-    Moderator,
-    OutcomeSpec,
-)
-from fairtrial.model.factors import (
+from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.study.files import load_study, read_study, write_study
+from fairtrial.study.files.brief import dump_brief
+from fairtrial.study.model.factors import (
     MOVED_OPTIONS,
     Block,
     Constraint,
@@ -39,8 +29,18 @@ from fairtrial.model.factors import (
     FactorKind,
     Level,
 )
-from fairtrial.model.identity import DEPTH_LIMIT
-from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
+from fairtrial.study.model.hypotheses import (
+    AnalysisPlan,
+    Contrast,
+    Hypothesis,
+    HypothesisDirection,
+    HypothesisKind,
+    Mediator,
+    Moderator,
+    OutcomeSpec,
+)
+from fairtrial.study.model.identity import DEPTH_LIMIT
+from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
 
 STUDIES = Path(__file__).parent / "data" / "studies"
 OLD = "study_id: old\ntitle: old\n"

@@ -18,9 +18,9 @@ import pytest
 
 import fairtrial
 from fairtrial.cli.main import cli
-from fairtrial.errors import StudyError
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.model.study import RunBudget, SeedPolicy, Study
+from fairtrial.core.errors import StudyError
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
+from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "migrating.md").read_text("utf-8")
 

@@ -32,8 +32,8 @@ from fairtrial import (
     Study,
     StudyError,
 )
-from fairtrial.errors import did_you_mean
-from fairtrial.model.record import build
+from fairtrial.core.errors import did_you_mean
+from fairtrial.core.record import build
 
 RECORDS = {
     Study: (

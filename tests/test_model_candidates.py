@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from fairtrial.arena.model.candidates import Candidate, FileState
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.errors import StudyError
-from fairtrial.model.candidates import Candidate, FileState
+from fairtrial.core.errors import StudyError
 
 ODD = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
 

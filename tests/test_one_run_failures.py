@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.engine.failures import LONGEST_TRACE
-from fairtrial.errors import Broken, LabError, MisfitError, StudyError
-from fairtrial.ledger.packing import unpack
-from fairtrial.model.claims import OutcomeSpec
-from fairtrial.model.runs import FailureKind, RunStatus
+from fairtrial.core.errors import Broken, LabError, MisfitError, StudyError
+from fairtrial.study.ledger.packing import unpack
+from fairtrial.study.model.hypotheses import OutcomeSpec
+from fairtrial.study.model.runs import FailureKind, RunStatus
+from fairtrial.study.runner.failures import LONGEST_TRACE
 from one_run import assignment, do, run, work_for
 
 

@@ -16,11 +16,11 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 
 import pytest
 
-from fairtrial.agents.optimise.agent import REPLIES
-from fairtrial.agents.proposers.secret import Secret
 from fairtrial.cli.main import main
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.model.proposals import RequestKind
+from fairtrial.llm.secret import Secret
+from fairtrial.optimize.optimizer import REPLIES
+from fairtrial.optimize.proposals import RequestKind
+from fairtrial.study.ledger.reader import LedgerReader
 from llm_kit import (
     KEY,
     KEY_VARIABLE,

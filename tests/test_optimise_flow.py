@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise import asking
-from fairtrial.agents.optimise.lines import LoopRules
-from fairtrial.agents.optimise.loop import Loop
-from fairtrial.agents.optimise.records import VERDICT, Known, open_journal
-from fairtrial.agents.optimise.stream import Stream
-from fairtrial.agents.optimise.watching import Watcher
-from fairtrial.arena.bench.bench import Heat
-from fairtrial.arena.slots.offloading import NoRoomError
-from fairtrial.errors import LabError
-from fairtrial.model.candidates import Candidate, Changes, FileState
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.proposals import Brief, Reply, Usage
-from fairtrial.model.verdicts import Basis, Failure, Reason, Rejection, Verdict
+from fairtrial.arena.model.candidates import Candidate, Changes, FileState
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.arena.model.verdicts import Basis, Failure, Reason, Rejection, Verdict
+from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena.timing.bench import Heat
+from fairtrial.core.errors import LabError
+from fairtrial.optimize import requests as asking
+from fairtrial.optimize.journal import VERDICT, Known, open_journal
+from fairtrial.optimize.lineage import LoopRules
+from fairtrial.optimize.loop import Loop
+from fairtrial.optimize.proposals import Brief, Reply, Usage
+from fairtrial.optimize.scheduler import Stream
+from fairtrial.optimize.watching import Watcher
+from fairtrial.study.agents.journal import Journal
 from optimise_kit import make_session
 
 SETTING = {"who": "script"}

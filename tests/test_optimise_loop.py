@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.agents.optimise.lines import step_gains
-from fairtrial.agents.optimise.loop import BASE, Entry, Loop, LoopRules
-from fairtrial.agents.optimise.selection import rank, select
-from fairtrial.errors import StudyError
-from fairtrial.model.proposals import Request, RequestKind, Tried, Usage
-from fairtrial.model.timings import Estimate
-from fairtrial.model.verdicts import Failure, Verdict
+from fairtrial.arena.model.timings import Estimate
+from fairtrial.arena.model.verdicts import Failure, Verdict
+from fairtrial.core.errors import StudyError
+from fairtrial.optimize.lineage import step_gains
+from fairtrial.optimize.loop import BASE, Entry, Loop, LoopRules
+from fairtrial.optimize.proposals import Request, RequestKind, Tried, Usage
+from fairtrial.optimize.selection import rank, select
 
 FAILED = (Failure("check[0]", "f, case 1", "3 instead of 4"),)
 

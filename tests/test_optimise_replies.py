@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import Candidate, FileState, Reply, Usage
-from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise.replies import LARGEST_MB, read_reply
-from fairtrial.agents.proposers.replay import record_of, reply_of
-from fairtrial.model.proposals import Request, RequestKind
+from fairtrial.optimize.proposals import Request, RequestKind
+from fairtrial.optimize.proposers.replay import record_of, reply_of
+from fairtrial.optimize.replies import LARGEST_MB, read_reply
+from fairtrial.study.agents.journal import Journal
 
 GOOD = Reply((Candidate("c", files={"m.py": FileState(b"x")}), None), Usage("m", 1, 2, 0.1, 3.0))
 

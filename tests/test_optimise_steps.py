@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise.lines import LoopRules
-from fairtrial.agents.optimise.records import STEP, open_journal
-from fairtrial.agents.proposers.replay import Replay
-from fairtrial.errors import LabError
-from fairtrial.model.proposals import Reply, Usage
+from fairtrial.core.errors import LabError
+from fairtrial.optimize.journal import STEP, open_journal
+from fairtrial.optimize.lineage import LoopRules
+from fairtrial.optimize.proposals import Reply, Usage
+from fairtrial.optimize.proposers.replay import Replay
+from fairtrial.study.agents.journal import Journal
 from test_optimise_flow import SETTING, Arena, Events, Script, optimise
 
 FIRST = Usage("script", 100, 10, 0.25, 1.0)

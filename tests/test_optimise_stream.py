@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from fairtrial.agents.journal import Journal
-from fairtrial.agents.optimise.lines import LoopRules
-from fairtrial.agents.optimise.loop import Loop
-from fairtrial.agents.optimise.proposing import make_brief
-from fairtrial.agents.optimise.records import open_journal
-from fairtrial.agents.optimise.stream import Stream
-from fairtrial.agents.optimise.watching import Watchers
-from fairtrial.agents.optimise.winner import crown
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.errors import LabError
-from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.proposals import Reply, RequestKind, Usage
-from fairtrial.model.verdicts import Verdict
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.core.errors import LabError
+from fairtrial.optimize.confirmation import crown
+from fairtrial.optimize.journal import open_journal
+from fairtrial.optimize.lineage import LoopRules
+from fairtrial.optimize.loop import Loop
+from fairtrial.optimize.preparation import make_brief
+from fairtrial.optimize.proposals import Reply, RequestKind, Usage
+from fairtrial.optimize.scheduler import Stream
+from fairtrial.optimize.watching import Watchers
+from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.study.agents.journal import Journal
 
 pytestmark = pytest.mark.slow
 

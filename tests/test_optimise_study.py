@@ -19,30 +19,30 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.agents.optimise.agent import Optimise, Optimised
-from fairtrial.agents.optimise.asking import Spent
-from fairtrial.agents.optimise.proposing import (
+from fairtrial.arena.arena import Arena
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
+from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.optimize.optimizer import Optimise, Optimised
+from fairtrial.optimize.preparation import (
     check_ceilings,
     choose_lines,
     estimate_reply,
     tell_estimate,
 )
-from fairtrial.agents.optimise.telling import tell_unjudged
-from fairtrial.agents.proposers.chat import Chat
-from fairtrial.agents.proposers.codemod import CodemodProposer
-from fairtrial.agents.proposers.patches import PatchesProposer
-from fairtrial.agents.proposers.replay import Replay
-from fairtrial.arena.arena import Arena
-from fairtrial.arena.slots.offloading import NoRoomError
-from fairtrial.engine.preparing import dry_run_validate
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.proposals import Brief, Usage
-from fairtrial.model.runs import RunStatus
-from fairtrial.model.study import RunBudget
-from fairtrial.model.verdicts import Reason, Rejection, Verdict
-from fairtrial.report.summary import render_markdown_summary
-from fairtrial.sandbox import quiet
-from fairtrial.tables.results import open_results
+from fairtrial.optimize.proposals import Brief, Usage
+from fairtrial.optimize.proposers.chat.proposer import Chat
+from fairtrial.optimize.proposers.patches import PatchesProposer
+from fairtrial.optimize.proposers.replay import Replay
+from fairtrial.optimize.requests import Spent
+from fairtrial.optimize.study_events import tell_unjudged
+from fairtrial.sandbox import host_lock as quiet
+from fairtrial.study.model.runs import RunStatus
+from fairtrial.study.model.study import RunBudget
+from fairtrial.study.report.summary import render_markdown_summary
+from fairtrial.study.runner.preparation import dry_run_validate
+from fairtrial.study.tables.results import open_results
+from fairtrial_codemod.proposer import CodemodProposer
 from optimise_kit import WORKING, OptimiseSite, SimBench
 
 URL = "http://127.0.0.1:9/v1"

@@ -3,7 +3,7 @@
 import pytest
 
 from fairtrial import AgentBinding, Factor, Study, StudyError
-from fairtrial.loading.overrides import override
+from fairtrial.study.files.overrides import override
 
 
 @pytest.fixture

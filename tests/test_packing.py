@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.ledger import packing
-from fairtrial.ledger.packing import UnreadableError, UnwritableError, pack, unpack
+from fairtrial.study.ledger import packing
+from fairtrial.study.ledger.packing import UnreadableError, UnwritableError, pack, unpack
 
 scalars = (
     st.none()

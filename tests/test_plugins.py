@@ -107,7 +107,7 @@ def test_no_package_can_take_the_name_of_anothers_design(install):
     with pytest.raises(StudyError, match="claimed by several packages") as caught:
         build_design(study(kind="full_factorial"))
     assert "ladder_impostor:Ladder" in str(caught.value)
-    assert "fairtrial.design.factorial:FullFactorial" in str(caught.value)
+    assert "fairtrial.study.design.factorial:FullFactorial" in str(caught.value)
     assert build_design(study(kind="randomized_block"))  # the others are not in its way
 
 
@@ -134,4 +134,4 @@ def test_listing_the_names_imports_no_plug_in():
         "print(*(m for m in sys.modules if m.startswith('fairtrial.')))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(shown.stdout.split()) == {"fairtrial.plugins", "fairtrial.errors"}
+    assert set(shown.stdout.split()) == {"fairtrial.core.plugins", "fairtrial.core.errors"}

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from fairtrial.errors import StudyError
-from fairtrial.stats.power import (
+from fairtrial.core.errors import StudyError
+from fairtrial.study.stats.power import (
     anova_power,
     contrast_power,
     equivalence_power,

@@ -16,14 +16,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem, resolve_paths
 from fairtrial.cli.schema import command as schema_command
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading import load_problem, load_study, problem_schema
-from fairtrial.loading.files import StudyWarning
-from fairtrial.model.code import Benchmark, Check, CodeProblem, resolve_paths
-from fairtrial.model.commands import Limits
-from fairtrial.model.fields import field_docs, field_types
-from fairtrial.model.record import build, dump
+from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core.fields import field_docs, field_types
+from fairtrial.core.record import build, dump
+from fairtrial.sandbox.commands import Limits
+from fairtrial.study.files import load_problem, load_study, problem_schema
+from fairtrial.study.files.reading import StudyWarning
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "toposort"

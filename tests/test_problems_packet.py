@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.errors import StudyError
-from fairtrial.problems.packet import ANSWERS, ProblemPacket, resolve_problem
+from fairtrial.core.errors import StudyError
+from fairtrial.study.problems.packet import ANSWERS, ProblemPacket, resolve_problem
 
 
 def test_the_evaluator_gets_the_first_of_six_keys():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.problems.scoring import read_verdict
+from fairtrial.study.problems.scoring import read_verdict
 from one_run import run
 
 Verdict = namedtuple("Verdict", "score time_s")

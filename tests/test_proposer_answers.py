@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.attempts import fenced
-from fairtrial.agents.proposers.chat_answers import read_answer
-from fairtrial.agents.proposers.chat_edits import Edit, apply_edits
+from fairtrial.optimize.proposers.attempts import fenced
+from fairtrial.optimize.proposers.chat.answers import read_answer
+from fairtrial.optimize.proposers.chat.edits import Edit, apply_edits
 
 BASE = "import os\n\n\ndef f(x):\n    return x in [1, 2]\n\n\ndef g(x):\n    return x\n"
 FILES = {"src/slow.py": BASE, "src/other.py": "y = 1\n", "README.md": "# Slow\n"}

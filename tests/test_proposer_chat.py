@@ -15,10 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers import chat_endpoint
-from fairtrial.agents.proposers.chat import Chat
-from fairtrial.agents.proposers.chat_endpoint import Endpoint
-from fairtrial.agents.proposers.chat_wire import (
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core.record import build
+from fairtrial.llm import endpoint as chat_endpoint
+from fairtrial.llm.endpoint import Endpoint
+from fairtrial.llm.secret import Secret
+from fairtrial.llm.wire import (
     Answer,
     Stream,
     Trouble,
@@ -26,12 +29,9 @@ from fairtrial.agents.proposers.chat_wire import (
     read_wait,
     read_whole,
 )
-from fairtrial.agents.proposers.replay import record_of, reply_of
-from fairtrial.agents.proposers.secret import Secret
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
-from fairtrial.model.record import build
-from fairtrial.model.verdicts import Verdict
+from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.optimize.proposers.chat.proposer import Chat
+from fairtrial.optimize.proposers.replay import record_of, reply_of
 from llm_kit import (
     KEY,
     KEY_VARIABLE,

@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers import codemod
-from fairtrial.agents.proposers.codemod import CodemodProposer
-from fairtrial.agents.proposers.transforms import ruff
-from fairtrial.agents.proposers.transforms.catalogue import BY_NAME, CATALOGUE
-from fairtrial.agents.proposers.transforms.overlaying import overlay
-from fairtrial.agents.proposers.transforms.recipes import Interrupted, Step, make, parse, spell
-from fairtrial.arena.handover.quoting import ASSUMES
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried
-from fairtrial.model.verdicts import Difference, Failure, Verdict
-from fairtrial.sandbox import quiet
+from fairtrial.arena.delivery.markdown_quoting import ASSUMES
+from fairtrial.arena.model.verdicts import Difference, Failure, Verdict
+from fairtrial.core.errors import LabError, StudyError
+from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried
+from fairtrial.sandbox import host_lock as quiet
+from fairtrial_codemod import proposer as codemod
+from fairtrial_codemod.proposer import CodemodProposer
+from fairtrial_codemod.transforms import ruff
+from fairtrial_codemod.transforms.catalogue import BY_NAME, CATALOGUE
+from fairtrial_codemod.transforms.overlaying import overlay
+from fairtrial_codemod.transforms.recipes import Interrupted, Step, make, parse, spell
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "toposort"
 SLOW = textwrap.dedent(

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.transforms.catalogue import BY_NAME, CATALOGUE, transform
+from fairtrial_codemod.transforms.catalogue import BY_NAME, CATALOGUE, transform
 
 # What Python 3.13 says of programs that are as old as those that are mended.
 pytestmark = pytest.mark.filterwarnings("ignore:'(maxsplit|count)' is passed as positional")

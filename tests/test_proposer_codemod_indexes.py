@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE, transform
+from fairtrial_codemod.transforms.catalogue import CATALOGUE, transform
 
 FEW = st.lists(st.integers(0, 5), max_size=8)
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.transforms.analysis.lives import lives_of
-from fairtrial.agents.proposers.transforms.analysis.scopes import scopes_of
-from fairtrial.agents.proposers.transforms.analysis.source import read_source
-from fairtrial.agents.proposers.transforms.catalogue import transform
+from fairtrial_codemod.transforms.analysis.lives import lives_of
+from fairtrial_codemod.transforms.analysis.scopes import scopes_of
+from fairtrial_codemod.transforms.analysis.source import read_source
+from fairtrial_codemod.transforms.catalogue import transform
 
 
 def lines_of(text, name="x"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE, transform
+from fairtrial_codemod.transforms.catalogue import CATALOGUE, transform
 
 # What Python 3.13 says of programs that are as old as those that are mended.
 pytestmark = pytest.mark.filterwarnings("ignore:'(maxsplit|count)' is passed as positional")

@@ -4,11 +4,11 @@ import textwrap
 
 import pytest
 
-from fairtrial.agents.proposers.codemod import CodemodProposer
-from fairtrial.agents.proposers.transforms import ruff
-from fairtrial.agents.proposers.transforms.catalogue import transform
-from fairtrial.agents.proposers.transforms.reaching import find_reached
-from fairtrial.model.proposals import Brief, Request, RequestKind
+from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial_codemod.proposer import CodemodProposer
+from fairtrial_codemod.transforms import ruff
+from fairtrial_codemod.transforms.catalogue import transform
+from fairtrial_codemod.transforms.reaching import find_reached
 
 GLUE = """
 def {name}(parts):

@@ -5,9 +5,9 @@ import textwrap
 
 import pytest
 
-from fairtrial.agents.proposers.codemod import CodemodProposer
-from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE, refuse, transform
-from fairtrial.model.proposals import Brief, Request, RequestKind
+from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial_codemod.proposer import CodemodProposer
+from fairtrial_codemod.transforms.catalogue import CATALOGUE, refuse, transform
 
 # transformation -> what must not be touched, by why
 UNSAFE = {

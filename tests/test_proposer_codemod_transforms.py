@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.transforms import ruff
-from fairtrial.agents.proposers.transforms.catalogue import CATALOGUE, transform
+from fairtrial_codemod.transforms import ruff
+from fairtrial_codemod.transforms.catalogue import CATALOGUE, transform
 
 INTS = st.lists(st.integers(-9, 9), max_size=12)
 FEW = st.lists(st.integers(0, 5), max_size=12)

@@ -17,28 +17,28 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.command import CommandProposer
-from fairtrial.agents.proposers.command_keys import Keys
-from fairtrial.agents.proposers.command_prompt import write_prompt
-from fairtrial.agents.proposers.command_workshop import ArenaWorkshop, make_ready
-from fairtrial.agents.proposers.replay import record_of
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.ground import Ground
+from fairtrial.arena.candidates.paths import PathRules
+from fairtrial.arena.disk_guard import Room
 from fairtrial.arena.interpreter import Interpreter
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.arena.model.verdicts import Failure, Rejection, Verdict
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.proposals.paths import PathRules
-from fairtrial.arena.room import Room
+from fairtrial.arena.resources import Ground
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.worktrees import WorktreePool
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.commands import Captured
-from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
-from fairtrial.model.record import build
-from fairtrial.model.verdicts import Failure, Rejection, Verdict
-from fairtrial.sandbox.choosing import FULL, try_sandbox
+from fairtrial.arena.slots.pool import WorktreePool
+from fairtrial.arena.workshop.workshop import ArenaWorkshop, make_ready
+from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core.record import build
+from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.optimize.proposers.command.prompt import write_prompt
+from fairtrial.optimize.proposers.command.proposer import CommandProposer
+from fairtrial.optimize.proposers.command.secrets import Keys
+from fairtrial.optimize.proposers.replay import record_of
+from fairtrial.sandbox.commands import Captured
+from fairtrial.sandbox.host_lock import HostLock
 from fairtrial.sandbox.plain import Plain
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.selection import FULL, try_sandbox
 
 KEY = "sk-live-Zq81mPx0Vt55rWcd"
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.function import FunctionProposer
-from fairtrial.errors import Broken, LabError, StudyError
-from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
-from fairtrial.model.record import build
-from fairtrial.model.verdicts import Verdict
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.core.errors import Broken, LabError, StudyError
+from fairtrial.core.record import build
+from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.optimize.proposers.function import FunctionProposer
+from fairtrial.sandbox.host_lock import HostLock
 
 BRIEF = Brief("p", "faster", {"a.py": "x = 1\n"})
 ABOUT = tuple(Tried(f"{n}.0", f"d{n}", "", Verdict.PASSED) for n in range(3))

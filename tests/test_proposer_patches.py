@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.patches import PatchesProposer
-from fairtrial.errors import StudyError
-from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
-from fairtrial.model.record import build
-from fairtrial.model.verdicts import Verdict
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.core.errors import StudyError
+from fairtrial.core.record import build
+from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.optimize.proposers.patches import PatchesProposer
 
 BRIEF = Brief("p", "faster", {"a.py": "x = 1\n"})
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = {}\n"

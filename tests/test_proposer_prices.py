@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.chat import Chat
-from fairtrial.agents.proposers.prices import PRICES, PRICES_DATE, cost_usd, find_price
-from fairtrial.errors import StudyError
-from fairtrial.model.proposals import Brief
+from fairtrial.core.errors import StudyError
+from fairtrial.llm.prices import PRICES, PRICES_DATE, cost_usd, find_price
+from fairtrial.optimize.proposals import Brief
+from fairtrial.optimize.proposers.chat.proposer import Chat
 
 URL = "http://localhost:8000/v1"
 TOKENS = st.integers(0, 10**9)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.attempts import fenced
-from fairtrial.agents.proposers.command_prompt import write_prompt
-from fairtrial.agents.proposers.prompts import write_complaint, write_messages
-from fairtrial.model.proposals import Brief, Request, RequestKind, Tried
-from fairtrial.model.timings import Estimate
-from fairtrial.model.verdicts import Difference, Failure, Verdict
+from fairtrial.arena.model.timings import Estimate
+from fairtrial.arena.model.verdicts import Difference, Failure, Verdict
+from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.optimize.proposers.attempts import fenced
+from fairtrial.optimize.proposers.chat.prompts import write_complaint, write_messages
+from fairtrial.optimize.proposers.command.prompt import write_prompt
 
 BRIEF = Brief(
     "slow",

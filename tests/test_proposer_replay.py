@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.agents.proposers.replay import (
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.core.errors import StudyError
+from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.optimize.proposers.replay import (
     VERSION,
     Replay,
     find_record,
@@ -17,10 +21,6 @@ from fairtrial.agents.proposers.replay import (
     reply_of,
     write_records,
 )
-from fairtrial.errors import StudyError
-from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
-from fairtrial.model.verdicts import Verdict
 
 BRIEF = Brief("slow", "Make it faster.", {"a.py": "x = 1\n"})
 TEXT = st.text(st.characters(blacklist_categories=["Cs"]))

@@ -9,13 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.design.build import build_design
-from fairtrial.design.schedule import count_runs
-from fairtrial.model.claims import AnalysisPlan, Contrast, Hypothesis, Moderator, OutcomeSpec
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.model.study import RunBudget, Study
-from fairtrial.prospect import hypothesis_power
-from fairtrial.stats.power import (
+from fairtrial.study.design.build import build_design
+from fairtrial.study.design.runs import count_runs
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
+from fairtrial.study.model.hypotheses import (
+    AnalysisPlan,
+    Contrast,
+    Hypothesis,
+    Moderator,
+    OutcomeSpec,
+)
+from fairtrial.study.model.study import RunBudget, Study
+from fairtrial.study.power import hypothesis_power
+from fairtrial.study.stats.power import (
     anova_power,
     equivalence_power,
     interaction_power,

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from fairtrial.design.build import build_design
-from fairtrial.model.claims import AnalysisPlan, Contrast, Hypothesis, OutcomeSpec
-from fairtrial.model.factors import Factor, Level
-from fairtrial.model.study import RunBudget, Study
-from fairtrial.prospect import hypothesis_power, planned_tests, untested_claims
-from fairtrial.prospect.proportions import assumed_rates, fisher_power
-from fairtrial.report import judge_hypotheses
-from fairtrial.stats.words import known_tests
+from fairtrial.study.design.build import build_design
+from fairtrial.study.model.factors import Factor, Level
+from fairtrial.study.model.hypotheses import AnalysisPlan, Contrast, Hypothesis, OutcomeSpec
+from fairtrial.study.model.study import RunBudget, Study
+from fairtrial.study.power import hypothesis_power, planned_tests, untested_claims
+from fairtrial.study.power.proportions import assumed_rates, fisher_power
+from fairtrial.study.report import judge_hypotheses
+from fairtrial.study.stats.test_names import known_tests
 from simulated_study import simulate
 
 ARM = Factor("arm", levels=("plain", "fancy"))

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from fairtrial import recipes
-from fairtrial.design.build import build_design
-from fairtrial.design.schedule import plan_runs
-from fairtrial.errors import StudyError
-from fairtrial.model.claims import AnalysisPlan, Hypothesis, OutcomeSpec
-from fairtrial.model.factors import Block, Constraint, DesignKind, Factor, Level
-from fairtrial.model.study import RunBudget, SeedPolicy, Study
-from fairtrial.recipes import ComparisonStudyConfig, RecipeStudyConfig
-from fairtrial.recipes.comparison import make_axis
-from fairtrial.validation import validate_study
+from fairtrial.compat import recipes
+from fairtrial.compat.recipes import ComparisonStudyConfig, RecipeStudyConfig
+from fairtrial.compat.recipes.comparisons import make_axis
+from fairtrial.core.errors import StudyError
+from fairtrial.study.design.build import build_design
+from fairtrial.study.design.runs import plan_runs
+from fairtrial.study.model.factors import Block, Constraint, DesignKind, Factor, Level
+from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
+from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
+from fairtrial.study.validation import validate_study
 
 COMPARISONS = ("univariate_comparison", "bivariate_comparison", "strategy_comparison")
 OTHERS = (

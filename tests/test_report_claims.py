@@ -11,14 +11,19 @@ from click.testing import CliRunner
 
 from fairtrial import Broken, open_results
 from fairtrial.cli.main import cli
-from fairtrial.engine.run import resume_study, run_study
-from fairtrial.errors import LedgerError
-from fairtrial.ledger.amendments import CHANGES, FIRST, read_record
-from fairtrial.model.claims import Contrast, HypothesisDirection, HypothesisKind, OutcomeSpec
-from fairtrial.model.factors import Factor, Level
-from fairtrial.model.runs import RunOutput
-from fairtrial.model.study import RunBudget
-from fairtrial.report import Verdict, full_report, judge_hypotheses
+from fairtrial.core.errors import LedgerError
+from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_record
+from fairtrial.study.model.factors import Factor, Level
+from fairtrial.study.model.hypotheses import (
+    Contrast,
+    HypothesisDirection,
+    HypothesisKind,
+    OutcomeSpec,
+)
+from fairtrial.study.model.runs import RunOutput
+from fairtrial.study.model.study import RunBudget
+from fairtrial.study.report import Verdict, full_report, judge_hypotheses
+from fairtrial.study.runner.run import resume_study, run_study
 from simulated_study import level, make_claim, make_plan, make_study, noisy, simulate
 
 H1 = make_claim(
@@ -498,9 +503,13 @@ def test_runs_that_were_run_again_until_they_passed_are_told(tmp_path):
 
 
 def test_runs_that_were_made_by_other_code_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("fairtrial.tables.provenance.read_commit", lambda folder: ("a" * 40, False))
+    monkeypatch.setattr(
+        "fairtrial.study.tables.provenance.read_commit", lambda folder: ("a" * 40, False)
+    )
     run(make(tmp_path), limit=5)
-    monkeypatch.setattr("fairtrial.tables.provenance.read_commit", lambda folder: ("a" * 40, True))
+    monkeypatch.setattr(
+        "fairtrial.study.tables.provenance.read_commit", lambda folder: ("a" * 40, True)
+    )
     run(make(tmp_path), resume=True)
     assert (
         "runs were made at different commits, so that agents may have changed: "
@@ -512,7 +521,7 @@ def test_runs_that_were_made_with_other_versions_are_told(tmp_path, monkeypatch)
     for settings in ({"limit": 5}, {"resume": True}):
         version = "1.0" if "limit" in settings else "2.0"
         found = {"model-client": version, "numpy": "1"}
-        monkeypatch.setattr("fairtrial.tables.provenance._versions", lambda study, f=found: f)
+        monkeypatch.setattr("fairtrial.study.tables.provenance._versions", lambda study, f=found: f)
         run(make(tmp_path), **settings)
     assert report(tmp_path)["deviations"] == [
         "runs were made with different versions of `model-client`: `1.0`, `2.0`"

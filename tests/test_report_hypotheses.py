@@ -8,24 +8,24 @@ import sys
 
 import pytest
 
-from fairtrial import recipes
-from fairtrial.design.build import build_design
-from fairtrial.model.claims import (
+from fairtrial.compat import recipes
+from fairtrial.study.design.build import build_design
+from fairtrial.study.model.factors import Block, DesignKind, DesignSpec, Factor, Level
+from fairtrial.study.model.hypotheses import (
     Contrast,
     HypothesisDirection,
     HypothesisKind,
     Moderator,
     OutcomeSpec,
 )
-from fairtrial.model.factors import Block, DesignKind, DesignSpec, Factor, Level
-from fairtrial.model.study import RunBudget, SeedPolicy
-from fairtrial.prospect import hypothesis_power
-from fairtrial.report import Verdict, judge_hypotheses
-from fairtrial.report.answer import Detail
-from fairtrial.report.verdicts import judge_difference, judge_equivalence, judge_several
-from fairtrial.stats.compare import welch
-from fairtrial.stats.finding import Finding
-from fairtrial.stats.words import known_tests
+from fairtrial.study.model.study import RunBudget, SeedPolicy
+from fairtrial.study.power import hypothesis_power
+from fairtrial.study.report import Verdict, judge_hypotheses
+from fairtrial.study.report.test_result import Detail
+from fairtrial.study.report.verdicts import judge_difference, judge_equivalence, judge_several
+from fairtrial.study.stats.finding import Finding
+from fairtrial.study.stats.test_names import known_tests
+from fairtrial.study.stats.two_groups import welch
 from simulated_study import level, make_claim, make_plan, make_study, noisy, simulate
 
 GREATER, LESS = HypothesisDirection.GREATER, HypothesisDirection.LESS

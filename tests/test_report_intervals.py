@@ -8,11 +8,11 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from fairtrial.errors import StudyError
-from fairtrial.model.timings import Estimate, Measurement, Timing
-from fairtrial.model.verdicts import Verdict
-from fairtrial.report import intervals
-from fairtrial.report.intervals import IntervalRow, plot_intervals
+from fairtrial.arena.model.timings import Estimate, Measurement, Timing
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena.timing import interval_plot as intervals
+from fairtrial.arena.timing.interval_plot import IntervalRow, plot_intervals
+from fairtrial.core.errors import StudyError
 
 TIMED = list(intervals.LOOKS)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cli_studies import AGENTS, STUDY
-from fairtrial.ledger.looks import LOOKS_NAME, read_looks
+from fairtrial.study.ledger.interim_looks import LOOKS_NAME, read_looks
 
 CLAIMS = {
     "outcomes": [{"name": "score", "source_table": "evaluations", "primary": True}],

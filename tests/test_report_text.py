@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.design.build import build_design
-from fairtrial.errors import StudyError
-from fairtrial.model.claims import OutcomeSpec
-from fairtrial.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.model.runs import RunResult, RunStatus
-from fairtrial.report import (
+from fairtrial.core.errors import StudyError
+from fairtrial.study.design.build import build_design
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
+from fairtrial.study.model.hypotheses import OutcomeSpec
+from fairtrial.study.model.runs import RunResult, RunStatus
+from fairtrial.study.report import (
     codebook,
     full_report,
     judge_hypotheses,
@@ -22,8 +22,8 @@ from fairtrial.report import (
     render_significance_brief,
     write_markdown_report,
 )
-from fairtrial.report.text import code, figure, plain_text, spell_p, table
-from fairtrial.tables import canonical
+from fairtrial.study.report.text import code, figure, plain_text, spell_p, table
+from fairtrial.study.tables import canonical
 from simulated_study import level, make_claim, make_plan, make_study, noisy, simulate
 
 HOSTILE = (

@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 
 from fairtrial import AgentBinding, Broken, ProblemPacket, RunBudget, RunStatus
-from fairtrial.engine import control, loop
-from fairtrial.engine import run as running_module
-from fairtrial.engine.control import ControlFile, request
-from fairtrial.engine.feed import Feed
-from fairtrial.ledger.reading import LedgerReader
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.runner import control, loop
+from fairtrial.study.runner import run as running_module
+from fairtrial.study.runner.control import ControlFile, request
+from fairtrial.study.runner.feed import Feed
 from running import PACKET, add, make_study, read_table, run
 
 WAIT_S = 60.0

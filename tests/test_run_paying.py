@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from fairtrial import AgentOutput, Broken, RunBudget
-from fairtrial.agents.journal import Journal
-from fairtrial.engine.control import request
-from fairtrial.model.runs import Finished, Noted
+from fairtrial.study.agents.journal import Journal
+from fairtrial.study.model.runs import Finished, Noted
+from fairtrial.study.runner.control import request
 from running import make_study, read_table, run
 
 EXECUTORS = ("serial", "threads", "processes")

@@ -15,7 +15,7 @@ from fairtrial import (
     plan_runs,
     validate_study,
 )
-from fairtrial.design.plan import RunPlan
+from fairtrial.study.design.run_plan import RunPlan
 
 
 @st.composite

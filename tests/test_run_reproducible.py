@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairtrial import Block, build_design, execution_order, open_results, plan_runs
-from fairtrial.engine.control import request
-from fairtrial.engine.executors.processes import Processes
-from fairtrial.tables.checking import validate_artifacts
-from fairtrial.tables.export import export_tables
+from fairtrial.study.runner.control import request
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.study.tables.export import export_tables
+from fairtrial.study.tables.integrity import validate_artifacts
 from running import PACKET, draw, make_study, run, stable_tables
 
 PROMISING = [

@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 
 from fairtrial import AgentOutput, Broken, Factor, FairtrialError, RunBudget
-from fairtrial.agents.journal import Journal
-from fairtrial.ledger import reading
-from fairtrial.ledger.journal import Journals
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.schema import LEDGER_NAME
+from fairtrial.study.agents.journal import Journal
+from fairtrial.study.ledger import reader as reading
+from fairtrial.study.ledger.journal import Journals
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import LEDGER_NAME
 from ledger_kit import add, begin, finished
 from running import make_study, read_table
 from running import run as run_here

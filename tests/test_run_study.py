@@ -33,12 +33,12 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.engine import loop
-from fairtrial.engine.executors.processes import Processes
-from fairtrial.engine.executors.serial import Serial
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.store import Ledger
-from fairtrial.tables.checking import validate_artifacts
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.writer import Ledger
+from fairtrial.study.runner import loop
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.study.runner.executors.serial import Serial
+from fairtrial.study.tables.integrity import validate_artifacts
 from running import PACKET, add, make_study, read_table, run
 
 FILES = {

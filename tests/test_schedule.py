@@ -25,9 +25,9 @@ from fairtrial import (
     execution_order,
     plan_runs,
 )
-from fairtrial.cli.planned import Plan
-from fairtrial.design import schedule
-from fairtrial.model.identity import run_id
+from fairtrial.cli.plan_data import Plan
+from fairtrial.study.design import runs as schedule
+from fairtrial.study.model.identity import run_id
 
 
 def study_of(**changes):

@@ -12,13 +12,13 @@ import jsonschema
 import pytest
 import yaml
 
-from fairtrial.design.build import make_design
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.loading import load_study, study_schema
-from fairtrial.model.factors import DESIGN_ALIASES, DesignKind, DesignSpec
-from fairtrial.model.fields import field_docs, field_types
-from fairtrial.model.record import build
-from fairtrial.model.study import Study
+from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core.fields import field_docs, field_types
+from fairtrial.core.record import build
+from fairtrial.study.design.build import make_design
+from fairtrial.study.files import load_study, study_schema
+from fairtrial.study.model.factors import DESIGN_ALIASES, DesignKind, DesignSpec
+from fairtrial.study.model.study import Study
 
 STUDIES = Path(__file__).parent / "data" / "studies"
 SCHEMA = study_schema()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.engine.seeding import global_seeder, preserved_rng, reproducible_seed
+from fairtrial.study.runner.seeding import global_seeder, preserved_rng, reproducible_seed
 from one_run import assignment, do, run, study_of, work_for
 
 

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy import stats as scipy_stats
 
-from fairtrial.stats.anytime import confidence_sequence, half_width, running_intervals
-from fairtrial.stats.sequential import LEAST_SPREAD, LOOKS, nominal_level
+from fairtrial.arena.timing.stats.confidence_sequence import (
+    confidence_sequence,
+    half_width,
+    running_intervals,
+)
+from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS, nominal_level
 
 SLACK = 3
 

@@ -15,19 +15,19 @@ from statsmodels.stats.oneway import anova_oneway
 from statsmodels.stats.proportion import confint_proportions_2indep
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from fairtrial.errors import StudyError
-from fairtrial.stats.anova import friedman, kruskal, one_way, repeated_measures, welch_anova
-from fairtrial.stats.compare import equivalent, mann_whitney, paired_t, welch, wilcoxon
-from fairtrial.stats.finding import Finding, UntestableError, pooled_sd
-from fairtrial.stats.multiplicity import adjust_p
-from fairtrial.stats.proportions import (
+from fairtrial.core.errors import StudyError
+from fairtrial.study.stats.anova import friedman, kruskal, one_way, repeated_measures, welch_anova
+from fairtrial.study.stats.finding import Finding, UntestableError, pooled_sd
+from fairtrial.study.stats.multiplicity import adjust_p
+from fairtrial.study.stats.proportions import (
     barnard,
     chi_square,
     equivalent_proportions,
     fisher,
     mcnemar,
 )
-from fairtrial.stats.words import WORDS, find_test, known_tests, missing_data_policy
+from fairtrial.study.stats.test_names import WORDS, find_test, known_tests, missing_data_policy
+from fairtrial.study.stats.two_groups import equivalent, mann_whitney, paired_t, welch, wilcoxon
 
 RNG = np.random.default_rng(5)
 A, B = RNG.normal(0.6, 1.0, 30), RNG.normal(0.0, 2.0, 22)

@@ -9,9 +9,9 @@ import math
 import numpy as np
 import pytest
 
-from fairtrial.agents.optimise.winner import CONTENDERS
-from fairtrial.stats.sequential import LOOKS, Claim
-from fairtrial.stats.simulation import CLAIMS, NOISES, draw_statistics, stop
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
+from fairtrial.arena.timing.stats.simulation import CLAIMS, NOISES, draw_statistics, stop
+from fairtrial.optimize.confirmation import CONTENDERS
 
 ALPHA, CANDIDATES = 0.05, 16
 PROMISE = CANDIDATES * (ALPHA / 2) ** 2

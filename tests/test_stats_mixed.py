@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairtrial.stats.linear import code_levels
-from fairtrial.stats.mixed import mixed_model
+from fairtrial.study.stats.linear import code_levels
+from fairtrial.study.stats.mixed import mixed_model
 
 pytest.importorskip("statsmodels")
 

@@ -9,9 +9,8 @@ from scipy import stats as scipy_stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from fairtrial.stats.compare import mann_whitney, paired_t, welch
-from fairtrial.stats.finding import NEEDS_STATSMODELS, UntestableError, need_statsmodels
-from fairtrial.stats.linear import (
+from fairtrial.study.stats.finding import NEEDS_STATSMODELS, UntestableError, need_statsmodels
+from fairtrial.study.stats.linear import (
     code_levels,
     correlation,
     cross,
@@ -19,8 +18,9 @@ from fairtrial.stats.linear import (
     judge_term,
     slope,
 )
-from fairtrial.stats.mixed import mixed_model
-from fairtrial.stats.proportions import equivalent_proportions, fisher
+from fairtrial.study.stats.mixed import mixed_model
+from fairtrial.study.stats.proportions import equivalent_proportions, fisher
+from fairtrial.study.stats.two_groups import mann_whitney, paired_t, welch
 
 RNG = np.random.default_rng(8)
 N = 60

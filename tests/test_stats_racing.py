@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.stats.field import Field, State
-from fairtrial.stats.racing import Ending, Heat, Race
-from fairtrial.stats.sequential import LOOKS, Claim, look
+from fairtrial.arena.timing.stats.race import Ending, Heat, Race
+from fairtrial.arena.timing.stats.race_field import Field, State
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, look
 
 ALPHA, MIN_EFFECT = 0.05, 0.02
 MARGIN = math.log1p(MIN_EFFECT)

@@ -11,16 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from fairtrial.model.timings import Sample
-from fairtrial.stats.boundaries import LEVELS
-from fairtrial.stats.rounds import (
-    mean_ratio,
-    seconds_per_call,
-    session_cpu_ratio,
-    session_ratio,
-    session_statistic,
-)
-from fairtrial.stats.sequential import (
+from fairtrial.arena.model.timings import Sample
+from fairtrial.arena.timing.stats.alpha_spending import share, spend
+from fairtrial.arena.timing.stats.boundaries import LEVELS
+from fairtrial.arena.timing.stats.sequential import (
     LEAST_SPREAD,
     LOOKS,
     Claim,
@@ -30,7 +24,13 @@ from fairtrial.stats.sequential import (
     next_look,
     nominal_level,
 )
-from fairtrial.stats.spending import share, spend
+from fairtrial.arena.timing.stats.session_ratio import (
+    mean_ratio,
+    seconds_per_call,
+    session_cpu_ratio,
+    session_ratio,
+    session_statistic,
+)
 
 ROOT = Path(__file__).parent.parent
 OPPOSITE = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}

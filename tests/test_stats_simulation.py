@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtrial.stats.rounds import session_statistic
-from fairtrial.stats.sequential import LOOKS, adopt, look, next_look
-from fairtrial.stats.simulation import (
+from fairtrial.arena.timing.stats.sequential import LOOKS, adopt, look, next_look
+from fairtrial.arena.timing.stats.session_ratio import session_statistic
+from fairtrial.arena.timing.stats.simulation import (
     CLAIMS,
     NOISES,
     ROUNDS,

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fairtrial.stats.sequential import LOOKS, Claim, look, nominal_level
-from fairtrial.stats.visibility import (
+from fairtrial.arena.timing.stats.detectable_effect import (
     Rate,
     false_positive_rate,
     seconds_needed,
@@ -20,6 +19,7 @@ from fairtrial.stats.visibility import (
     visible_effect,
     visible_within,
 )
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, look, nominal_level
 
 ALPHA = 0.05
 SPREAD = 0.015

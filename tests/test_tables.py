@@ -9,9 +9,14 @@ import threading
 import pytest
 
 from fairtrial import Block, Constraint, Factor, Study, StudyError, build_design, plan_runs
-from fairtrial.files import replacing
-from fairtrial.tables.canonical import PLAN_COLUMNS, condition_columns, condition_rows, plan_rows
-from fairtrial.tables.files import check_format, write_table
+from fairtrial.core.files import replacing
+from fairtrial.study.tables.canonical import (
+    PLAN_COLUMNS,
+    condition_columns,
+    condition_rows,
+    plan_rows,
+)
+from fairtrial.study.tables.files import check_format, write_table
 
 ROWS = [
     {"a": 1, "b": 'x, "y"\nz', "c": None},

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import open_results
-from fairtrial.model.runs import RunResult, RunStatus
-from fairtrial.model.study import Study
-from fairtrial.report import codebook
-from fairtrial.report.codebook import render_codebook
-from fairtrial.tables.candidates import candidate_rows, fit, misfit
-from fairtrial.tables.canonical import CANDIDATE_COLUMNS
-from fairtrial.tables.checking import validate_artifacts
-from fairtrial.tables.export import export_tables
-from fairtrial.tables.files import spell_rows
+from fairtrial.optimize.candidates_table import candidate_rows, fit, misfit
+from fairtrial.study.model.runs import RunResult, RunStatus
+from fairtrial.study.model.study import Study
+from fairtrial.study.report import codebook
+from fairtrial.study.report.codebook import render_codebook
+from fairtrial.study.tables.canonical import CANDIDATE_COLUMNS
+from fairtrial.study.tables.export import export_tables
+from fairtrial.study.tables.files import spell_rows
+from fairtrial.study.tables.integrity import validate_artifacts
 from running import make_study, run
 
 ANYTHING = st.recursive(

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from fairtrial import OutcomeSpec
-from fairtrial.errors import Broken, LabError
-from fairtrial.ledger.packing import unpack
-from fairtrial.tables import rescoring
-from fairtrial.tables.export import export_tables
-from fairtrial.tables.rescoring import rescore
+from fairtrial.core.errors import Broken, LabError
+from fairtrial.study.ledger.packing import unpack
+from fairtrial.study.tables import rescored as rescoring
+from fairtrial.study.tables.export import export_tables
+from fairtrial.study.tables.rescored import rescore
 from small_ledgers import Lab, body, failure, small_study, success, verdict
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial import OutcomeSpec, RunResult, RunSpec, RunStatus
-from fairtrial.model.runs import FailureKind
-from fairtrial.tables.canonical import EVALUATION_COLUMNS, EVENT_COLUMNS, RUN_COLUMNS
-from fairtrial.tables.outcome import primary_outcome
-from fairtrial.tables.rows import (
+from fairtrial.study.model.runs import FailureKind
+from fairtrial.study.tables.canonical import EVALUATION_COLUMNS, EVENT_COLUMNS, RUN_COLUMNS
+from fairtrial.study.tables.primary_outcome import primary_outcome
+from fairtrial.study.tables.rows import (
     MetricColumns,
     RunRows,
     as_cell,

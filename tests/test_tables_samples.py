@@ -7,11 +7,12 @@ import sys
 
 import pytest
 
-from fairtrial.arena.bench.summary import summarise
-from fairtrial.errors import StudyError
-from fairtrial.model.timings import Measurement, Sample, Session
-from fairtrial.model.verdicts import Verdict
-from fairtrial.tables import parquet, samples
+from fairtrial.arena.model.timings import Measurement, Sample, Session
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena.timing import samples_table as samples
+from fairtrial.arena.timing.summary import summarise
+from fairtrial.core.errors import StudyError
+from fairtrial.study.tables import parquet
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
 

@@ -3,8 +3,8 @@
 import pytest
 
 from fairtrial import Study, StudyError, build_design, count_runs, validate_study
-from fairtrial.tables.canonical import CONDITION_COLUMNS
-from fairtrial.validation import RESERVED_COLUMNS, binding_doubts, setting_doubts
+from fairtrial.study.tables.canonical import CONDITION_COLUMNS
+from fairtrial.study.validation import RESERVED_COLUMNS, binding_doubts, setting_doubts
 
 
 def study(**fields):

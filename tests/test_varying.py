@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from fairtrial import AgentBinding, Factor, OutcomeSpec, RunBudget, Study, StudyError, run_study
-from fairtrial.engine.varying import Varied
+from fairtrial.study.runner.agent_options import Varied
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ from pathlib import Path
 import anyio
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.ground import Ground
+from fairtrial.arena.candidates.paths import PathRules
+from fairtrial.arena.checks.prepared_check import CheckRun
+from fairtrial.arena.disk_guard import Room
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.proposals.paths import PathRules
-from fairtrial.arena.room import Room
-from fairtrial.arena.slots.worktrees import WorktreePool
-from fairtrial.arena.trial import CheckRun
-from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.verdicts import Basis
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.arena.model.verdicts import Basis
+from fairtrial.arena.resources import Ground
+from fairtrial.arena.slots.pool import WorktreePool
+from fairtrial.sandbox.host_lock import HostLock
 from fairtrial.sandbox.plain import Plain
-from fairtrial.sandbox.quiet import HostLock
 
 PYTHON = Interpreter(Path("/usr/bin/python3"), (3, 11, 0), (), False)
 

@@ -14,16 +14,16 @@ from anyio.from_thread import start_blocking_portal
 from fault_kit import WORKING, list_below
 from trees import make_repo
 
-from fairtrial.arena.bench import calls
-from fairtrial.arena.bench.bench import Heat
-from fairtrial.arena.bench.calls import CallMeter
-from fairtrial.arena.bench.line import Reply
-from fairtrial.arena.bench.turns import Schedule
+from fairtrial.arena.model.candidates import Candidate, Changes, FileState
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena.model.timings import Sample, Session
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.model.candidates import Candidate, Changes, FileState
-from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.timings import Sample, Session
+from fairtrial.arena.timing import function_benchmark as calls
+from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.function_benchmark import CallMeter
+from fairtrial.arena.timing.session import Schedule
+from fairtrial.arena.timing.worker_channel import Reply
 
 PATIENCE_S = 180.0
 ARMS = ("base", "candidate")

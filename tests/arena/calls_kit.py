@@ -8,12 +8,12 @@ from textwrap import dedent
 
 import anyio
 
-from fairtrial.arena.checks.functions import FunctionTrial, prepare_calls
+from fairtrial.arena.checks.function_check import FunctionTrial, prepare_calls
+from fairtrial.arena.checks.prepared_check import CheckRun
 from fairtrial.arena.interpreter import Interpreter
+from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.trial import CheckRun
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.commands import Command, Limits
+from fairtrial.sandbox.commands import Command, Limits
 from fairtrial.sandbox.plain import Plain
 
 PYTHON = Interpreter(Path(sys.executable), tuple(sys.version_info[:3]), (), has_pytest=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 import anyio
 from trees import make_repo, run_git
 
-from fairtrial.arena.proposals.candidates import resolve
-from fairtrial.arena.proposals.paths import PathRules
-from fairtrial.arena.snapshots.snapshot import take_snapshot
-from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.verdicts import Rejection
+from fairtrial.arena.candidates.paths import PathRules
+from fairtrial.arena.candidates.resolution import resolve
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.model.verdicts import Rejection
+from fairtrial.arena.snapshot.snapshot import take_snapshot
 
 EVERYTHING = PathRules(("**",), unprotect=("**",))
 TEN = "".join(f"line {number}\n" for number in range(1, 11))

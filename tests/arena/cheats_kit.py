@@ -201,13 +201,13 @@ WRONG = {
     "wrong only while it is timed": """
         import sys
         def work(numbers):
-            if sys.argv[0].endswith("turns.py") or "_fairtrial_guest.frames" in sys.modules:
+            if sys.argv[0].endswith("timed_worker.py") or "_fairtrial_harness.frames" in sys.modules:
                 return [number * 7 for number in numbers]
             return _work(numbers)
     """,
     "writes results down its own way": """
         import sys
-        codec = sys.modules["_fairtrial_guest.codec"]
+        codec = sys.modules["_fairtrial_harness.codec"]
         _dump = codec.dump
         def dump(report):
             if isinstance(report, dict) and "result" in report:
@@ -219,7 +219,7 @@ WRONG = {
     """,
     "says that it can't be read": """
         import sys
-        codec = sys.modules["_fairtrial_guest.codec"]
+        codec = sys.modules["_fairtrial_harness.codec"]
         codec.encode = lambda value, caps=None: {"$": "unreadable", "why": "too large"}
         def work(numbers):
             return []
@@ -294,7 +294,7 @@ ELSEWHEN = {
     """,
     "replies early": """
         import sys
-        frames = sys.modules["_fairtrial_guest.frames"]
+        frames = sys.modules["_fairtrial_harness.frames"]
         _reply, _receive = frames.Requests.reply, frames.Requests.receive
         def receive(self):
             letter, number, payload = _receive(self)
@@ -309,7 +309,7 @@ ELSEWHEN = {
     """,
     "replies before it is asked": """
         import os, sys, struct
-        frames = sys.modules["_fairtrial_guest.frames"]
+        frames = sys.modules["_fairtrial_harness.frames"]
         _reply = frames.Requests.reply
         def reply(self, letter, number, payload=b""):
             if letter == b"I":
@@ -467,7 +467,7 @@ BEFORE = {
     """,
     "when it is loaded, but not by the module": """
         import sys
-        worker = sys.modules["_fairtrial_guest.worker"]
+        worker = sys.modules["_fairtrial_harness.call_worker"]
         _list, _table = worker.list_files, []
         def list_files():
             _table.extend(_work(range(2000)))

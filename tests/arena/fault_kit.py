@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from trees import make_repo, write_files
 
-from fairtrial.sandbox.choosing import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL, try_sandbox
 
 PATIENCE_S = 180.0
 SOON_S = 60.0
@@ -81,7 +81,7 @@ NURSERY = (
     + """
 import gc, json, socket
 import anyio._backends._asyncio, click, fairtrial.arena.evaluation, fairtrial.cli.evaluate
-import fairtrial.cli.main, fairtrial.loading.problems, fairtrial.sandbox.choosing, msgspec, yaml
+import fairtrial.cli.main, fairtrial.arena.problem_files, fairtrial.sandbox.selection, msgspec, yaml
 
 def become(asked):
     os.environ.clear()
@@ -133,7 +133,8 @@ while True:
 COMMAND = """
 import os, sys
 from pathlib import Path
-from fairtrial.sandbox import choosing, quiet
+from fairtrial.sandbox import selection as choosing
+from fairtrial.sandbox import host_lock as quiet
 quiet.HOST_FOLDER, sandboxes = Path(sys.argv[1]), sys.argv[2].split(",")
 choosing.FULL = tuple(each for each in choosing.FULL if each.name in sandboxes)
 del sys.argv[1:3]
@@ -154,7 +155,7 @@ judge_candidates(load_problem(sys.argv[2]), sys.argv[3:], settings=settings)
 SLOW_SERVER = """
 import sys, anyio
 from pathlib import Path
-from fairtrial.sandbox.warm import WarmServer
+from fairtrial.sandbox.warm_start import WarmServer
 async def run(place):
     async with WarmServer.starting(
         Path(sys.executable), files=[f"{place}/slow.py"], folders=[place], never=[],

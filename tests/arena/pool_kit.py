@@ -10,7 +10,7 @@ from pathlib import Path
 from fairtrial.arena.slots.copying import originate
 from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.tree import list_tree
-from fairtrial.arena.snapshots.git import git_environment
+from fairtrial.arena.snapshot.git import git_environment
 
 FILES = {
     "README": "read me\n",

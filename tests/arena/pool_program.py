@@ -11,10 +11,10 @@ from pathlib import Path
 
 import anyio
 
-from fairtrial.arena.slots import worktrees
-from fairtrial.arena.slots.homes import Home
+from fairtrial.arena.model.candidates import Changes, FileState
+from fairtrial.arena.slots import pool as worktrees
+from fairtrial.arena.slots.pool_folders import Home
 from fairtrial.arena.slots.staging import Staging
-from fairtrial.model.candidates import Changes, FileState
 
 REPOSITORY, STAGE = Path(sys.argv[1]), sys.argv[2]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start some that are deaf to it

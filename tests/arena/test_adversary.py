@@ -12,15 +12,15 @@ import pytest
 from arena_kit import whole
 from trees import make_repo
 
-from fairtrial.arena.checks import tests
+from fairtrial.arena.checks import pytest_check as tests
 from fairtrial.arena.evaluation import judge_candidates
+from fairtrial.arena.model.candidates import Candidate
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.arena.model.verdicts import Reason, Verdict
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.output import print_json
-from fairtrial.cli.verdicts import print_evaluation
-from fairtrial.model.candidates import Candidate
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.verdicts import Reason, Verdict
-from fairtrial.sandbox.choosing import FULL, try_sandbox
+from fairtrial.cli.verdict_text import print_evaluation
+from fairtrial.sandbox.selection import FULL, try_sandbox
 
 pytestmark = pytest.mark.skipif(
     all(try_sandbox(sandbox) for sandbox in FULL), reason="no full sandbox works here"

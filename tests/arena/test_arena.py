@@ -11,12 +11,12 @@ import pytest
 from arena_kit import Watched, arena_of, whole
 from trees import make_repo
 
-from fairtrial.agents.optimise.telling import tell_unread
 from fairtrial.arena.evaluation import judge_all
-from fairtrial.arena.slots.offloading import NoRoomError
-from fairtrial.errors import LabError
-from fairtrial.model.candidates import Candidate, Changes, FileState
-from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena.model.candidates import Candidate, Changes, FileState
+from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.core.errors import LabError
+from fairtrial.optimize.study_events import tell_unread
 
 MODULE = "def add(a, b):\n    return a + b\n"
 NO = Rejection(Reason.DIFFERENT, "no")
@@ -348,7 +348,7 @@ def test_a_file_that_goes_is_not_one_that_was_not_exercised(top):  # 13, 24
 
 
 def test_a_check_may_go_on_for_as_long_as_timing_lets_it(top, monkeypatch):  # 15
-    import fairtrial.arena.ground as module
+    import fairtrial.arena.resources as module
 
     monkeypatch.setattr(module, "LOOK_AGAIN_S", 0.001)
 
@@ -407,7 +407,7 @@ def test_a_candidate_that_makes_reading_it_fail_costs_that_candidate_only(
 
 @pytest.mark.parametrize("text", ["'wrong'\n", "'raise'\n"])
 def test_what_fails_on_a_full_disk_is_no_verdict(top, monkeypatch, text):
-    import fairtrial.arena.room as module
+    import fairtrial.arena.disk_guard as module
 
     async def judge(text, stage):
         if "raise" in text:
@@ -437,7 +437,7 @@ def test_what_fails_on_a_full_disk_is_no_verdict(top, monkeypatch, text):
 
 
 def test_reading_a_candidate_on_a_full_disk_is_no_verdict(top, monkeypatch):
-    import fairtrial.arena.room as module
+    import fairtrial.arena.disk_guard as module
 
     monkeypatch.setattr(module, "has_room", lambda folder: False)
 

@@ -10,7 +10,8 @@ from bench_kit import SimWorker, make_inputs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.arena.bench.calibration import (
+from fairtrial.arena.model.problem import Benchmark
+from fairtrial.arena.timing.calibration import (
     FEWEST_ROUNDS,
     MOST_BYTES,
     MOST_CALLS,
@@ -26,12 +27,11 @@ from fairtrial.arena.bench.calibration import (
     spell_above,
     tell_misfit,
 )
-from fairtrial.arena.bench.calls import _refuse_base
-from fairtrial.arena.bench.line import LateError, LineError
-from fairtrial.arena.bench.turns import ArmError
-from fairtrial.errors import MisfitError
-from fairtrial.model.code import Benchmark
-from fairtrial.model.commands import Captured, Completed, Ending
+from fairtrial.arena.timing.function_benchmark import _refuse_base
+from fairtrial.arena.timing.session import ArmError
+from fairtrial.arena.timing.worker_channel import LateError, LineError
+from fairtrial.core.errors import MisfitError
+from fairtrial.sandbox.commands import Captured, Completed, Ending
 
 
 def measure_pace(padding=0, **worker):

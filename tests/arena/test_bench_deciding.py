@@ -14,16 +14,16 @@ from bench_kit import SimTimer, changes_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.arena.bench.deciding import Rules, measure, race
-from fairtrial.arena.bench.summary import summarise
-from fairtrial.arena.contest import Contest, rules_of
-from fairtrial.arena.slots.offloading import NoRoomError
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.timings import Measurement, Pair
-from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.stats.sequential import LOOKS
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena.model.timings import Measurement, Pair
+from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena.timing.decision import Rules, measure, race
+from fairtrial.arena.timing.stats.sequential import LOOKS
+from fairtrial.arena.timing.summary import summarise
+from fairtrial.arena.timing_phase import Contest, rules_of
+from fairtrial.core.errors import LabError, StudyError
 
 RULES = Rules(alpha=0.05, min_effect=0.02, budget_s=100.0)
 CRASH = Rejection(Reason.CRASH, "it died")

@@ -18,13 +18,20 @@ from click.testing import CliRunner
 from fault_kit import WORKING
 from trees import make_repo
 
-from fairtrial.arena.bench import instructions, valgrind
-from fairtrial.arena.bench.calibration import Pace
-from fairtrial.arena.bench.instructions import Count, choose_calls, needed, prepare_counting
-from fairtrial.arena.bench.pairs import CommandSubject, PairMeter
-from fairtrial.arena.bench.second_opinion import add_counts, tell_contradiction, with_instructions
-from fairtrial.arena.bench.supply import Supplier
-from fairtrial.arena.bench.valgrind import (
+from fairtrial.arena.comparison import compare_candidates
+from fairtrial.arena.evaluation import evaluate_candidates, measured_as_dict
+from fairtrial.arena.model.problem import Benchmark
+from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Timing
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.timing import instruction_counts as instructions
+from fairtrial.arena.timing import valgrind
+from fairtrial.arena.timing.calibration import Pace
+from fairtrial.arena.timing.command_benchmark import CommandSubject, PairMeter
+from fairtrial.arena.timing.inputs import Supplier
+from fairtrial.arena.timing.instruction_counts import Count, choose_calls, needed, prepare_counting
+from fairtrial.arena.timing.second_opinion import add_counts, tell_contradiction, with_instructions
+from fairtrial.arena.timing.valgrind import (
     FORKS,
     NO_COUNT,
     CountError,
@@ -34,17 +41,11 @@ from fairtrial.arena.bench.valgrind import (
     read_total,
     read_totals,
 )
-from fairtrial.arena.duels import compare_candidates
-from fairtrial.arena.evaluation import evaluate_candidates, measured_as_dict
-from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli import compare, doctor, evaluate
-from fairtrial.cli.timings import instructions_text, remark_lines
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.code import Benchmark
-from fairtrial.model.commands import Command, Limits, Mount, View
-from fairtrial.model.timings import Estimate, Measurement, Pair, Timing
-from fairtrial.model.verdicts import Verdict
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.cli.timing_text import instructions_text, remark_lines
+from fairtrial.core.errors import LabError, StudyError
+from fairtrial.sandbox.commands import Command, Limits, Mount, View
+from fairtrial.sandbox.host_lock import HostLock
 
 needs_valgrind = pytest.mark.skipif(
     sys.platform == "darwin" or shutil.which("valgrind") is None, reason="no valgrind here"

@@ -17,23 +17,24 @@ import pytest
 from bench_kit import PATIENCE_S, pid_of
 from calls_kit import PYTHON, Slots
 
-from fairtrial.arena.bench import line as line_module
-from fairtrial.arena.bench import supply, talks
-from fairtrial.arena.bench.line import LateError, Line, LineError
-from fairtrial.arena.bench.supply import open_supplier
-from fairtrial.arena.bench.talks import is_late, keeping_away, talk_with
-from fairtrial.arena.bench.turns import ArmError
-from fairtrial.arena.stage import GUEST, Stage
-from fairtrial.errors import StudyError
-from fairtrial.guest.frames import HEADER_BYTES, pack, unpack_header
-from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.commands import Ending
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena.stage import HARNESS, Stage
+from fairtrial.arena.timing import inputs as supply
+from fairtrial.arena.timing import worker_channel as line_module
+from fairtrial.arena.timing import workers as talks
+from fairtrial.arena.timing.inputs import open_supplier
+from fairtrial.arena.timing.session import ArmError
+from fairtrial.arena.timing.worker_channel import LateError, Line, LineError
+from fairtrial.arena.timing.workers import is_late, keeping_away, talk_with
+from fairtrial.core.errors import StudyError
+from fairtrial.sandbox.commands import Ending
+from fairtrial.sandbox.harness.frames import HEADER_BYTES, pack, unpack_header
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells who is there")
 # The other side: `frames` as it is, and a deed for each letter.
 PROGRAM = f"""
 import os, struct, sys, threading, time
-sys.path.insert(0, {str(GUEST)!r})
+sys.path.insert(0, {str(HARNESS)!r})
 import frames
 number = int(os.environ["FAIRTRIAL_CHANNEL"])
 requests = frames.Requests(number)

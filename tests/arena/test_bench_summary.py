@@ -10,11 +10,11 @@ from bench_kit import make_replicates, make_session
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.arena.bench.summary import statistics_of, summarise
-from fairtrial.model.timings import Pair, Session
-from fairtrial.model.verdicts import Verdict
-from fairtrial.stats.ratios import estimate_text, ratio_text
-from fairtrial.stats.sequential import adopt, look
+from fairtrial.arena.model.timings import Pair, Session
+from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
+from fairtrial.arena.timing.stats.sequential import adopt, look
+from fairtrial.arena.timing.summary import statistics_of, summarise
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
 

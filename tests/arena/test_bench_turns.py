@@ -13,18 +13,18 @@ from bench_kit import SCHEDULE, SimWorker, make_inputs, make_pair, never_differs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.arena.bench import calls
-from fairtrial.arena.bench.calibration import Pace
-from fairtrial.arena.bench.calls import CallMeter
-from fairtrial.arena.bench.line import LateError, LineError
-from fairtrial.arena.bench.meter import Duel
-from fairtrial.arena.bench.talks import Talked
-from fairtrial.arena.bench.turns import EMPTY_TURNS, ArmError, take_turns
-from fairtrial.errors import LabError
-from fairtrial.model.code import Benchmark, Check
-from fairtrial.model.timings import Pair
-from fairtrial.model.verdicts import Reason
-from fairtrial.stats.rounds import session_cpu_ratio, session_ratio
+from fairtrial.arena.model.problem import Benchmark, Check
+from fairtrial.arena.model.timings import Pair
+from fairtrial.arena.model.verdicts import Reason
+from fairtrial.arena.timing import function_benchmark as calls
+from fairtrial.arena.timing.calibration import Pace
+from fairtrial.arena.timing.function_benchmark import CallMeter
+from fairtrial.arena.timing.prepared_benchmark import Duel
+from fairtrial.arena.timing.session import EMPTY_TURNS, ArmError, take_turns
+from fairtrial.arena.timing.stats.session_ratio import session_cpu_ratio, session_ratio
+from fairtrial.arena.timing.worker_channel import LateError, LineError
+from fairtrial.arena.timing.workers import Talked
+from fairtrial.core.errors import LabError
 
 COUNT = 1 + SCHEDULE.calls * SCHEDULE.rounds
 

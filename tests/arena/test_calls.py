@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from value_strategies import values
 
-from fairtrial.arena.checks.calls import read_calls, record_call, write_calls
-from fairtrial.errors import StudyError
-from fairtrial.guest.codec import dump, encode
-from fairtrial.model.code import Check
-from fairtrial.model.verdicts import Basis, Reason
+from fairtrial.arena.checks.recorded_calls import read_calls, record_call, write_calls
+from fairtrial.arena.model.problem import Check
+from fairtrial.arena.model.verdicts import Basis, Reason
+from fairtrial.core.errors import StudyError
+from fairtrial.sandbox.harness.codec import dump, encode
 
 CHECK = Check(function="tools:divide", calls="cases.json", timeout_s=120)
 TOOLS = """

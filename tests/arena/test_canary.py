@@ -7,7 +7,7 @@ import pytest
 
 from fairtrial.arena.canary import COMPILED, IMPORTED, WORDS, find_foreign, make_canaries
 from fairtrial.arena.canary import refuse_bystander as refuse
-from fairtrial.model.candidates import FileState
+from fairtrial.arena.model.candidates import FileState
 
 FILES = {
     "src/mod.py": FileState(b"X = 1", executable=True),

@@ -12,13 +12,13 @@ import pytest
 from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, settle
 from trees import write_files
 
-from fairtrial.arena.proposals.candidates import editable_files, resolve
-from fairtrial.arena.proposals.folders import LARGEST_MB, MB, read_candidate, tell_apart
-from fairtrial.arena.proposals.paths import PathRules
-from fairtrial.arena.slots.offloading import NoRoomError
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.candidates import Candidate, FileState
-from fairtrial.model.verdicts import Reason, Rejection
+from fairtrial.arena.candidates.folders import LARGEST_MB, MB, read_candidate, tell_apart
+from fairtrial.arena.candidates.paths import PathRules
+from fairtrial.arena.candidates.resolution import editable_files, resolve
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.model.verdicts import Reason, Rejection
+from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.core.errors import LabError, StudyError
 
 ORDINARY = PathRules(("**/*.py",))
 
@@ -269,7 +269,7 @@ def test_a_broken_repository_is_our_failure_not_the_candidates(tmp_path):
 
 @pytest.mark.parametrize("is_known", [False, True])
 def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch, is_known):
-    import fairtrial.arena.proposals.base_files as module
+    import fairtrial.arena.candidates.base_files as module
 
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -291,7 +291,7 @@ def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch, is
     ],
 )
 def test_git_without_room_says_nothing_of_a_candidate(base, monkeypatch, told):
-    import fairtrial.arena.snapshots.git as module
+    import fairtrial.arena.snapshot.git as module
 
     async def fail(*_, **__):
         return SimpleNamespace(returncode=128, stdout=b"", stderr=told.encode())
@@ -324,7 +324,7 @@ def test_a_path_that_reads_like_a_full_disk_is_a_path(base, name, hunk):
 @pytest.mark.parametrize("command", ["apply", "diff-index", "cat-file"])
 def test_cancelling_leaves_nothing_behind(base, monkeypatch, command):
     """Cancelled while a git is at work; which one it is, is not left to chance."""
-    import fairtrial.arena.proposals.base_files as module
+    import fairtrial.arena.candidates.base_files as module
 
     git, met = module.git, []
     anyio.run(module.list_base, base)

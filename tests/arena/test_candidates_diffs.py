@@ -15,12 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trees import run_git
 
-from fairtrial.arena.proposals import diff_applying
-from fairtrial.arena.proposals.diff_reading import MOST_HUNKS, read_diff
-from fairtrial.arena.proposals.diffs import UnreadableDiff
-from fairtrial.arena.proposals.paths import PathRules
-from fairtrial.arena.snapshots.git import GitError, git
-from fairtrial.model.verdicts import Reason, Rejection
+from fairtrial.arena.candidates import diff_application as diff_applying
+from fairtrial.arena.candidates.diff_parser import MOST_HUNKS, read_diff
+from fairtrial.arena.candidates.diffs import UnreadableDiff
+from fairtrial.arena.candidates.paths import PathRules
+from fairtrial.arena.model.verdicts import Reason, Rejection
+from fairtrial.arena.snapshot.git import GitError, git
 
 CHANGED = TEN.replace("line 4\n", "LINE\n").encode()
 BODY = " line 3\n-line 4\n+LINE\n line 5\n"
@@ -328,7 +328,7 @@ def test_a_full_disk_is_not_the_candidates_fault(base, monkeypatch):
             return await git(*arguments, **more)
         raise GitError(arguments, 128, "error: unable to write file: No space left on device")
 
-    monkeypatch.setattr("fairtrial.arena.proposals.base_files.git", full)
+    monkeypatch.setattr("fairtrial.arena.candidates.base_files.git", full)
     with pytest.raises(GitError):
         settle(base, NAMES + HUNK)
 

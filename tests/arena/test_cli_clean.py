@@ -6,7 +6,7 @@ import os
 import pytest
 from pool_kit import write_files
 
-from fairtrial.arena.slots import homes
+from fairtrial.arena.slots import pool_folders as homes
 
 
 @pytest.fixture(autouse=True)

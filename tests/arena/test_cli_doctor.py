@@ -10,10 +10,11 @@ from collections import namedtuple
 
 import pytest
 
-from fairtrial.sandbox import facts, remedies
-from fairtrial.sandbox.choosing import FULL
+from fairtrial.sandbox import capabilities as facts
+from fairtrial.sandbox import remedies
 from fairtrial.sandbox.hierarchy import Place
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.sandbox.selection import FULL
 
 DOCTOR = [sys.executable, "-m", "fairtrial", "doctor", "--quick"]
 # A machine that lets nobody make a user namespace, root neither: inside of one of our own.

@@ -18,11 +18,12 @@ import pytest
 from hypothesis import given
 from value_strategies import values
 
-from fairtrial.guest import codec, rebuild
-from fairtrial.guest.codec import Caps, dump, encode, encode_raised
+from fairtrial.sandbox.harness import codec
+from fairtrial.sandbox.harness import decoder as rebuild
+from fairtrial.sandbox.harness.codec import Caps, dump, encode, encode_raised
 from old_python import find_old_python
 
-GUEST = Path(codec.__file__).parent
+HARNESS = Path(codec.__file__).parent
 
 
 def same(one, other):
@@ -440,7 +441,7 @@ for value in values:
 """
     outputs = [
         subprocess.run(
-            [python, "-c", program, str(GUEST), TRIED_ELSEWHERE],
+            [python, "-c", program, str(HARNESS), TRIED_ELSEWHERE],
             capture_output=True,
             text=True,
             check=True,

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.arena.proposals import digest as digest_module
-from fairtrial.arena.proposals.digest import normalised_digest
-from fairtrial.arena.proposals.scopes import find_locals
-from fairtrial.model.candidates import FileState
+from fairtrial.arena.candidates import digest as digest_module
+from fairtrial.arena.candidates.digest import normalised_digest
+from fairtrial.arena.candidates.scopes import find_locals
+from fairtrial.arena.model.candidates import FileState
 
 BASE = FileState(b"base = 1\n", False)
 
@@ -439,8 +439,8 @@ def find_pythons():
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from fairtrial.arena.proposals.digest import normalised_digest
-from fairtrial.model.candidates import FileState
+from fairtrial.arena.candidates.digest import normalised_digest
+from fairtrial.arena.model.candidates import FileState
 for text in sys.stdin.read().split("\\0"):
     print(normalised_digest({"a.py": FileState(text.encode(), False)}, {}.get))
 """

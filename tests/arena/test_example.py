@@ -12,16 +12,16 @@ import anyio
 import pytest
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.checks import tests
-from fairtrial.arena.checks.tests import SuiteTrial
+from fairtrial.arena.candidates.folders import read_candidate
+from fairtrial.arena.checks import pytest_check as tests
+from fairtrial.arena.checks.pytest_check import SuiteTrial
 from fairtrial.arena.evaluation import judge_all, judge_candidates
+from fairtrial.arena.model.candidates import Candidate
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.verdicts import Basis, Reason, Verdict
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.proposals.folders import read_candidate
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.loading import load_problem
-from fairtrial.model.candidates import Candidate
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.verdicts import Basis, Reason, Verdict
+from fairtrial.study.files import load_problem
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "toposort"
 

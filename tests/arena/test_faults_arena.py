@@ -34,8 +34,8 @@ from fault_kit import (
 from trees import fingerprint, write_files
 
 from fairtrial import ArenaSettings, load_problem, open_arena, read_candidate
-from fairtrial.arena.slots.offloading import has_room
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.arena.slots.threads import has_room
+from fairtrial.sandbox.host_lock import HostLock
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 pytestmark = [pytest.mark.slow, needs_sandbox]

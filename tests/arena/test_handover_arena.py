@@ -12,20 +12,21 @@ from fault_kit import WORKING
 from trees import fingerprint, make_repo
 
 from fairtrial.arena import opening
-from fairtrial.arena.checks import commands, tests
-from fairtrial.arena.handover import profile as profiling
-from fairtrial.arena.handover import recheck as rechecking
-from fairtrial.arena.handover.coverage import Span, coverage
-from fairtrial.arena.handover.edits import find_edits
-from fairtrial.arena.handover.profile import profile, take_off
-from fairtrial.arena.handover.recheck import recheck
-from fairtrial.arena.handover.tracing import Traced
+from fairtrial.arena.checks import command_check as commands
+from fairtrial.arena.checks import pytest_check as tests
+from fairtrial.arena.delivery import profile as profiling
+from fairtrial.arena.delivery import recheck as rechecking
+from fairtrial.arena.delivery.coverage import Span, coverage
+from fairtrial.arena.delivery.edits import find_edits
+from fairtrial.arena.delivery.profile import profile, take_off
+from fairtrial.arena.delivery.recheck import recheck
+from fairtrial.arena.delivery.tracing import Traced
+from fairtrial.arena.model.candidates import Candidate, Changes, FileState
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena.model.verdicts import Reason, Verdict
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.errors import StudyError
-from fairtrial.model.candidates import Candidate, Changes, FileState
-from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.verdicts import Reason, Verdict
+from fairtrial.core.errors import StudyError
 from fairtrial.sandbox.plain import Plain
 
 MODULE = """\

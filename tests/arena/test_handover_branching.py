@@ -7,10 +7,10 @@ import pytest
 from handover_kit import TEN, make_user, run
 from trees import run_git
 
-from fairtrial.arena.handover.branching import check_branch, put_on_branch
-from fairtrial.arena.handover.quoting import as_message
-from fairtrial.errors import StudyError
-from fairtrial.model.candidates import FileState
+from fairtrial.arena.delivery.branch import check_branch, put_on_branch
+from fairtrial.arena.delivery.markdown_quoting import as_message
+from fairtrial.arena.model.candidates import FileState
+from fairtrial.core.errors import StudyError
 
 WON = TEN.replace("line 2\n", "LINE 2\n")
 MESSAGE = "Twice as fast\n\nsaid by nobody ä\n"

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairtrial.arena.handover.coverage import Coverage, Span
-from fairtrial.arena.handover.edits import Edit, Edits, find_differing
-from fairtrial.arena.handover.explanation import Finding, explain
-from fairtrial.arena.handover.profile import HotLine, Part, Profile, Side
-from fairtrial.arena.handover.quoting import as_message, cells, code, plain, quote, word
-from fairtrial.model.candidates import FileState
-from fairtrial.model.code import Benchmark, Check, CodeProblem
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.timings import Estimate, Measurement, Pair, Timing
-from fairtrial.model.verdicts import Basis, Verdict
+from fairtrial.arena.delivery.coverage import Coverage, Span
+from fairtrial.arena.delivery.edits import Edit, Edits, find_differing
+from fairtrial.arena.delivery.explanation import Finding, explain
+from fairtrial.arena.delivery.markdown_quoting import as_message, cells, code, plain, quote, word
+from fairtrial.arena.delivery.profile import HotLine, Part, Profile, Side
+from fairtrial.arena.model.candidates import FileState
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Timing
+from fairtrial.arena.model.verdicts import Basis, Verdict
 
 ESTIMATE = Estimate(1.5, 1.4, 1.6, 10, 0.95)
 TIMING = Timing(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.arena.stage import GUEST
-from fairtrial.guest.codec import Caps
+from fairtrial.arena.stage import HARNESS
+from fairtrial.sandbox.harness.codec import Caps
 from old_python import find_old_python
 
 MODULE = """\
@@ -136,7 +136,7 @@ def trace(site, python, *, stdin=b"", files=("mod.py",), **order):
         env = {**os.environ, "FAIRTRIAL_CHANNEL": str(mouth), "PYTHONPATH": str(site)}
         env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         done = subprocess.run(
-            [python, "-W", "error", str(GUEST / "tracer.py")],
+            [python, "-W", "error", str(HARNESS / "tracer.py")],
             input=json.dumps(given).encode() + b"\n" + stdin,
             env=env,
             cwd=site,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pool_kit import write_files
 
-from fairtrial.arena.slots import homes
-from fairtrial.errors import LabError
+from fairtrial.arena.slots import pool_folders as homes
+from fairtrial.core.errors import LabError
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def start(code, **options):
 HOLDER = """
     import sys
     from pathlib import Path
-    from fairtrial.arena.slots.homes import open_home
+    from fairtrial.arena.slots.pool_folders import open_home
     home = open_home(Path("/nowhere"))
     (home.path / "slot").mkdir()
     print(home.path, flush=True)
@@ -71,7 +71,7 @@ def test_the_lock_is_not_inherited_by_programs_that_the_owner_starts(home):
         """
         import subprocess, sys
         from pathlib import Path
-        from fairtrial.arena.slots.homes import open_home
+        from fairtrial.arena.slots.pool_folders import open_home
         home = open_home(Path("/nowhere"))
         child = subprocess.Popen([sys.executable, "-c", "input()"], close_fds=False)
         print(home.path, flush=True)
@@ -91,7 +91,7 @@ def test_starters_that_race_never_remove_what_another_has_just_made(home):
     racer = """
         import sys
         from pathlib import Path
-        from fairtrial.arena.slots.homes import open_home, remove_orphans
+        from fairtrial.arena.slots.pool_folders import open_home, remove_orphans
         sys.stdin.readline()
         for _ in range(60):
             remove_orphans()

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from fairtrial.arena import interpreter
 from fairtrial.arena.interpreter import Interpreter, needed_folders, probe_interpreter
-from fairtrial.errors import StudyError
-from fairtrial.model.code import Check, CodeProblem
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.core.errors import StudyError
 
 BASE = Path(sys.base_prefix).resolve()
 BWRAP = shutil.which("bwrap")

@@ -6,16 +6,16 @@ from bench_kit import few_problem
 from trees import make_repo, run_git
 
 from fairtrial import run_study
-from fairtrial.agents.optimise.agent import Optimise
+from fairtrial.arena.candidates.editable_match import refuse_matching_nothing
+from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.proposals.matching import refuse_matching_nothing
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.main import main
-from fairtrial.engine.binding import make_problem
-from fairtrial.errors import StudyError
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.study import Study
-from fairtrial.problems.code import BoundCode
+from fairtrial.core.errors import StudyError
+from fairtrial.optimize.code_problem import BoundCode
+from fairtrial.optimize.optimizer import Optimise
+from fairtrial.study.model.study import Study
+from fairtrial.study.runner.bindings import make_problem
 
 CHECK = (Check(command=("true",)),)
 FILES = {"src/pkg/mod.py": "x = 1\n", "src/pkg/data.txt": "", "sub/one.py": "", "odd[1]/a.py": ""}

@@ -9,17 +9,19 @@ import pytest
 from arena_kit import whole
 from trees import make_repo, write_files
 
-import fairtrial.sandbox.warm as warm
-from fairtrial.arena import opening, warming
-from fairtrial.arena.checks import commands, tests
+import fairtrial.sandbox.warm_start as warm
+from fairtrial.arena import opening
+from fairtrial.arena import warm_imports as warming
+from fairtrial.arena.checks import command_check as commands
+from fairtrial.arena.checks import pytest_check as tests
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judge_candidates
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.arena.opening import find_hidden, find_roots
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.errors import StudyError
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.sandbox.choosing import FULL, try_sandbox
+from fairtrial.core.errors import StudyError
+from fairtrial.sandbox.selection import FULL, try_sandbox
 
 HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)
 SANDBOXES = ["plain", pytest.param("require", marks=pytest.mark.skipif(
@@ -211,7 +213,7 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
         return []
 
     monkeypatch.setattr(opening, "fly_canary", let_be)  # it would be one suite more
-    cold_only = "\ndef test_cold():\n    assert '_fairtrial_guest' not in sys.modules\n"
+    cold_only = "\ndef test_cold():\n    assert '_fairtrial_harness' not in sys.modules\n"
     problem = warm_problem(top, cold_only)
     given = [mod("right", "X = 1\n"), whole("wrong", "def double(x): return 3", "part/src/mod.py")]
     found = judge_candidates(problem, given, settings=replace(settings, warm=True))

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import run_git
 
-from fairtrial.arena.proposals.patches import render_patch
-from fairtrial.model.candidates import Changes, FileState
+from fairtrial.arena.candidates.patches import render_patch
+from fairtrial.arena.model.candidates import Changes, FileState
 
 
 @pytest.fixture(scope="module")

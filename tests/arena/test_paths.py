@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trees import run_git
 
-from fairtrial.arena.proposals.paths import Change, PathRules, leads_out, unsafe_path
-from fairtrial.arena.proposals.pathspecs import Pathspecs
-from fairtrial.errors import StudyError
-from fairtrial.model.code import Check, CodeProblem
+from fairtrial.arena.candidates.paths import Change, PathRules, leads_out, unsafe_path
+from fairtrial.arena.candidates.pathspecs import Pathspecs
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.core.errors import StudyError
 
 PATHS = (
     *(

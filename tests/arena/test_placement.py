@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_kit import contents, quick_folder, stage, wanted_of, write_files
 
+from fairtrial.arena.model.candidates import FileState
 from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
-from fairtrial.errors import StudyError
-from fairtrial.model.candidates import FileState
+from fairtrial.core.errors import StudyError
 
 FILE = FileState(b"new")
 

@@ -11,10 +11,11 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, run_git, write_files
 
-from fairtrial.arena.slots import homes, worktrees
-from fairtrial.arena.slots.worktrees import WorktreePool
-from fairtrial.errors import LabError, StudyError
-from fairtrial.model.candidates import Changes, FileState
+from fairtrial.arena.model.candidates import Changes, FileState
+from fairtrial.arena.slots import pool as worktrees
+from fairtrial.arena.slots import pool_folders as homes
+from fairtrial.arena.slots.pool import WorktreePool
+from fairtrial.core.errors import LabError, StudyError
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ import pytest
 from pool_kit import contents, make_repository, quick_folder, write_files
 
 from fairtrial.arena.slots import base
-from fairtrial.arena.slots.homes import find_homes, remove_orphans
-from fairtrial.arena.slots.offloading import in_thread
-from fairtrial.arena.slots.worktrees import WorktreePool
-from fairtrial.arena.snapshots import snapshot
+from fairtrial.arena.slots.pool import WorktreePool
+from fairtrial.arena.slots.pool_folders import find_homes, remove_orphans
+from fairtrial.arena.slots.threads import in_thread
+from fairtrial.arena.snapshot import snapshot
 
 PROGRAM = Path(__file__).with_name("pool_program.py")
 STAGES = ("snapshot", "lease", "close", "main task")

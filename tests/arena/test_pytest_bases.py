@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from suite_kit import CALC, CHECK, FILES, PYTHON, Slots, prepare, reject
 
-from fairtrial.arena.checks.tests import BASE_RUNS, pytest_command
-from fairtrial.errors import StudyError
-from fairtrial.model.code import Check
+from fairtrial.arena.checks.pytest_check import BASE_RUNS, pytest_command
+from fairtrial.arena.model.problem import Check
+from fairtrial.core.errors import StudyError
 from fairtrial.sandbox.plain import Plain
 
 

@@ -6,8 +6,8 @@ import anyio
 import pytest
 from suite_kit import CHECK, FILES, TESTS, Slots, prepare, reject
 
-from fairtrial.arena.checks.tests import run_tests
-from fairtrial.model.verdicts import Basis, Reason
+from fairtrial.arena.checks.pytest_check import run_tests
+from fairtrial.arena.model.verdicts import Basis, Reason
 from fairtrial.sandbox.plain import Plain
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairtrial.arena.roots import find_import_roots
+from fairtrial.arena.import_roots import find_import_roots
 
 
 def make(top: Path, *files: str, **texts: str) -> Path:

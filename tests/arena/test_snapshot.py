@@ -10,11 +10,11 @@ import anyio
 import pytest
 from trees import fingerprint, make_repo, read_disk, read_tree, run_git, write_files
 
-from fairtrial.arena.snapshots.git import git
-from fairtrial.arena.snapshots.pack import write_commit
-from fairtrial.arena.snapshots.snapshot import find_top, take_snapshot
-from fairtrial.arena.snapshots.survey import Found
-from fairtrial.errors import LabError, StudyError
+from fairtrial.arena.snapshot.git import git
+from fairtrial.arena.snapshot.packing import write_commit
+from fairtrial.arena.snapshot.snapshot import find_top, take_snapshot
+from fairtrial.arena.snapshot.survey import Found
+from fairtrial.core.errors import LabError, StudyError
 
 
 @pytest.fixture
@@ -347,7 +347,7 @@ def test_pointers_of_git_lfs_that_are_not_filled_are_refused_by_name(take, tmp_p
 
 def test_large_files_are_read_in_pieces(tmp_path, monkeypatch):
     read, counts = os.read, []
-    monkeypatch.setattr("fairtrial.arena.snapshots.pack._AT_ONCE", 1000)
+    monkeypatch.setattr("fairtrial.arena.snapshot.packing._AT_ONCE", 1000)
     monkeypatch.setattr(os, "read", lambda file, count: counts.append(count) or read(file, count))
     content = os.urandom(10_500)
     top = make_repo(tmp_path / "top", {"large": content, "exact": bytes(1000), "after": "x"})

@@ -13,9 +13,9 @@ import anyio
 import pytest
 from trees import fingerprint, make_repo, read_tree, run_git, write_files
 
-from fairtrial.arena.snapshots.included import find_included
-from fairtrial.arena.snapshots.snapshot import find_top, take_snapshot
-from fairtrial.errors import StudyError
+from fairtrial.arena.snapshot.included import find_included
+from fairtrial.arena.snapshot.snapshot import find_top, take_snapshot
+from fairtrial.core.errors import StudyError
 
 
 @pytest.fixture
@@ -321,7 +321,7 @@ def test_started_from_a_hook(tmp_path):
         "from pathlib import Path\n"
         "assert 'GIT_INDEX_FILE' in os.environ\n"
         f"sys.path[:0] = {sys.path!r}\n"
-        "from fairtrial.arena.snapshots.snapshot import take_snapshot\n"
+        "from fairtrial.arena.snapshot.snapshot import take_snapshot\n"
         f"shot = anyio.run(take_snapshot, Path.cwd(), Path({str(home)!r}))\n"
         f"Path({str(tmp_path / 'told')!r}).write_text(shot.tree)\n"
     )

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.stage import GUEST, Stage
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.commands import Limits, Mount
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.arena.stage import HARNESS, Stage
+from fairtrial.sandbox.commands import Limits, Mount
 from fairtrial.sandbox.plain import Plain
 
 PYTHON = Path("/env/bin/python")
@@ -69,7 +69,7 @@ def test_what_is_seen_is_the_slot_the_interpreter_and_our_guests(is_writable):  
         is_writable=is_writable,
     )
     view, here = stage.view(), Mount(Path("/pool/1"), Path("/project"))
-    readable = [Mount(folder, folder) for folder in (Path("/python"), GUEST)]
+    readable = [Mount(folder, folder) for folder in (Path("/python"), HARNESS)]
     assert list(view.readable) == readable + ([] if is_writable else [here])
     assert view.writable == ((here,) if is_writable else ())
     # An environment in the project lies over the slot, where the slot has none.

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.arena.checks import tests_read
-from fairtrial.arena.checks.tests_judged import MOST_FAILURES, judge_run, set_standard
-from fairtrial.arena.checks.tests_read import Outcome, Told, read_run
-from fairtrial.model.commands import Captured, Command, Completed, Ending
-from fairtrial.model.verdicts import Reason
+from fairtrial.arena.checks import pytest_reports as tests_read
+from fairtrial.arena.checks.pytest_judging import MOST_FAILURES, judge_run, set_standard
+from fairtrial.arena.checks.pytest_reports import Outcome, Told, read_run
+from fairtrial.arena.model.verdicts import Reason
+from fairtrial.sandbox.commands import Captured, Command, Completed, Ending
 
 COMMAND = Command(("pytest",), cwd=None, timeout_s=5)
 OUTCOMES = [outcome.value for outcome in Outcome]

@@ -22,7 +22,7 @@ from pool_kit import (
 )
 
 from fairtrial.arena.slots import copying, removal, staging, tree
-from fairtrial.errors import LabError
+from fairtrial.core.errors import LabError
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from value_strategies import atoms, values
 
-from fairtrial.arena.checks.encoded import find_unplain
-from fairtrial.arena.checks.rendering import render, render_call
-from fairtrial.arena.checks.values import MOST, compare
-from fairtrial.guest.codec import dump, encode
+from fairtrial.arena.checks.encoded_values import find_unplain
+from fairtrial.arena.checks.value_comparison import MOST, compare
+from fairtrial.arena.checks.value_text import render, render_call
+from fairtrial.sandbox.harness.codec import dump, encode
 
 EXACT = {"rel_tol": 0.0, "abs_tol": 0.0}
 NORMAL = {"rel_tol": 1e-9, "abs_tol": 0.0}

@@ -14,10 +14,10 @@ from registry import install, unpack
 from trees import fingerprint, run_git
 
 from fairtrial import Candidate, CodeProblem, judge_candidates
+from fairtrial.arena.model.candidates import FileState
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.errors import StudyError
-from fairtrial.model.candidates import FileState
-from fairtrial.model.commands import Limits
+from fairtrial.core.errors import StudyError
+from fairtrial.sandbox.commands import Limits
 
 MARK = "REAL_PROJECT"
 """A variable that every process of a check has, and no other."""

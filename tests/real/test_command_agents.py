@@ -20,15 +20,15 @@ from project import own_children, read_all
 from registry import PATIENCE_S, cache_folder
 from trees import fingerprint, make_repo
 
-from fairtrial.agents.proposers.command import CommandProposer
-from fairtrial.agents.proposers.command_prompt import write_prompt
-from fairtrial.agents.proposers.command_workshop import make_ready
-from fairtrial.agents.proposers.replay import record_of
+from fairtrial.arena.model.problem import Check, CodeProblem
+from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.model.code import Check, CodeProblem
-from fairtrial.model.proposals import Brief, Request, RequestKind
-from fairtrial.model.verdicts import Verdict
+from fairtrial.arena.workshop.workshop import make_ready
+from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial.optimize.proposers.command.prompt import write_prompt
+from fairtrial.optimize.proposers.command.proposer import CommandProposer
+from fairtrial.optimize.proposers.replay import record_of
 
 KEY = "sk-loopback-Zq81mPx0Vt55rWcd"
 PATH, OLD, NEW = "src/mod.py", "[1, 2, 3]", "{1, 2, 3}"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.sandbox.capture import Head, HeadAndTail
+from fairtrial.sandbox.captured_output import Head, HeadAndTail
 
 pieces = st.lists(st.binary(max_size=40), max_size=30)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.model.commands import Ending, Limits
 from fairtrial.sandbox import cgroup
 from fairtrial.sandbox.cgroup import limiting, remove_orphaned_groups, usable_places
+from fairtrial.sandbox.commands import Ending, Limits
 from fairtrial.sandbox.hierarchy import Place, find_places
 from fault_stage import is_gone, wait_until
 
@@ -195,7 +195,7 @@ def start_owner(deed):
     """A process with two groups, of which one has a child that joins it and then does that."""
     code = (
         "import subprocess, sys, time\n"
-        "from fairtrial.model.commands import Limits\n"
+        "from fairtrial.sandbox.commands import Limits\n"
         "from fairtrial.sandbox.cgroup import limiting\n"
         "with limiting(Limits()) as group, limiting(Limits()) as empty:\n"
         f"    code = {JOINED + 'import time; print(flush=True); ' + deed!r}\n"

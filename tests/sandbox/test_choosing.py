@@ -3,13 +3,14 @@
 import anyio
 import pytest
 
-from fairtrial import plugins
-from fairtrial.errors import LabError
-from fairtrial.sandbox import bubblewrap, choosing
+from fairtrial.core import plugins
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox import bubblewrap
+from fairtrial.sandbox import selection as choosing
 from fairtrial.sandbox.bubblewrap import Bubblewrap
-from fairtrial.sandbox.choosing import find_sandbox, try_sandbox
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox.selection import find_sandbox, try_sandbox
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from fairtrial.sandbox.bubblewrap import Bubblewrap
-from fairtrial.sandbox.choosing import try_sandbox
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.testing.isolation import FullSandboxConformance
 from fairtrial.testing.sandboxes import SandboxConformance
 

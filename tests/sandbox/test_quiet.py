@@ -23,16 +23,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.errors import LabError
-from fairtrial.sandbox import commons, quiet
-from fairtrial.sandbox.quiet import BELL, GATE, MAIN, HostLock
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox import host_lock as quiet
+from fairtrial.sandbox import shared_files as commons
+from fairtrial.sandbox.host_lock import BELL, GATE, MAIN, HostLock
 
 LONG_S = 60.0
 """Nothing here takes so long, unless it hangs."""
 HOLDER = """
 import sys, anyio
 from pathlib import Path
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.host_lock import HostLock
 
 async def hold(side, folder, **options):
     async with getattr(HostLock(Path(folder)), side)(**options):
@@ -46,7 +47,7 @@ anyio.run(lambda: hold(sys.argv[1], sys.argv[2]{options}))
 ROUNDS = """
 import random, sys, time, anyio
 from pathlib import Path
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.host_lock import HostLock
 
 folder, seed, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 
@@ -70,7 +71,7 @@ anyio.run(main)
 STREAM = """
 import sys, time, anyio
 from pathlib import Path
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.host_lock import HostLock
 
 async def main():
     lock = HostLock(Path(sys.argv[1]))

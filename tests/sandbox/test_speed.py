@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fairtrial.sandbox import speed
+from fairtrial.sandbox import timing_conditions as speed
 
 
 @pytest.fixture

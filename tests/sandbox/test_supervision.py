@@ -14,17 +14,20 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from fairtrial.errors import LabError
-from fairtrial.guest import init, listing, processes
-from fairtrial.model.commands import Command, Ending, Limits, Mount, View
-from fairtrial.sandbox import bubblewrap, child, cold
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox import bubblewrap
+from fairtrial.sandbox import cold_start as cold
+from fairtrial.sandbox import init_process as child
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.cgroup import remove_orphaned_groups
-from fairtrial.sandbox.choosing import FULL, try_sandbox
+from fairtrial.sandbox.commands import Command, Ending, Limits, Mount, View
+from fairtrial.sandbox.harness import init, processes
+from fairtrial.sandbox.harness import process_list as listing
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
 from fairtrial.sandbox.process import run_command
-from fairtrial.testing.commands import Scene
+from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.testing.sandbox_commands import Scene
 
 SANDBOXES = [Plain(), *(each for each in FULL if not try_sandbox(each))]
 MB = 1 << 20
@@ -57,7 +60,7 @@ def test_when_we_are_killed_everything_of_ours_ends(scene, tmp_path):
         import anyio
         from pathlib import Path
         from fairtrial.sandbox.{scene.sandbox.name} import {type(scene.sandbox).__name__} as Kind
-        from fairtrial.testing.commands import Scene
+        from fairtrial.testing.sandbox_commands import Scene
         scene = Scene(Kind(), Path({str(scene.folder)!r}))
         scene.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
     """)
@@ -86,7 +89,7 @@ def test_commands_have_a_keyring_of_their_own(scene):
     program = KEYS + textwrap.dedent(f"""
         from pathlib import Path
         from fairtrial.sandbox.{scene.sandbox.name} import {type(scene.sandbox).__name__} as Kind
-        from fairtrial.testing.commands import Scene
+        from fairtrial.testing.sandbox_commands import Scene
         scene = Scene(Kind(), Path({str(scene.folder)!r}))
         if libc.syscall(control, 1, None) < 0 or not leave(b"secret"):
             raise SystemExit(77)

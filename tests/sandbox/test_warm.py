@@ -15,14 +15,14 @@ import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from fairtrial.errors import LabError
-from fairtrial.model.commands import Command, Ending, Limits, Mount, View
-from fairtrial.sandbox.choosing import try_sandbox
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox.commands import Command, Ending, Limits, Mount, View
 from fairtrial.sandbox.namespaces import Namespaces
+from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.sandbox.system import own_python, own_python_mounts
-from fairtrial.sandbox.warm import Warm, WarmServer, can_be_warm
-from fairtrial.testing.commands import Scene
+from fairtrial.sandbox.warm_start import Warm, WarmServer, can_be_warm
 from fairtrial.testing.isolation import FullSandboxConformance
+from fairtrial.testing.sandbox_commands import Scene
 from old_python import find_old_python
 
 REASON = try_sandbox(Namespaces())

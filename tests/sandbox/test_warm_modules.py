@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fairtrial.sandbox.system import GUEST
+from fairtrial.sandbox.system import HARNESS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="warm starts are Linux's")
 
@@ -16,7 +16,7 @@ def prepare(site, **orders):
     """What the server tells after its imports."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
-        command = [sys.executable, str(GUEST / "warm.py"), str(theirs.fileno())]
+        command = [sys.executable, str(HARNESS / "warm_server.py"), str(theirs.fileno())]
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

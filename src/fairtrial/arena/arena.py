@@ -9,24 +9,24 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from fairtrial.arena.bench.bench import Bench, can_time, open_bench
 from fairtrial.arena.blame import blame_us, is_our_fault, rejected, unjudged
 from fairtrial.arena.build import run_build
-from fairtrial.arena.ground import Ground
-from fairtrial.arena.proposals.candidates import editable_texts, resolve
-from fairtrial.arena.proposals.patches import render_patch
-from fairtrial.arena.proposals.paths import Change, PathRules
-from fairtrial.arena.proposals.protection import protection_of
-from fairtrial.arena.room import Use
-from fairtrial.arena.slots.offloading import NoRoomError
-from fairtrial.arena.slots.worktrees import WorktreeSlot
-from fairtrial.arena.tally import Tally
-from fairtrial.arena.tasks import run_all
-from fairtrial.arena.trial import Trial
-from fairtrial.errors import StudyError
-from fairtrial.model.candidates import Candidate, Changes
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena.candidates.patches import render_patch
+from fairtrial.arena.candidates.paths import Change, PathRules
+from fairtrial.arena.candidates.protection import protection_of
+from fairtrial.arena.candidates.resolution import editable_texts, resolve
+from fairtrial.arena.checks.check_results import Tally
+from fairtrial.arena.checks.prepared_check import Trial
+from fairtrial.arena.disk_guard import Use
+from fairtrial.arena.model.candidates import Candidate, Changes
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena.resources import Ground
+from fairtrial.arena.slots.pool import WorktreeSlot
+from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena.task_groups import run_all
+from fairtrial.arena.timing.bench import Bench, can_time, open_bench
+from fairtrial.core.errors import StudyError
 
 if TYPE_CHECKING:
     from anyio import Event, Semaphore

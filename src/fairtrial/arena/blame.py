@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairtrial.errors import FairtrialError
-from fairtrial.model.candidates import Candidate, Changes
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.verdicts import Reason, Rejection, Verdict
+from fairtrial.arena.model.candidates import Candidate, Changes
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
+from fairtrial.core.errors import FairtrialError
 
 
 def rejected(candidate: Candidate, digest: str, rejection: Rejection) -> Judgement:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fairtrial.arena.checks.endings import in_one_line, tell_ending
-from fairtrial.arena.slots.worktrees import WorktreeSlot
+from fairtrial.arena.checks.exit_text import in_one_line, tell_ending
+from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
+from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.commands import Captured, Ending
-from fairtrial.model.verdicts import Failure, Reason, Rejection
+from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.sandbox.commands import Captured, Ending
 
 BUILD_VARIABLE = "FAIRTRIAL_BUILD"
 """A variable that builds have in their environment, and checks don't."""

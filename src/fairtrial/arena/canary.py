@@ -13,10 +13,10 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from fairtrial.arena.build import BUILD_VARIABLE
+from fairtrial.arena.checks.prepared_check import Trial
+from fairtrial.arena.model.candidates import Changes, FileState
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.trial import Trial
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.candidates import Changes, FileState
+from fairtrial.core.errors import Mistake, StudyError
 
 WORDS = "fairtrial's canary: this file was used"
 IMPORTED, COMPILED = "imported", "compiled"

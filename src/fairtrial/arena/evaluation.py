@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.bench.bench import Bench
-from fairtrial.arena.bench.second_opinion import with_instructions
-from fairtrial.arena.bench.valgrind import Valgrind, find_valgrind
 from fairtrial.arena.blame import unjudged
-from fairtrial.arena.contest import Contest
+from fairtrial.arena.candidates.folders import read_candidate, tell_apart
+from fairtrial.arena.model.candidates import Candidate, Changes
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.arena.model.timings import Estimate, Measurement
+from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.proposals.folders import read_candidate, tell_apart
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.offloading import NoRoomError
-from fairtrial.model.candidates import Candidate, Changes
-from fairtrial.model.code import CodeProblem
-from fairtrial.model.judgements import Judgement
-from fairtrial.model.timings import Estimate, Measurement
-from fairtrial.model.verdicts import Rejection
+from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena.timing.bench import Bench
+from fairtrial.arena.timing.second_opinion import with_instructions
+from fairtrial.arena.timing.valgrind import Valgrind, find_valgrind
+from fairtrial.arena.timing_phase import Contest
 
 Given = Candidate | str | os.PathLike[str]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.code import CodeProblem
+from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.core.errors import Mistake, StudyError
 from fairtrial.sandbox.trusted import run_trusted
 
 OLDEST = (3, 8)
@@ -20,7 +20,7 @@ OLDEST = (3, 8)
 ENVIRONMENTS = (".venv", "venv")
 """Where a project's virtual environment is looked for."""
 PROBE_TIMEOUT_S = 60.0
-_PROBE = Path(__file__).resolve().parent.parent / "guest" / "probe.py"
+_PROBE = Path(__file__).resolve().parent.parent / "sandbox" / "harness" / "probe.py"
 # What a launcher such as pyenv's goes by; nothing that could be a secret.
 _VARIABLES = ("HOME", "LANG", "LC_ALL", "PATH", "PYENV_ROOT", "PYENV_VERSION")
 _REMEDY = "name a Python that works in `python`, or leave it out for fairtrial's own"

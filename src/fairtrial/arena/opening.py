@@ -11,31 +11,31 @@ from pathlib import Path, PurePosixPath
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.build import run_build
 from fairtrial.arena.canary import make_canaries, refuse_bystander
-from fairtrial.arena.checks.commands import prepare_command
-from fairtrial.arena.checks.functions import prepare_calls
-from fairtrial.arena.checks.tests import SuiteTrial, prepare_tests
-from fairtrial.arena.ground import Ground
+from fairtrial.arena.candidates.editable_match import no_match, refuse_matching_nothing
+from fairtrial.arena.candidates.paths import PathRules
+from fairtrial.arena.candidates.resolution import editable_files
+from fairtrial.arena.checks.command_check import prepare_command
+from fairtrial.arena.checks.function_check import prepare_calls
+from fairtrial.arena.checks.prepared_check import Trial
+from fairtrial.arena.checks.pytest_check import SuiteTrial, prepare_tests
+from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.interpreter import probe_interpreter
-from fairtrial.arena.proposals.candidates import editable_files
-from fairtrial.arena.proposals.matching import no_match, refuse_matching_nothing
-from fairtrial.arena.proposals.paths import PathRules
-from fairtrial.arena.room import Room
-from fairtrial.arena.roots import find_import_roots
+from fairtrial.arena.model.problem import Check, CodeProblem, resolve_paths
+from fairtrial.arena.model.verdicts import Basis
+from fairtrial.arena.resources import Ground
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.offloading import in_thread
-from fairtrial.arena.slots.worktrees import WorktreePool, WorktreeSlot
-from fairtrial.arena.snapshots.included import find_included
-from fairtrial.arena.snapshots.snapshot import find_top
-from fairtrial.arena.tasks import run_all
-from fairtrial.arena.trial import Trial
-from fairtrial.arena.warming import warming
-from fairtrial.model.code import Check, CodeProblem, resolve_paths
-from fairtrial.model.commands import Mount
-from fairtrial.model.verdicts import Basis
+from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
+from fairtrial.arena.slots.threads import in_thread
+from fairtrial.arena.snapshot.included import find_included
+from fairtrial.arena.snapshot.snapshot import find_top
+from fairtrial.arena.task_groups import run_all
+from fairtrial.arena.warm_imports import warming
 from fairtrial.sandbox.cgroup import remove_orphaned_groups, settle_groups
-from fairtrial.sandbox.choosing import find_sandbox
+from fairtrial.sandbox.commands import Mount
+from fairtrial.sandbox.host_lock import HostLock
 from fairtrial.sandbox.plain import Plain
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.sandbox.selection import find_sandbox
 
 
 def count_cores() -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.model.fields import field_types
-from fairtrial.model.record import convert, describe
+from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core.fields import field_types
+from fairtrial.core.record import convert, describe
 
 
 def _say_nothing(text: str) -> None:

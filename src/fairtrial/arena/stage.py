@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.model.code import CodeProblem
-from fairtrial.model.commands import Command, Completed, Mount, View
-from fairtrial.protocols import Sandbox
+from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.sandbox.commands import Command, Completed, Mount, View
+from fairtrial.study.protocols import Sandbox
 
-GUEST = Path(__file__).resolve().parent.parent / "guest"
+HARNESS = Path(__file__).resolve().parent.parent / "sandbox" / "harness"
 """The files that run beside candidates."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -99,7 +99,7 @@ class Stage:
     def view(self) -> View:
         """The slot, the interpreter and our guests; nothing else of the user's."""
         here = Mount(self.slot, self.seen)
-        folders = [*self.interpreter.folders, GUEST]
+        folders = [*self.interpreter.folders, HARNESS]
         inside = [folder for folder in folders if folder.is_relative_to(self.seen)]
         outside = [folder for folder in folders if folder not in inside]
         return View(

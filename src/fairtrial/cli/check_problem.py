@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena.foresight import missing_parts
+from fairtrial.arena.preflight import missing_parts
+from fairtrial.arena.problem_files import locate, read_problem
 from fairtrial.cli.output import count, print_json, shown_path, warn
-from fairtrial.loading.problems import locate, read_problem
 
 
 def check_problem(path: Path, *, as_json: bool) -> None:

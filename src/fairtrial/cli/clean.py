@@ -6,9 +6,9 @@ import shlex
 
 import click
 
-from fairtrial.arena.slots.homes import Found, find_homes, remove_orphans
+from fairtrial.arena.slots.pool_folders import Found, find_homes, remove_orphans
 from fairtrial.cli.output import count, json_option, print_json, warn
-from fairtrial.errors import LabError
+from fairtrial.core.errors import LabError
 from fairtrial.sandbox.cgroup import remove_orphaned_groups
 
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))

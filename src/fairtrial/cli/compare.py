@@ -8,10 +8,15 @@ from typing import Any
 
 import click
 
-from fairtrial.arena.bench.valgrind import find_valgrind
-from fairtrial.arena.duels import Comparison, compare_candidates
+from fairtrial.arena.comparison import Comparison, compare_candidates
 from fairtrial.arena.evaluation import judgement_as_dict, measured_as_dict
+from fairtrial.arena.model.timings import Estimate
+from fairtrial.arena.model.verdicts import Reason
+from fairtrial.arena.problem_files import read_problem
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.timing.stats.ratio_text import estimate_text
+from fairtrial.arena.timing.valgrind import find_valgrind
+from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
     print_json,
@@ -21,20 +26,15 @@ from fairtrial.cli.output import (
     style,
     warn,
 )
-from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import (
     check_timing_files,
     instructions_option,
     timing_options,
     write_timing_files,
 )
-from fairtrial.cli.timings import remark_lines, verdict_text
-from fairtrial.cli.verdicts import LONGEST_NOTE, print_verdicts, shown_name
-from fairtrial.errors import LabError, on_one_line
-from fairtrial.loading.problems import read_problem
-from fairtrial.model.timings import Estimate
-from fairtrial.model.verdicts import Reason
-from fairtrial.stats.ratios import estimate_text
+from fairtrial.cli.timing_text import remark_lines, verdict_text
+from fairtrial.cli.verdict_text import LONGEST_NOTE, print_verdicts, shown_name
+from fairtrial.core.errors import LabError, on_one_line
 
 
 @click.command(

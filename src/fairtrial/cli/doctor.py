@@ -11,19 +11,19 @@ from typing import Literal
 
 import click
 
-from fairtrial.arena.bench.valgrind import MACOS, find_valgrind
-from fairtrial.arena.duels import builtin_problem, check_clock
+from fairtrial.arena.comparison import builtin_problem, check_clock
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.homes import HOME_VARIABLE, list_places
+from fairtrial.arena.slots.pool_folders import HOME_VARIABLE, list_places
+from fairtrial.arena.timing.stats.detectable_effect import visible_within
+from fairtrial.arena.timing.stats.sequential import LOOKS
+from fairtrial.arena.timing.valgrind import MACOS, find_valgrind
+from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
-from fairtrial.cli.stopping import run_until_told
-from fairtrial.cli.timings import percent_text
-from fairtrial.errors import FairtrialError, StudyError
-from fairtrial.sandbox.facts import Fact, Survey, survey
+from fairtrial.cli.timing_text import percent_text
+from fairtrial.core.errors import FairtrialError, StudyError
+from fairtrial.sandbox.capabilities import Fact, Survey, survey
 from fairtrial.sandbox.remedies import install
-from fairtrial.sandbox.speed import survey_clock
-from fairtrial.stats.sequential import LOOKS
-from fairtrial.stats.visibility import visible_within
+from fairtrial.sandbox.timing_conditions import survey_clock
 
 COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4

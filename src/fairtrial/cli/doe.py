@@ -9,16 +9,16 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import json_option, print_facts, print_json, print_wrapped, warn
+from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
-from fairtrial.cli.targets import refuse_overwriting
-from fairtrial.design.doe import generate_doe
-from fairtrial.errors import Mistake, Place, StudyError, spell_path
-from fairtrial.loading.document import Document
-from fairtrial.loading.files import read_text
-from fairtrial.loading.json_nodes import compose_json
-from fairtrial.model.factors import DESIGN_ALIASES, DesignKind
-from fairtrial.model.record import describe
-from fairtrial.tables.files import check_format, write_table
+from fairtrial.core.documents.document import Document
+from fairtrial.core.documents.json_nodes import compose_json
+from fairtrial.core.errors import Mistake, Place, StudyError, spell_path
+from fairtrial.core.record import describe
+from fairtrial.study.design.doe import generate_doe
+from fairtrial.study.files.reading import read_text
+from fairtrial.study.model.factors import DESIGN_ALIASES, DesignKind
+from fairtrial.study.tables.files import check_format, write_table
 
 SHOWN_ROWS = 40
 LIKE = """write it like '{"x": [1, 2], "y": ["a", "b"]}'"""

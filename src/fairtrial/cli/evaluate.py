@@ -8,11 +8,16 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena.bench.valgrind import find_valgrind
+from fairtrial.arena.candidates.folders import read_candidate, tell_apart
 from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judgement_as_dict
-from fairtrial.arena.proposals.folders import read_candidate, tell_apart
+from fairtrial.arena.model.candidates import Candidate
+from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.arena.model.verdicts import Basis
+from fairtrial.arena.problem_files import read_problem
 from fairtrial.arena.settings import ArenaSettings
-from fairtrial.cli.judging import Watch, watch
+from fairtrial.arena.timing.valgrind import find_valgrind
+from fairtrial.cli.evaluate_progress import Watch, watch
+from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     count,
     json_option,
@@ -22,19 +27,14 @@ from fairtrial.cli.output import (
     shown_path,
     warn,
 )
-from fairtrial.cli.stopping import run_until_told
 from fairtrial.cli.timing_files import (
     check_timing_files,
     instructions_option,
     timing_options,
     write_timing_files,
 )
-from fairtrial.cli.verdicts import print_evaluation, print_verdicts
-from fairtrial.errors import FairtrialError, LabError, Mistake, StudyError
-from fairtrial.loading.problems import read_problem
-from fairtrial.model.candidates import Candidate
-from fairtrial.model.code import CodeProblem
-from fairtrial.model.verdicts import Basis
+from fairtrial.cli.verdict_text import print_evaluation, print_verdicts
+from fairtrial.core.errors import FairtrialError, LabError, Mistake, StudyError
 
 INTERRUPTED = 130
 

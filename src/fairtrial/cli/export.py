@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import count, folder_argument, json_option, note, print_json
-from fairtrial.errors import Mistake, StudyError
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.tables.export import COMPLETE_CASES_FOLDER, export_tables
+from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.tables.export import COMPLETE_CASES_FOLDER, export_tables
 
 
 @click.command(

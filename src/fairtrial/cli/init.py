@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from fairtrial import recipes
 from fairtrial.cli.output import json_option, print_json
-from fairtrial.errors import StudyError
-from fairtrial.files import replacing
-from fairtrial.loading import write_study
+from fairtrial.compat import recipes
+from fairtrial.core.errors import StudyError
+from fairtrial.core.files import replacing
+from fairtrial.study.files import write_study
 
 RECIPES = {
     name.removeprefix("build_").removesuffix("_study").replace("_", "-"): name

@@ -10,20 +10,22 @@ from typing import Any
 
 import click
 
-from fairtrial.agents.optimise.proposing import make_proposer
-from fairtrial.agents.optimise.watching import watched_by
-from fairtrial.agents.optimise.winner import CONTENDERS, edits_of
-from fairtrial.arena.bench.bench import can_time
-from fairtrial.arena.contest import rules_of
-from fairtrial.arena.handover.applying import apply_to_tree, write_patch
-from fairtrial.arena.handover.branching import Branched, check_branch, put_on_branch
-from fairtrial.arena.handover.quoting import as_message
-from fairtrial.arena.proposals.matching import refuse_matching_nothing
-from fairtrial.arena.snapshots.snapshot import find_top
-from fairtrial.cli.earlier import choose_folder, has_found, is_outdated
-from fairtrial.cli.lineage import estimate_of
-from fairtrial.cli.numbers import FiniteRange
-from fairtrial.cli.optimizing import watch
+from fairtrial.arena.candidates.editable_match import refuse_matching_nothing
+from fairtrial.arena.delivery.apply import apply_to_tree, write_patch
+from fairtrial.arena.delivery.branch import Branched, check_branch, put_on_branch
+from fairtrial.arena.delivery.markdown_quoting import as_message
+from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.arena.problem_files import read_problem
+from fairtrial.arena.snapshot.snapshot import find_top
+from fairtrial.arena.timing.bench import can_time
+from fairtrial.arena.timing.stats.ratio_text import estimate_text
+from fairtrial.arena.timing_phase import rules_of
+from fairtrial.cli.candidate_tree import estimate_of
+from fairtrial.cli.interrupts import run_until_told
+from fairtrial.cli.number_types import FiniteRange
+from fairtrial.cli.optimize_errors import as_given, explain
+from fairtrial.cli.optimize_folder import choose_folder, has_found, is_outdated
+from fairtrial.cli.optimize_progress import watch
 from fairtrial.cli.output import (
     json_option,
     note,
@@ -33,25 +35,23 @@ from fairtrial.cli.output import (
     style,
     warn,
 )
-from fairtrial.cli.stopping import run_until_told
-from fairtrial.cli.timings import rough_seconds
-from fairtrial.cli.verdicts import LONGEST_NOTE
-from fairtrial.cli.wording import as_given, explain
-from fairtrial.engine.run import conduct
-from fairtrial.engine.settings import RunSettings
-from fairtrial.errors import (
+from fairtrial.cli.timing_text import rough_seconds
+from fairtrial.cli.verdict_text import LONGEST_NOTE
+from fairtrial.core.errors import (
     Mistake,
     StudyError,
     on_one_line,
 )
-from fairtrial.files import replacing
-from fairtrial.loading.problems import read_problem
-from fairtrial.model.claims import OutcomeSpec
-from fairtrial.model.code import CodeProblem
-from fairtrial.model.runs import RunResult, RunStatus
-from fairtrial.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
-from fairtrial.sandbox.choosing import find_sandbox
-from fairtrial.stats.ratios import estimate_text
+from fairtrial.core.files import replacing
+from fairtrial.optimize.confirmation import CONTENDERS, edits_of
+from fairtrial.optimize.preparation import make_proposer
+from fairtrial.optimize.watching import watched_by
+from fairtrial.sandbox.selection import find_sandbox
+from fairtrial.study.model.hypotheses import OutcomeSpec
+from fairtrial.study.model.runs import RunResult, RunStatus
+from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
+from fairtrial.study.runner.run import conduct
+from fairtrial.study.runner.settings import RunSettings
 
 AGENT = "optimiser"
 PATCH, EXPLANATION = "best.patch", "best.md"

@@ -9,15 +9,20 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import json_option, print_json, study_argument, warn
+from fairtrial.cli.output_paths import refuse_overwriting
+from fairtrial.cli.plan_data import Plan
 from fairtrial.cli.plan_text import print_changes, print_plan
-from fairtrial.cli.planned import Plan
-from fairtrial.cli.targets import refuse_overwriting
-from fairtrial.design.balance import balance_report
-from fairtrial.design.schedule import plan_runs, replicates_of
-from fairtrial.loading import read_study
-from fairtrial.prospect import claim_warnings, hypothesis_power, planned_tests
-from fairtrial.tables.canonical import PLAN_COLUMNS, condition_columns, condition_rows, plan_rows
-from fairtrial.tables.files import check_format, write_table
+from fairtrial.study.design.balance import balance_report
+from fairtrial.study.design.runs import plan_runs, replicates_of
+from fairtrial.study.files import read_study
+from fairtrial.study.power import claim_warnings, hypothesis_power, planned_tests
+from fairtrial.study.tables.canonical import (
+    PLAN_COLUMNS,
+    condition_columns,
+    condition_rows,
+    plan_rows,
+)
+from fairtrial.study.tables.files import check_format, write_table
 
 
 @click.command(

@@ -8,29 +8,29 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import count, print_facts, print_wrapped, style
-from fairtrial.cli.planned import Plan
+from fairtrial.cli.plan_data import Plan
 from fairtrial.cli.table import print_table
-from fairtrial.design.balance import BalanceReport, DesignBalance, balance_report
-from fairtrial.design.constraints import message_of
-from fairtrial.design.options import spell_agents
-from fairtrial.design.schedule import (
+from fairtrial.core.errors import on_one_line
+from fairtrial.study.design.agent_options import spell_agents
+from fairtrial.study.design.balance import BalanceReport, DesignBalance, balance_report
+from fairtrial.study.design.constraints import message_of
+from fairtrial.study.design.runs import (
     DEFAULT_AGENT,
     DEFAULT_PROBLEM,
     agents_of,
     problems_of,
     replicates_of,
 )
-from fairtrial.errors import on_one_line
-from fairtrial.model.conditions import Condition
-from fairtrial.model.factors import Factor
-from fairtrial.model.identity import canonical_json
-from fairtrial.prospect import (
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.factors import Factor
+from fairtrial.study.model.identity import canonical_json
+from fairtrial.study.power import (
     HypothesisPower,
     PlannedTest,
     hypothesis_power,
     planned_tests,
 )
-from fairtrial.stats.power import TARGET_POWER
+from fairtrial.study.stats.power import TARGET_POWER
 
 SHOWN_CONDITIONS = 16
 MOST_LOSSES = 5

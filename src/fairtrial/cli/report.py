@@ -15,17 +15,17 @@ from fairtrial.cli.output import (
     print_json,
     print_markdown,
 )
-from fairtrial.files import replacing
-from fairtrial.ledger.looks import note_look
-from fairtrial.ledger.summary import Summary
-from fairtrial.model.runs import RunStatus
-from fairtrial.model.study import Study
-from fairtrial.report.deviations import deviation_lines
-from fairtrial.report.hypotheses import judge_table
-from fairtrial.report.markdown import full_report
-from fairtrial.report.summary import render_markdown_summary
-from fairtrial.report.values import RunTable, collect
-from fairtrial.tables.results import open_results
+from fairtrial.core.files import replacing
+from fairtrial.study.ledger.interim_looks import note_look
+from fairtrial.study.ledger.summary import Summary
+from fairtrial.study.model.runs import RunStatus
+from fairtrial.study.model.study import Study
+from fairtrial.study.report.deviations import deviation_lines
+from fairtrial.study.report.hypotheses import judge_table
+from fairtrial.study.report.markdown import full_report
+from fairtrial.study.report.summary import render_markdown_summary
+from fairtrial.study.report.values import RunTable, collect
+from fairtrial.study.tables.results import open_results
 
 TOLD = (RunStatus.SUCCESS, RunStatus.FAILED)
 

@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 
 import click
 
-from fairtrial.cli.going_on import as_before, options_of
-from fairtrial.cli.measuring import Measured
-from fairtrial.cli.outcome import print_outcome
+from fairtrial.cli.outcome_warnings import Measured
 from fairtrial.cli.output import json_option, note, print_json, study_argument, warn
-from fairtrial.engine.control import request, requested
-from fairtrial.engine.preparing import prepare
-from fairtrial.engine.run import conduct
-from fairtrial.engine.settings import ProgressMode, RunSettings
-from fairtrial.errors import StudyError
-from fairtrial.ledger.lock import owner_of
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.schema import LEDGER_NAME
-from fairtrial.loading import LoadedStudy, read_study
-from fairtrial.loading.overrides import override
-from fairtrial.model.study import Study
+from fairtrial.cli.resume_command import as_before, options_of
+from fairtrial.cli.run_summary import print_outcome
+from fairtrial.core.errors import StudyError
+from fairtrial.study.files import LoadedStudy, read_study
+from fairtrial.study.files.overrides import override
+from fairtrial.study.ledger.lock import owner_of
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.model.study import Study
+from fairtrial.study.runner.control import request, requested
+from fairtrial.study.runner.preparation import prepare
+from fairtrial.study.runner.run import conduct
+from fairtrial.study.runner.settings import ProgressMode, RunSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

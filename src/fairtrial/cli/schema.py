@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import json_option, print_json
-from fairtrial.files import replacing
-from fairtrial.loading import problem_schema, study_schema
+from fairtrial.core.files import replacing
+from fairtrial.study.files import problem_schema, study_schema
 
 
 @click.command(

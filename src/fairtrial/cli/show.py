@@ -10,7 +10,12 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.lineage import find_candidate, print_candidate, print_tree, read_candidates
+from fairtrial.cli.candidate_tree import (
+    find_candidate,
+    print_candidate,
+    print_tree,
+    read_candidates,
+)
 from fairtrial.cli.output import (
     count,
     folder_argument,
@@ -19,12 +24,12 @@ from fairtrial.cli.output import (
     print_json,
     style,
 )
-from fairtrial.design.options import assigned_to
-from fairtrial.errors import Mistake, StudyError, on_one_line
-from fairtrial.ledger.reading import LedgerReader
-from fairtrial.ledger.summary import Attempt
-from fairtrial.model.runs import RunResult
-from fairtrial.tables.rows import as_json as spell_json
+from fairtrial.core.errors import Mistake, StudyError, on_one_line
+from fairtrial.study.design.agent_options import assigned_to
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.summary import Attempt
+from fairtrial.study.model.runs import RunResult
+from fairtrial.study.tables.rows import as_json as spell_json
 
 MOST_EVENTS = 20
 LONGEST_EVENT, LONGEST_TEXT = 100, 300

@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.going_on import resume_command
-from fairtrial.cli.outcome import COLOURS, best_first, summary_facts
 from fairtrial.cli.output import (
     count,
     fold_command,
@@ -20,14 +18,16 @@ from fairtrial.cli.output import (
     print_json,
     style,
 )
-from fairtrial.engine.elsewhere import say_who_times
-from fairtrial.engine.progress import spell_rate, spell_time
-from fairtrial.ledger.lock import owner_of
-from fairtrial.ledger.reading import LedgerReader, Summary
-from fairtrial.ledger.schema import LEDGER_NAME
-from fairtrial.ledger.summary import spell_cost
-from fairtrial.model.study import Study
-from fairtrial.sandbox.quiet import HostLock
+from fairtrial.cli.resume_command import resume_command
+from fairtrial.cli.run_summary import COLOURS, best_first, summary_facts
+from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.study.ledger.lock import owner_of
+from fairtrial.study.ledger.reader import LedgerReader, Summary
+from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.ledger.summary import spell_cost
+from fairtrial.study.model.study import Study
+from fairtrial.study.runner.host_busy import say_who_times
+from fairtrial.study.runner.progress import spell_rate, spell_time
 
 WATCH_S = 1.0
 START_S, LOOK_S = 10.0, 0.1

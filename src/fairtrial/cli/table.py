@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import count, print_wrapped, style
-from fairtrial.errors import on_one_line
-from fairtrial.tables.files import cell
+from fairtrial.core.errors import on_one_line
+from fairtrial.study.tables.files import cell
 
 LONGEST_CELL = 40
 LONGEST_TEXT = 200

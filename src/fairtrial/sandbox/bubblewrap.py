@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairtrial.errors import LabError
-from fairtrial.model.commands import Command, Completed
-from fairtrial.sandbox.child import run_child
-from fairtrial.sandbox.cold import starting
-from fairtrial.sandbox.plan import PRIVATE, make_plan, private_variables
-from fairtrial.sandbox.system import GUEST, own_python_mounts
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox.cold_start import starting
+from fairtrial.sandbox.commands import Command, Completed
+from fairtrial.sandbox.init_process import run_child
+from fairtrial.sandbox.mount_plan import PRIVATE, make_plan, private_variables
+from fairtrial.sandbox.system import HARNESS, own_python_mounts
 
-_OWN_GUEST = Path("/run/fairtrial")
+_OWN_HARNESS = Path("/run/fairtrial")
 """Where our init finds its files inside: mounted last, where no view can lie over them."""
 
 
@@ -41,7 +41,7 @@ class Bubblewrap:
         prefix = [_bwrap(), *bwrap_arguments(plan), "--"]
         return await run_child(
             command,
-            starting(self.name, wrap=lambda argv: [*prefix, *argv], guest=_OWN_GUEST),
+            starting(self.name, wrap=lambda argv: [*prefix, *argv], guest=_OWN_HARNESS),
             who=self.name,
             env=private_variables(),
             plan=None,
@@ -79,7 +79,7 @@ def _arguments(plan: dict[str, Any]) -> Iterator[str]:
         yield from ("--perms", "1777", "--size", size, "--tmpfs", folder)
     for source, target, is_writable in plan["mounts"]:
         yield from ("--bind" if is_writable else "--ro-bind", source, target)
-    for source, target in (*own_python_mounts(), (str(GUEST), str(_OWN_GUEST))):
+    for source, target in (*own_python_mounts(), (str(HARNESS), str(_OWN_HARNESS))):
         yield from ("--ro-bind", source, target)
     # For root, what lies in /proc/sys would be writable, capabilities or not.
     for folder in ("/proc", "/dev", "/"):

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtrial.model.commands import Ending, Limits
+from fairtrial.sandbox.commands import Ending, Limits
 from fairtrial.sandbox.hierarchy import Place, find_places
 
 PREFIX = "fairtrial"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairtrial.model.commands import Command, Completed
-from fairtrial.sandbox.child import run_child
-from fairtrial.sandbox.cold import starting
-from fairtrial.sandbox.plan import PRIVATE, make_plan, private_variables
+from fairtrial.sandbox.cold_start import starting
+from fairtrial.sandbox.commands import Command, Completed
+from fairtrial.sandbox.init_process import run_child
+from fairtrial.sandbox.mount_plan import PRIVATE, make_plan, private_variables
 
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """A machine of its own for each command, made by `fairtrial.guest.namespaces`; Linux 5.12."""
+    """A machine of its own for each command, made by `fairtrial.sandbox.harness.namespaces`; Linux 5.12."""
 
     name = "namespaces"
     relocates = True

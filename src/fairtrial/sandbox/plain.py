@@ -9,10 +9,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial.errors import LabError
-from fairtrial.model.commands import Command, Completed
-from fairtrial.sandbox.child import run_child
-from fairtrial.sandbox.cold import starting
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox.cold_start import starting
+from fairtrial.sandbox.commands import Command, Completed
+from fairtrial.sandbox.init_process import run_child
 
 
 @dataclass(frozen=True, slots=True)

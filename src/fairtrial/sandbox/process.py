@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairtrial.model.commands import Command, Completed
-from fairtrial.protocols import Sandbox
+from fairtrial.sandbox.commands import Command, Completed
 from fairtrial.sandbox.plain import Plain
+from fairtrial.study.protocols import Sandbox
 
 
 async def run_command(command: Command, sandbox: Sandbox | None = None) -> Completed:

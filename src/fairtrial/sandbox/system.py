@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-GUEST = Path(__file__).resolve().parent.parent / "guest"
+HARNESS = Path(__file__).resolve().parent / "harness"
 """Our own files that run where commands run."""
 _OWN_ETC = Path(__file__).resolve().parent / "etc"
 _FOLDERS = ("/usr", "/opt", "/nix/store", "/gnu/store")

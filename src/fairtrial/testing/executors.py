@@ -23,11 +23,11 @@ from typing import Any
 
 import pytest
 
-from fairtrial.ledger.packing import unpack
-from fairtrial.model.runs import Emitted, FailureKind, Finished, RunStatus
-from fairtrial.protocols import Executor
-from fairtrial.testing.deeds import assign, told_by
-from fairtrial.testing.driving import HesitantFeed, ListFeed, execute, finish, is_alive
+from fairtrial.study.ledger.packing import unpack
+from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
+from fairtrial.study.protocols import Executor
+from fairtrial.testing.executor_driver import HesitantFeed, ListFeed, execute, finish, is_alive
+from fairtrial.testing.executor_work import assign, told_by
 from fairtrial.testing.journals import JournalConformance
 
 MOST_KEPT = 100_000

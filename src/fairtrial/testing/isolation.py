@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.errors import LabError
-from fairtrial.model.commands import Ending, Limits, Mount, View
-from fairtrial.protocols import Sandbox
-from fairtrial.testing.commands import Scene
+from fairtrial.core.errors import LabError
+from fairtrial.sandbox.commands import Ending, Limits, Mount, View
+from fairtrial.study.protocols import Sandbox
+from fairtrial.testing.resource_usage import MB
+from fairtrial.testing.sandbox_commands import Scene
 from fairtrial.testing.sandboxes import SandboxConformance
-from fairtrial.testing.usage import MB
 
 # Every way that we know of to change something outside of the slot; each prints a line if it
 # succeeds, and leaves no harm behind then.

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fairtrial.ledger.packing import pack, unpack
-from fairtrial.model.runs import Emitted, Finished, Noted
-from fairtrial.protocols import Executor
-from fairtrial.testing.deeds import assign, told_by
-from fairtrial.testing.driving import PATIENCE_S, ListFeed, execute, finish, is_alive
+from fairtrial.study.ledger.packing import pack, unpack
+from fairtrial.study.model.runs import Emitted, Finished, Noted
+from fairtrial.study.protocols import Executor
+from fairtrial.testing.executor_driver import PATIENCE_S, ListFeed, execute, finish, is_alive
+from fairtrial.testing.executor_work import assign, told_by
 
 LOOK_S = 0.005
 

@@ -26,11 +26,11 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.guest import kernel, processes
-from fairtrial.model.commands import CHANNEL_VARIABLE, Completed, Ending
-from fairtrial.protocols import Sandbox
-from fairtrial.testing.commands import Scene
-from fairtrial.testing.usage import MB, UsageConformance, needs_linux
+from fairtrial.sandbox.commands import CHANNEL_VARIABLE, Completed, Ending
+from fairtrial.sandbox.harness import kernel, processes
+from fairtrial.study.protocols import Sandbox
+from fairtrial.testing.resource_usage import MB, UsageConformance, needs_linux
+from fairtrial.testing.sandbox_commands import Scene
 
 MANY = 20
 """Commands at once: more than there are cores on most machines, each with a dozen descriptors."""

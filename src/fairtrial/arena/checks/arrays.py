@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.arena.checks.encoded import read_bytes
-from fairtrial.guest.library import Encoded
+from fairtrial.arena.checks.encoded_values import read_bytes
+from fairtrial.sandbox.harness.library_values import Encoded
 
 
 def read_array(node: Encoded) -> Any:
@@ -21,7 +21,7 @@ def read_array(node: Encoded) -> Any:
 def find_unequal(one: Any, other: Any, rel_tol: float, abs_tol: float) -> Any:
     """The places where two arrays of one dtype and shape differ, as numpy's `argwhere` gives them.
 
-    The rules are those of single floats (`fairtrial.arena.checks.values`).
+    The rules are those of single floats (`fairtrial.arena.checks.value_comparison`).
     """
     import numpy
 

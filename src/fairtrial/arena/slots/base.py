@@ -11,12 +11,12 @@ from pathlib import Path
 
 from fairtrial.arena.slots.bytecode import compile_files
 from fairtrial.arena.slots.copying import Wanted, originate
-from fairtrial.arena.slots.offloading import in_thread
 from fairtrial.arena.slots.removal import FOLDER
+from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.slots.tree import list_tree
-from fairtrial.arena.snapshots.git import GitError, git
-from fairtrial.arena.snapshots.snapshot import Snapshot
-from fairtrial.errors import LabError
+from fairtrial.arena.snapshot.git import GitError, git
+from fairtrial.arena.snapshot.snapshot import Snapshot
+from fairtrial.core.errors import LabError
 
 # One time for every file of the base: whatever compares times (make, git) finds that nothing is
 # newer than anything else, except for what a candidate brings.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from fairtrial.arena.slots.offloading import in_thread
+from fairtrial.arena.slots.threads import in_thread
 from fairtrial.sandbox.trusted import run_trusted
 
 CHUNK = 100

@@ -1,0 +1,181 @@
+"""What a machine can see: from runs of the base against itself, which effect in how many sessions.
+
+Effects are shares, like `min_effect`: 0.03 is a candidate 1.03 times as fast as the base. An effect
+is seen when the interval of the group-sequential test excludes 1 on the right side, at one of its
+looks. (One that is seen may still be too small to matter; that is for `min_effect` to say.)
+
+How likely that is comes from a simulation with a fixed seed: sessions are independent and normal.
+In each simulated run there is a smallest effect, in units of the session spread, at which one of
+the looks sees it: the least of t * sd / sqrt(n) - mean over the looks at n sessions. The effect
+visible with a power of 80 % is the 80th percentile of these, so one simulation answers for every
+effect, with a standard error of about 0.5 % of it. Noncentral t at the last look alone would be
+exact, and too pessimistic: it leaves out the looks before.
+
+References::
+
+    Jennison and Turnbull (2000), Group sequential methods, ch. 4 and 11: power over all looks
+    Clopper and Pearson (1934), Biometrika 26, 404-413: the interval of a proportion
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS, Claim, nominal_level
+
+if TYPE_CHECKING:
+    from fairtrial.study.stats.finding import Values
+
+TARGET_POWER = 0.8
+RUNS = 20_000
+"""Simulated runs."""
+SEED = 20_240_607
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often something happened.
+
+    count: how often
+    total: of how many times
+    low, high: the exact (Clopper-Pearson) interval of the share
+    """
+
+    count: int
+    total: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The share; 0 of nothing."""
+        return self.count / self.total if self.total else 0.0
+
+
+def spread(statistics: Sequence[float]) -> float:
+    """The standard deviation of session statistics: 0.015 if sessions differ by 1.5 %.
+
+    The ordinary one, outliers and all, since that is what the test divides by.
+    """
+    import numpy as np
+
+    values = np.asarray(statistics, dtype=float)
+    if values.ndim != 1 or len(values) < 2 or not np.all(np.isfinite(values)):
+        raise ValueError("a spread takes two session statistics or more, all of them finite")
+    return float(np.std(values, ddof=1))
+
+
+def visible_effect(
+    spread: float, sessions: int, alpha: float, power: float = TARGET_POWER
+) -> float | None:
+    """The smallest effect that is seen with that power within so many sessions.
+
+    None if they are too few for the first look. More than the last look has are of no use.
+    """
+    _check(spread, alpha, power)
+    if sessions < LOOKS[0]:
+        return None
+    thresholds = _draw_thresholds(min(sessions, LOOKS[-1]), alpha)
+    # The smallest threshold with at least that share of runs at or below it.
+    seen = thresholds[min(math.ceil(power * len(thresholds)), len(thresholds)) - 1]
+    return math.expm1(float(seen) * max(spread, LEAST_SPREAD))
+
+
+def sessions_needed(
+    effect: float, spread: float, alpha: float, power: float = TARGET_POWER
+) -> int | None:
+    """How many sessions have to be allowed for an effect to be seen with that power.
+
+    Most runs that see it end before. None if the last look has too few.
+    """
+    if effect <= 0:
+        raise ValueError(f"the effect must be above 0, e.g. 0.02 for 2 %; got {effect}")
+    for sessions in range(LOOKS[0], LOOKS[-1] + 1):
+        visible = visible_effect(spread, sessions, alpha, power)
+        if visible is not None and visible <= effect:
+            return sessions
+    return None
+
+
+def seconds_needed(
+    effect: float, spread: float, session_s: float, alpha: float, power: float = TARGET_POWER
+) -> float | None:
+    """How long that takes, with sessions of `session_s` seconds; None if it can't be seen."""
+    _check_seconds(session_s)
+    sessions = sessions_needed(effect, spread, alpha, power)
+    return None if sessions is None else sessions * session_s
+
+
+def visible_within(
+    spread: float, session_s: float, seconds: float, alpha: float, power: float = TARGET_POWER
+) -> float | None:
+    """The smallest effect that is seen with that power within so many seconds.
+
+    None if they don't hold the sessions of the first look.
+    """
+    _check_seconds(session_s)
+    # Six sessions of 0.1 s fit into 0.6 s, whatever binary fractions make of that.
+    sessions = math.floor(min(seconds / session_s + 1e-9, LOOKS[-1]))
+    return visible_effect(spread, sessions, alpha, power)
+
+
+def false_positive_rate(claims: Sequence[Claim], confidence: float = 0.95) -> Rate:
+    """How often comparisons of equal code claimed a difference, either way."""
+    from scipy.special import betaincinv
+
+    total = len(claims)
+    count = sum(claim in {Claim.FASTER, Claim.SLOWER} for claim in claims)
+    tail = (1 - confidence) / 2
+    low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0
+    return Rate(count, total, low, high)
+
+
+@functools.lru_cache(maxsize=64)
+def _draw_thresholds(sessions: int, alpha: float) -> Values:
+    """For each simulated run the effect, in spreads, from which on it is seen; in rising order.
+
+    The last look may come early, when no more sessions fit.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    means, sds = _draw_runs()
+    level = nominal_level(alpha)
+    least = np.full(RUNS, np.inf)
+    for at in (*(each for each in LOOKS if each < sessions), sessions):
+        quantile = -float(stdtrit(at - 1, level / 2))
+        least = np.minimum(least, quantile * sds[at - 1] / math.sqrt(at) - means[at - 1])
+    # Below 0 there is nothing to see: such a run claims a difference where there is none.
+    return np.sort(np.maximum(least, 0.0))
+
+
+@functools.lru_cache(maxsize=1)
+def _draw_runs() -> tuple[Values, Values]:
+    """Means and standard deviations of the first 1, 2, 3, ... sessions (rows) of runs (columns)."""
+    import numpy as np
+
+    sessions = np.random.default_rng(SEED).standard_normal((LOOKS[-1], RUNS))
+    counts = np.arange(1, LOOKS[-1] + 1)[:, None]
+    means = np.cumsum(sessions, axis=0) / counts
+    squares = np.cumsum(sessions * sessions, axis=0) - counts * means * means
+    sds = np.sqrt(np.maximum(squares, 0.0) / np.maximum(counts - 1, 1))
+    return means, sds
+
+
+def _check(spread: float, alpha: float, power: float) -> None:
+    if not 0 <= spread < math.inf:
+        raise ValueError(f"the spread must be 0 or more, e.g. 0.015 for 1.5 %; got {spread}")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1, e.g. 0.05; got {alpha}")
+    if not 0 < power < 1:
+        raise ValueError(f"the power must be between 0 and 1, e.g. 0.8; got {power}")
+
+
+def _check_seconds(session_s: float) -> None:
+    if not 0 < session_s < math.inf:
+        raise ValueError(f"a session must take more than 0 seconds; got {session_s}")

@@ -1,0 +1,246 @@
+"""Recorded answers: written by whoever runs a proposer, read by whoever wants no other.
+
+A record is one line of JSON: the request's key, what it was, and the whole reply. It is found by
+its key alone, so that a replay doesn't depend on measured figures in prompts.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.workshop.workshop import Workshop
+from fairtrial.core.errors import Mistake, StudyError, on_one_line
+from fairtrial.core.files import expand, replacing
+from fairtrial.core.record import Record
+from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
+from fairtrial.study.model.identity import plain
+
+VERSION = 1
+"""Of the form of records: one with another version is refused."""
+LONGEST_KEY = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Replay(Record):
+    """Answers from a record, without a model, a key or a network.
+
+    path: the record: one line of JSON for each answer, or the output directory of the optimisation
+        that made it; relative to the folder of the problem's file
+    most_at_once: how many requests may be under way at the same time
+    """
+
+    path: Path
+    most_at_once: int = 8
+
+    name = "replay"
+    can_batch = True
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        if self.most_at_once < 1:
+            yield Mistake(("most_at_once",), f"must be 1 or more, got {self.most_at_once}")
+
+    def can(self, kind: RequestKind) -> bool:
+        """Whatever was recorded; whether there is such an answer shows when it is asked for."""
+        return True
+
+    def check_ready(self, folder: Path = Path()) -> None:
+        """Whether the record can be read, before anything starts: raises `StudyError`.
+
+        folder: where a relative path starts
+        """
+        record = find_record(expand(self.path, folder, "path"))
+        if not record.exists():
+            hint = (
+                "name a replies.jsonl, or the output directory of an optimisation that is done; "
+                "it starts at the folder of the problem's file"
+            )
+            raise StudyError(Mistake(("path",), f"there is no {record}", hint))
+        read_records(record)
+
+    async def prepared(self, workshop: Workshop) -> Replay:
+        """The same with its record found."""
+        return replace(self, path=find_record(expand(self.path, workshop.folder, "path")))
+
+    def check_ceiling(self, max_cost: float | None) -> None:
+        """Any ceiling will do: nothing is paid for."""
+
+    async def propose(self, brief: Brief, request: Request) -> Reply:
+        """The recorded reply, with the usage of back then."""
+        from anyio import to_thread
+
+        records = await to_thread.run_sync(read_records, self.path)
+        record = records.get(request.key)
+        if record is not None:
+            return reply_of(record)
+        key = on_one_line(request.key, LONGEST_KEY)
+        return Reply(refusal=f"{self.path} holds no answer to {key} ({len(records)} others)")
+
+
+def find_record(path: Path) -> Path:
+    """The record itself, or the one that an output directory holds; `StudyError` if it has more."""
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("workspaces/*/attempt-*/replies.jsonl"), key=_attempt)
+    runs = sorted({each.parent.parent.name for each in found})
+    if len(runs) == 1:
+        return found[-1]
+    message = f"{path} holds records of {len(runs)} runs" if runs else f"{path} holds no record"
+    hint = f"name one: {found[0]}" if runs else "it is there when an optimisation is done"
+    raise StudyError(Mistake(("path",), message, hint))
+
+
+def _attempt(record: Path) -> tuple[str, list[int]]:
+    """The run, and which attempt: `attempt-1.2` began again after a kill."""
+    numbers = re.findall(r"\d+", record.parent.name)
+    return record.parent.parent.name, [int(each) for each in numbers]
+
+
+def read_records(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """The records in a file, by key; the last one of a key counts. Raises `StudyError`."""
+    try:
+        stat = path.stat()
+        return _read_file(path, stat.st_mtime_ns, stat.st_size)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StudyError(f"can't be read: {reason}", source=str(path)) from None
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file that `Replay` can read: all of it, or nothing."""
+    with replacing(path) as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+@functools.lru_cache(maxsize=4)
+def _read_file(path: Path, mtime_ns: int, size: int) -> Mapping[str, Mapping[str, Any]]:
+    """Read once for many requests, and again when the file has changed."""
+    records: dict[str, Mapping[str, Any]] = {}
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            reply_of(record)
+        except (ValueError, RecursionError) as error:
+            reason = error.mistakes[0].message if isinstance(error, StudyError) else "is not JSON"
+            raise StudyError(Mistake((), reason, line=number), source=str(path)) from None
+        records[record["key"]] = record
+    return records
+
+
+# -- between replies and plain data --
+
+
+def record_of(request: Request, reply: Reply) -> dict[str, Any]:
+    """A reply as plain data, with the key that it is found by."""
+    about = [{"name": tried.name, "digest": tried.digest} for tried in request.about]
+    asked = {
+        "kind": request.kind.value,
+        "line": request.line,
+        "step": request.step,
+        "replicate": request.replicate,
+        "seed": request.seed,
+        "wanted": request.wanted,
+        "about": about,
+    }
+    told = {
+        "candidates": [each and _pack_candidate(each) for each in reply.candidates],
+        "usage": asdict(reply.usage),
+        "refusal": reply.refusal,
+        "exchange": plain(reply.exchange),
+    }
+    return {"version": VERSION, "key": request.key, "request": asked, "reply": told}
+
+
+def reply_of(record: Mapping[str, Any]) -> Reply:
+    """The reply that was recorded; raises `StudyError` for what is no such record."""
+    version = record.get("version") if isinstance(record, Mapping) else None
+    if version != VERSION:
+        known = f"expected a record of version {VERSION}"
+        raise StudyError(f"{known}, got {'none' if version is None else repr(version)}")
+    try:
+        if not isinstance(record["key"], str):
+            raise TypeError("key")
+        told = record["reply"]
+        return Reply(
+            tuple(each and _unpack_candidate(each) for each in told["candidates"]),
+            _unpack_usage(told["usage"]),
+            _text(told["refusal"]),
+            tuple(dict(entry) for entry in told["exchange"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
+        detail = on_one_line(f"{type(error).__name__}: {error}", LONGEST_KEY)
+        raise StudyError(f"is no record of a reply ({detail})") from None
+
+
+def _pack_candidate(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "name": candidate.name,
+        "diff": None if candidate.diff is None else _pack_bytes(candidate.diff),
+        "files": {
+            path: {
+                "content": _pack_bytes(state.content),
+                "executable": state.executable,
+                "is_link": state.is_link,
+            }
+            for path, state in candidate.files.items()
+        },
+        "parent": candidate.parent,
+        "origin": candidate.origin,
+        "note": candidate.note,
+    }
+
+
+def _unpack_candidate(data: Mapping[str, Any]) -> Candidate:
+    return Candidate(
+        _text(data["name"]),
+        None if data["diff"] is None else _unpack_bytes(data["diff"]),
+        {
+            path: FileState(_unpack_bytes(each["content"]), each["executable"], each["is_link"])
+            for path, each in data["files"].items()
+        },
+        None if data["parent"] is None else _text(data["parent"]),
+        _text(data["origin"]),
+        _text(data["note"]),
+    )
+
+
+def _pack_bytes(content: bytes) -> str | dict[str, str]:
+    """Texts as they are, so that people can read them; anything else encoded."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode("ascii")}
+
+
+def _unpack_bytes(packed: Any) -> bytes:
+    if isinstance(packed, str):
+        return packed.encode("utf-8")
+    return base64.b64decode(packed["base64"], validate=True)
+
+
+def _unpack_usage(data: Mapping[str, Any]) -> Usage:
+    cost = data["cost_usd"]
+    return Usage(
+        _text(data["model"]),
+        int(data["prompt_tokens"]),
+        int(data["completion_tokens"]),
+        None if cost is None else float(cost),
+        float(data["seconds"]),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, got {type(value).__name__}")
+    return value

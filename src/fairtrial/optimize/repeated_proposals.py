@@ -1,0 +1,56 @@
+"""Replicates that repeat nothing: runs of one condition whose optimisers proposed the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from fairtrial.optimize.candidates_table import candidate_rows
+from fairtrial.study.model.runs import RunResult
+from fairtrial.study.tables.canonical import CANDIDATE_COLUMNS
+
+_DIGEST = tuple(CANDIDATE_COLUMNS).index("digest")
+
+
+class Proposed:
+    """What optimisers proposed in each group of replicates: the same time and again, or not."""
+
+    def __init__(self) -> None:
+        self._first: dict[Hashable, int] = {}
+        self._runs: Counter[Hashable] = Counter()
+        self._differing: set[Hashable] = set()
+
+    def add(self, group: Hashable, result: RunResult) -> None:
+        """Read one run; `group`: what its replicates share (condition, agent, problem)."""
+        digests = [row[_DIGEST] for row in candidate_rows(result)]
+        if not digests:
+            return
+        # What was proposed, in any order: arrival depends on the machine. No digest is no proof.
+        told = hash(tuple(sorted(digests))) if all(digests) else None
+        self._runs[group] += 1
+        if told is None or self._first.setdefault(group, told) != told:
+            self._differing.add(group)
+
+    @property
+    def replicated(self) -> int:
+        """In how many groups several runs had candidates."""
+        return sum(runs > 1 for runs in self._runs.values())
+
+    @property
+    def copied(self) -> int:
+        """In how many of those all runs had the same ones."""
+        return sum(runs > 1 and group not in self._differing for group, runs in self._runs.items())
+
+    def remark(self) -> str:
+        """A sentence for people; empty where no replicates are copies."""
+        if not self.copied:
+            return ""
+        every = self.copied == self.replicated
+        part = (
+            f"in {self.copied:,} of {self.replicated:,} groups (of one condition, agent, problem)"
+        )
+        return (
+            f"Replicates are copies as far as proposals go: {'everywhere' if every else part} all "
+            "runs had the same candidates. For what is proposed n is 1 there, and what these runs "
+            "differ in is the noise of timing; other problems would say more than other replicates."
+        )

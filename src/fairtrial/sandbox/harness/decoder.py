@@ -1,0 +1,157 @@
+"""Values from tagged JSON: the other half of `codec`, for what functions are called with.
+
+Only plain types are made again. Nothing is evaluated, unpickled or looked up by a name that stands
+in the data.
+"""
+
+from __future__ import annotations
+
+import binascii
+from typing import Any, Callable
+
+from .library_values import TAG, Encoded
+
+_FACTORIES = {
+    kind.__name__: kind
+    for kind in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
+}
+
+
+def decode(node: Encoded) -> Any:
+    """The value that an encoded one stands for; ValueError if it can't be made of plain data."""
+    if type(node) is list:
+        return [decode(item) for item in node]
+    if type(node) is not dict:
+        return node
+    if TAG not in node:
+        return {key: decode(value) for key, value in node.items()}
+    read = _READERS.get(node[TAG]) if type(node[TAG]) is str else None
+    if read is None:
+        raise ValueError(f"{_tell(node)} can't be made again from plain data")
+    try:
+        return read(node)
+    except (KeyError, TypeError, AttributeError, IndexError, ImportError) as error:
+        raise ValueError(f"{_tell(node)} can't be read: {error!r}") from error
+
+
+def _tell(node: Encoded) -> str:
+    name = node.get("type", node[TAG])
+    return f"an object of type {name}" if "type" in node else f"a value tagged {name!r}"
+
+
+def _bytes(node: Encoded) -> bytes:
+    return binascii.a2b_base64(node["value"])
+
+
+def _each(node: Encoded) -> list[Any]:
+    return [decode(item) for item in node["items"]]
+
+
+def _pairs(node: Encoded) -> list[tuple[Any, Any]]:
+    return [(decode(key), decode(value)) for key, value in node["items"]]
+
+
+def _read_int(node: Encoded) -> int:
+    return int(node["value"], 16)
+
+
+def _read_collection(name: str) -> Callable[[Encoded], Any]:
+    def read(node: Encoded) -> Any:
+        import collections
+
+        if name == "deque":
+            return collections.deque(_each(node), node.get("maxlen"))
+        if name == "defaultdict":
+            factory = node.get("factory")
+            return collections.defaultdict(factory and _FACTORIES[factory], _pairs(node))
+        made = getattr(collections, name)()
+        for key, value in _pairs(node):
+            made[key] = value
+        return made
+
+    return read
+
+
+def _read_moment(node: Encoded) -> Any:
+    import datetime
+
+    *parts, fold = node["items"]
+    zone = node.get("zone")
+    if zone is not None and zone["type"] == "zoneinfo.ZoneInfo":
+        import zoneinfo
+
+        zone = zoneinfo.ZoneInfo(zone["key"])
+    elif zone is not None and zone["type"] == "datetime.timezone":
+        offset = decode(zone["offset"])
+        plain = datetime.timezone(offset)
+        name = decode(zone["key"])
+        zone = plain if plain.tzname(None) == name else datetime.timezone(offset, name)
+    elif zone is not None:
+        raise ValueError("a time zone of type {} can't be made again".format(zone["type"]))
+    kind = {"datetime": datetime.datetime, "time": datetime.time}[node[TAG]]
+    return kind(*parts, tzinfo=zone, fold=fold)
+
+
+def _read_with(module: str, name: str) -> Callable[[Encoded], Any]:
+    """Of types that are made from their items, in order."""
+    return lambda node: getattr(__import__(module), name)(*_each(node))
+
+
+def _read_path(node: Encoded) -> Any:
+    import pathlib
+
+    names = ("PosixPath", "PurePosixPath", "PureWindowsPath", "WindowsPath")
+    return {name: getattr(pathlib, name) for name in names}[node["type"]](decode(node["value"]))
+
+
+def _read_array(node: Encoded) -> Any:
+    import array
+
+    return array.array(node["code"], _each(node))
+
+
+def _read_ndarray(node: Encoded) -> Any:
+    import numpy
+
+    if "value" in node:
+        flat = numpy.frombuffer(bytearray(_bytes(node)), dtype=numpy.dtype(node["dtype"]))
+    elif node["dtype"] == "object":
+        flat = numpy.empty(len(node["items"]), dtype=object)
+        for place, item in enumerate(_each(node)):
+            flat[place] = item
+    else:
+        raise ValueError("an array of {} can't be made again".format(node["dtype"]))
+    return flat.reshape(node["shape"])
+
+
+_READERS: dict[str, Callable[[Encoded], Any]] = {
+    "Counter": _read_collection("Counter"),
+    "Decimal": lambda node: __import__("decimal").Decimal(node["value"]),
+    "Fraction": _read_with("fractions", "Fraction"),
+    "OrderedDict": _read_collection("OrderedDict"),
+    "UUID": lambda node: __import__("uuid").UUID(node["value"]),
+    "array": _read_array,
+    "bytearray": lambda node: bytearray(_bytes(node)),
+    "bytes": _bytes,
+    "complex": lambda node: complex(*_each(node)),
+    "constant": lambda node: {"Ellipsis": ..., "NotImplemented": NotImplemented}[node["value"]],
+    "date": _read_with("datetime", "date"),
+    "datetime": _read_moment,
+    "defaultdict": _read_collection("defaultdict"),
+    "deque": _read_collection("deque"),
+    "dict": lambda node: dict(_pairs(node)),
+    "float": lambda node: float(node["value"]),
+    "frozenset": lambda node: frozenset(_each(node)),
+    "int": _read_int,
+    "iterator": lambda node: iter(_each(node)),
+    "ndarray": _read_ndarray,
+    "path": _read_path,
+    "range": lambda node: range(*_each(node)),
+    "scalar": lambda node: _read_ndarray(node)[()],
+    "set": lambda node: set(_each(node)),
+    "slice": lambda node: slice(*_each(node)),
+    "str": lambda node: _bytes(node).decode("utf-8", "surrogatepass"),
+    "time": _read_moment,
+    "timedelta": _read_with("datetime", "timedelta"),
+    "tuple": lambda node: tuple(_each(node)),
+}

@@ -1,0 +1,271 @@
+"""The study itself: all that is needed to plan the same runs again, anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from fairtrial.compat.legacy_keys import modernise
+from fairtrial.core.errors import Mistake, Place, StudyError
+from fairtrial.core.fields import NOT_IN_FILES
+from fairtrial.core.record import Record, blank, build, dump
+from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
+from fairtrial.study.model.identity import seed_maker
+
+SCHEMA_VERSION = "0.2.0"
+SEED_STRATEGIES = ("condition_replicate",)
+
+
+@dataclass(frozen=True, slots=True)
+class RunBudget(Record):
+    """How much may be spent.
+
+    replicates: how often each agent meets each problem under each condition
+    max_runs: the most runs that the study may plan; a plan that needs more is refused
+    max_runs_policy: what happens to a plan that needs more than max_runs: `refuse` it, or leave
+        runs out evenly over the conditions (`balanced`)
+    parallelism: how many runs go on at once
+    fail_fast: whether the first failure stops the study
+    timeout_s: the longest that a run may take, in seconds
+    retries: how often a run that broke through no fault of the agent is tried again
+    max_cost_usd: the most that the study may cost, in US dollars
+    max_tokens: the most tokens that the study may use
+    """
+
+    replicates: int = 1
+    max_runs: int | None = None
+    parallelism: int = 1
+    fail_fast: bool = False
+    timeout_s: float | None = None
+    retries: int = 2
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    max_runs_policy: Literal["refuse", "balanced"] = "refuse"
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether a plan of more than `max_runs` is cut, evenly, rather than refused."""
+        return self.max_runs_policy == "balanced"
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        at_least = {"replicates": 1, "max_runs": 1, "parallelism": 1, "retries": 0, "max_tokens": 1}
+        for name, least in at_least.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                yield Mistake((name,), f"must be {least} or more, got {value}")
+        for name in ("timeout_s", "max_cost_usd"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                yield Mistake((name,), f"must be above 0, got {value:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class SeedPolicy(Record):
+    """Where every run's seed comes from.
+
+    base_seed: change it to repeat the study with other random numbers
+    strategy: how a seed is derived; `condition_replicate` is the only one
+    per_run_offset: a number mixed into every seed
+    """
+
+    base_seed: int = 0
+    strategy: str = "condition_replicate"
+    per_run_offset: int = 9973
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        if self.strategy not in SEED_STRATEGIES:
+            known = ", ".join(SEED_STRATEGIES)
+            yield Mistake(("strategy",), f"expected {known}; got '{self.strategy}'")
+
+    def derive_seed(self, study_id: str, condition_id: str, replicate: int, salt: str = "") -> int:
+        """The seed of one run; `salt` is ``agent:problem``."""
+        return seed_maker(dump(self), study_id, condition_id, salt)(replicate)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentBinding(Record):
+    """What an agent's name stands for. In files a bare text is short for `use`.
+
+    use: a plug-in's name, or `module:callable`
+    options: the plug-in's options, or keyword arguments for the callable
+    max_parallel: how many runs of this agent may go on at once
+    max_per_minute: how many runs of this agent may start within a minute
+    """
+
+    use: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_parallel: int | None = None
+    max_per_minute: float | None = None
+
+    @classmethod
+    def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
+        return {"use": value} if isinstance(value, str) else None
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        yield from blank(use=self.use)
+        if self.max_parallel is not None and self.max_parallel < 1:
+            yield Mistake(("max_parallel",), f"must be 1 or more, got {self.max_parallel}")
+        if self.max_per_minute is not None and self.max_per_minute <= 0:
+            yield Mistake(("max_per_minute",), f"must be above 0, got {self.max_per_minute:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemBinding(Record):
+    """What a problem's name stands for: a plug-in, or a packet written out.
+
+    use: a plug-in's name, or `module:callable`
+    options: the plug-in's options, or keyword arguments for the callable
+    family: the sort of problem a packet is
+    brief: what the agent is asked to do
+    payload: what the agent is given
+    metadata: anything else
+    evaluator: the function that scores an answer, `module:callable`
+    """
+
+    use: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    family: str = ""
+    brief: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    evaluator: str | None = None
+
+    @classmethod
+    def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
+        return {"use": value} if isinstance(value, str) else None
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        packet = [
+            name for name in ("family", "brief", "payload", "evaluator") if getattr(self, name)
+        ]
+        if self.use is None and not packet:
+            yield Mistake((), "needs `use` (a plug-in) or a packet (family, brief, evaluator)")
+        if self.use is not None and packet:
+            yield Mistake((), f"has both `use` and `{packet[0]}`", "a plug-in takes `options`")
+        if self.use is None and self.options:
+            yield Mistake(("options",), "are for a plug-in named by `use`")
+
+
+@dataclass(frozen=True, slots=True)
+class Study(Record):
+    """A designed set of runs, and the claims that they test.
+
+    study_id: a short name; part of every run's id
+    title: what the study is called
+    description: what it is about
+    authors: who runs it
+    rationale: why it is worth doing
+    tags: words to find it by
+    hypotheses: the claims
+    factors: what varies
+    blocks: what runs are grouped by
+    constraints: combinations that make no sense
+    design_spec: which conditions to make of the factors
+    outcomes: what is measured
+    analysis_plans: how the claims are tested
+    run_budget: how much may be spent
+    seed_policy: where random numbers come from
+    output_dir: where results go; by default artifacts/<study_id>
+    provenance_metadata: your own facts, added to those that are recorded
+    notes: anything else
+    problem_ids: the problems that every condition is tried on
+    agent_specs: the agents that are tried under every condition
+    agents: what agents' names stand for
+    problems: what problems' names stand for
+    condition_runner: a function, `module:callable`, that runs a condition without agent and problem
+    folder: where the study was read from: files and modules that it names are looked up there
+        first; not part of the study itself
+    """
+
+    study_id: str
+    title: str
+    description: str = ""
+    authors: tuple[str, ...] = ()
+    rationale: str = ""
+    tags: tuple[str, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    factors: tuple[Factor, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    design_spec: DesignSpec = field(default_factory=DesignSpec)
+    outcomes: tuple[OutcomeSpec, ...] = ()
+    analysis_plans: tuple[AnalysisPlan, ...] = ()
+    run_budget: RunBudget = field(default_factory=RunBudget)
+    seed_policy: SeedPolicy = field(default_factory=SeedPolicy)
+    output_dir: Path | None = None
+    provenance_metadata: Mapping[str, Any] = field(default_factory=dict)
+    notes: str = ""
+    problem_ids: tuple[str, ...] = ()
+    agent_specs: tuple[str, ...] = ()
+    agents: Mapping[str, AgentBinding] = field(default_factory=dict)
+    problems: Mapping[str, ProblemBinding] = field(default_factory=dict)
+    condition_runner: str | None = None
+    folder: Path | None = field(default=None, compare=False, repr=False, metadata=NOT_IN_FILES)
+
+    def _derive(self) -> None:
+        if self.output_dir is None:
+            self._set("output_dir", Path("artifacts") / re.sub(r"[/\\]", "_", self.study_id))
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        yield from blank(study_id=self.study_id, title=self.title)
+        if self.condition_runner is not None and not all(self.condition_runner.partition(":")):
+            yield Mistake(("condition_runner",), "expected module:callable")
+
+    @classmethod
+    def _older_form(
+        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+    ) -> dict[str, Any]:
+        return modernise(data, path, mistakes)
+
+    @property
+    def primary_outcomes(self) -> tuple[str, ...]:
+        """The names of the outcomes that decide the study."""
+        return tuple(outcome.name for outcome in self.outcomes if outcome.primary)
+
+    @property
+    def secondary_outcomes(self) -> tuple[str, ...]:
+        """The names of the other outcomes."""
+        return tuple(outcome.name for outcome in self.outcomes if not outcome.primary)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole study as plain data; `from_dict` reads it back."""
+        return {"schema_version": SCHEMA_VERSION, **dump(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Study:
+        """A study from plain data; raises one `StudyError` with all mistakes."""
+        mistakes: list[Mistake] = []
+        study = build(cls, data, (), mistakes)
+        if mistakes:
+            raise StudyError(mistakes, source="study")
+        return study
+
+    def to_yaml(self, path: str | Path) -> Path:
+        """Write the study as YAML; returns the path."""
+        from fairtrial.study.files import write_study
+
+        return write_study(self, path, "yaml")
+
+    def to_json(self, path: str | Path) -> Path:
+        """Write the study as JSON; returns the path."""
+        from fairtrial.study.files import write_study
+
+        return write_study(self, path, "json")
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Study:
+        """Read a study from a YAML file."""
+        from fairtrial.study.files import load_study
+
+        return load_study(path, "yaml")
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> Study:
+        """Read a study from a JSON file."""
+        from fairtrial.study.files import load_study
+
+        return load_study(path, "json")

@@ -1,0 +1,18 @@
+"""What a study can be expected to find, before anything is run."""
+
+from fairtrial.study.hypotheses.planned_tests import (
+    PlannedTest,
+    claim_warnings,
+    planned_tests,
+    untested_claims,
+)
+from fairtrial.study.power.hypothesis_power import HypothesisPower, hypothesis_power
+
+__all__ = [
+    "HypothesisPower",
+    "PlannedTest",
+    "claim_warnings",
+    "hypothesis_power",
+    "planned_tests",
+    "untested_claims",
+]

@@ -1,0 +1,187 @@
+"""Candidates without a model, a key or a network: transformations of known slow patterns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from fairtrial.arena.model.candidates import Candidate, FileState
+from fairtrial.arena.workshop.workshop import Workshop
+from fairtrial.core.errors import Mistake, did_you_mean
+from fairtrial.core.record import Record
+from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
+from fairtrial.sandbox.host_lock import HostLock, Lease
+from fairtrial.sandbox.timing_conditions import usable_cores
+from fairtrial_codemod.transforms.catalogue import CATALOGUE
+from fairtrial_codemod.transforms.planning import Plan, Planner, Rules
+from fairtrial_codemod.transforms.recipes import Interrupted, never, transformable
+from fairtrial_codemod.transforms.ruff import find_ruff
+from fairtrial_codemod.transforms.writing import check_installed
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CodemodProposer(Record):
+    """Real source transformations, each alone and in combinations; offline, and always the same.
+
+    combinations: whether transformations are also combined, from the start and step by step
+    families: the families or single transformations that may be used; empty for all
+    most: how many different first proposals there are
+    """
+
+    combinations: bool = True
+    families: tuple[str, ...] = ()
+    most: int = 32
+
+    name = "codemod"
+    can_batch = False
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        known = {word for each in CATALOGUE for word in (each.name, each.family)}
+        for place, word in enumerate(self.families):
+            if word not in known:
+                message = f"there is no family or transformation '{word}'"
+                yield Mistake(("families", place), message, did_you_mean(word, sorted(known)))
+        if self.most < 1:
+            yield Mistake(("most",), f"must be 1 or more, got {self.most}")
+
+    @property
+    def most_at_once(self) -> int:
+        """As many as there are cores: it is all computation."""
+        return len(usable_cores())
+
+    def can(self, kind: RequestKind) -> bool:
+        """Refining is combining."""
+        return self.combinations or kind in (RequestKind.INITIAL, RequestKind.REPAIR)
+
+    def check_here(self) -> None:
+        """Whether libcst is installed, before anything starts: raises a `LabError`."""
+        check_installed()
+
+    def check_ceiling(self, max_cost: float | None) -> None:
+        """Any ceiling will do: nothing is paid for."""
+
+    async def prepared(self, workshop: Workshop) -> _Ready:
+        """The same with the arena's lock, which says whom it waits for."""
+        return _Ready(self, workshop.lock)
+
+    async def count_firsts(self, brief: Brief) -> int:
+        """How many different first proposals there are for these files."""
+        return await _Ready(self, HostLock()).count_firsts(brief)
+
+    async def propose(self, brief: Brief, request: Request) -> Reply:
+        """A candidate, or why there is none: a function of the files and the request."""
+        return await _Ready(self, HostLock()).propose(brief, request)
+
+    def count(self, brief: Brief, must_stop: Callable[[], bool] = never) -> int:
+        """`count_firsts` at once, in this thread and without regard to others."""
+        files, _ = transformable(brief.files)
+        return Planner(files, self._rules(brief), must_stop).count_firsts()
+
+    def answer(
+        self, brief: Brief, request: Request, must_stop: Callable[[], bool] = never
+    ) -> Reply:
+        """The same at once, in this thread and without regard to others.
+
+        Raises `Interrupted` when it is told that it must stop; nothing of what it did is lost.
+        """
+        files, skipped = transformable(brief.files)
+        if find_ruff() is None:
+            skipped.append("ruff is not installed: its fixes are left out")
+        planner = Planner(files, self._rules(brief), must_stop)
+        if request.kind is RequestKind.INITIAL:
+            plans = [planner.first(request.line)]
+        else:
+            plans = [planner.follow(request, tried) for tried in request.about]
+        made = [plan for plan in plans if isinstance(plan, Plan)]
+        if not made:
+            refusals = [plan for plan in plans if isinstance(plan, str)]
+            why = "; ".join(dict.fromkeys([*refusals, *skipped]))
+            return Reply(refusal=why or "there is nothing to go on from")
+        parents: list[str | None] = [tried.digest for tried in request.about]
+        return Reply(
+            candidates=tuple(
+                self._candidate(plan, brief, parent, skipped) if isinstance(plan, Plan) else None
+                for plan, parent in zip(plans, parents or [None], strict=True)
+            )
+        )
+
+    def _rules(self, brief: Brief) -> Rules:
+        wanted = {*self.families}
+        names = tuple(
+            each.name for each in CATALOGUE if not wanted or wanted & {each.name, each.family}
+        )
+        return Rules(names, self.combinations, self.most, brief.benchmarks, brief.checks)
+
+    def _candidate(
+        self, plan: Plan, brief: Brief, parent: str | None, skipped: list[str]
+    ) -> Candidate:
+        # Against the base, not against what it was made from: so is every candidate.
+        changed = {
+            path: FileState(text.encode())
+            for path, text in plan.files.items()
+            if brief.files.get(path) != text
+        }
+        note = "\n".join([*plan.notes, *skipped])
+        return Candidate(plan.name, files=changed, parent=parent, origin=self.name, note=note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What computes, and never beside what is timed.
+
+    options: what the study says of it
+    lock: the host's
+    """
+
+    options: CodemodProposer
+    lock: HostLock
+
+    name = "codemod"
+    can_batch = False
+
+    @property
+    def most_at_once(self) -> int:
+        return self.options.most_at_once
+
+    def can(self, kind: RequestKind) -> bool:
+        return self.options.can(kind)
+
+    async def count_firsts(self, brief: Brief) -> int:
+        return await _in_peace(self.lock, partial(self.options.count, brief))
+
+    async def propose(self, brief: Brief, request: Request) -> Reply:
+        began_s = time.monotonic()
+        reply = await _in_peace(self.lock, partial(self.options.answer, brief, request))
+        return replace(reply, usage=Usage(model=self.name, seconds=time.monotonic() - began_s))
+
+
+async def _in_peace(lock: HostLock, work: Callable[[Callable[[], bool]], T]) -> T:
+    """What a thread makes of it, never beside what is timed: it uses a core.
+
+    work: gets a function that says whether it must stop, and then raises `Interrupted`
+    """
+    from anyio import from_thread, get_cancelled_exc_class, to_thread
+    from anyio.lowlevel import checkpoint
+
+    cancelled = get_cancelled_exc_class()
+
+    def must_stop(lease: Lease) -> bool:
+        try:
+            from_thread.check_cancelled()
+        except cancelled:
+            return True
+        return lease.is_overdue()
+
+    check_installed()
+    while True:
+        # The thread is waited for even if we are cancelled: else it would go on without the lease.
+        async with lock.shared() as lease:
+            try:
+                return await to_thread.run_sync(work, partial(must_stop, lease))
+            except Interrupted:
+                await checkpoint()
