@@ -29,20 +29,26 @@ from pathlib import Path
 
 import anyio
 
-from fairtrial import Arena, ArenaSettings, Benchmark, Candidate, Check, CodeProblem, FileState
+from fairtrial import Benchmark, Candidate, Check, CodeProblem
+from fairtrial.arena import (
+    Arena,
+    ArenaSettings,
+    Bench,
+    Changes,
+    FileState,
+    Judgement,
+    Verdict,
+    open_arena,
+    rules_of,
+    with_timing,
+)
 from fairtrial.arena.evaluation import judge_all
-from fairtrial.arena.model.candidates import Changes
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.timing.bench import Bench
 from fairtrial.arena.timing.decision import measure
-from fairtrial.arena.timing_phase import rules_of, with_timing
+from fairtrial.optimize import Brief, Reply, Request, RequestKind
 from fairtrial.optimize.journal import Known
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import Loop
 from fairtrial.optimize.preparation import make_brief
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.optimize.scheduler import Stream
 from fairtrial.optimize.watching import Watchers
 from fairtrial.study.agents.journal import Journal

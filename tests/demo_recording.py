@@ -13,14 +13,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from fairtrial.arena.problem_files import load_problem
+from fairtrial.arena import load_problem
+from fairtrial.optimize import Optimise
 from fairtrial.optimize.journal import REPLY
-from fairtrial.optimize.optimizer import Optimise
 from fairtrial.optimize.proposers.replay import write_records
 from fairtrial.optimize.watching import Watchers
-from fairtrial.study.agents.task import Task
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.runs import RunSpec
+from fairtrial.study import Condition, RunSpec, Task
 from llm_kit import KEY, KEY_VARIABLE, says, serving
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "tidy"

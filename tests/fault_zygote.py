@@ -31,8 +31,7 @@ from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import main
 from fairtrial.study.ledger import writer as store
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.runner import control, loop
-from fairtrial.study.runner import run as engine_run
+from fairtrial.study.runner import control, loop, run as engine_run
 from fairtrial.study.runner.executors.worker_pool import Crew
 from fairtrial.study.runner.feed import Feed
 from fairtrial.study.runner.loop import Loop

@@ -6,11 +6,9 @@ import sys
 import textwrap
 
 from fairtrial import Factor, RunBudget, Study, build_design
+from fairtrial.study import Assignment, Emitted, Finished, Outcome, RunStatus, pack, study_print
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.fingerprint import study_print
-from fairtrial.study.ledger.packing import pack
 from fairtrial.study.ledger.writer import open_ledger
-from fairtrial.study.model.runs import Assignment, Emitted, Finished, Outcome, RunStatus
 
 SOUND = "SELECT * FROM pragma_integrity_check"
 

@@ -2,12 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from fairtrial.study import Assignment, Condition, Outcome, ProblemPacket, Study, unpack
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.packing import unpack
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.runs import Assignment, Outcome
-from fairtrial.study.model.study import Study
-from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.runner.bindings import bind
 from fairtrial.study.runner.run_attempt import StudyWork
 

@@ -27,15 +27,21 @@ from bench_kit import make_session  # noqa: E402
 from fault_kit import NURSERY, PATIENCE_S, WORKING, Nursery, Site  # noqa: E402
 from trees import fingerprint, make_repo, run_git  # noqa: E402
 
-from fairtrial.arena.arena import Arena  # noqa: E402
+from fairtrial.arena import (
+    Arena,
+    Bench,
+)
 from fairtrial.arena.timing import function_benchmark as calls  # noqa: E402
-from fairtrial.arena.timing.bench import Bench, Heat  # noqa: E402
+from fairtrial.arena.timing.bench import Heat  # noqa: E402
 from fairtrial.cli import optimize  # noqa: E402
 from fairtrial.cli.main import main  # noqa: E402
-from fairtrial.optimize import confirmation as winner  # noqa: E402
-from fairtrial.optimize import optimizer as agent
+from fairtrial.optimize import (
+    Watcher,
+    confirmation as winner,
+    optimizer as agent,
+)
 from fairtrial.optimize.scheduler import Stream  # noqa: E402
-from fairtrial.optimize.watching import Watcher, Watchers, with_watcher  # noqa: E402
+from fairtrial.optimize.watching import Watchers, with_watcher  # noqa: E402
 from fairtrial.sandbox import host_lock as quiet  # noqa: E402
 from fairtrial.study.agents.journal import Journal  # noqa: E402
 from fairtrial.study.runner import run as engine_run  # noqa: E402

@@ -2,12 +2,19 @@
 
 import random
 
-from fairtrial.study.design.build import build_design
-from fairtrial.study.design.runs import plan_runs
-from fairtrial.study.model.factors import Factor
-from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
-from fairtrial.study.model.runs import FailureKind, RunResult, RunStatus
-from fairtrial.study.model.study import RunBudget, Study
+from fairtrial.study import (
+    AnalysisPlan,
+    Factor,
+    FailureKind,
+    Hypothesis,
+    OutcomeSpec,
+    RunBudget,
+    RunResult,
+    RunStatus,
+    Study,
+    build_design,
+    plan_runs,
+)
 
 
 def make_study(**parts):

@@ -3,18 +3,18 @@
 import json
 
 from fairtrial import Factor, RunBudget, Study, build_design
-from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.packing import pack
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.writer import open_ledger
-from fairtrial.study.model.runs import (
+from fairtrial.study import (
     Assignment,
     Emitted,
     FailureKind,
     Finished,
+    LedgerReader,
     Outcome,
     RunStatus,
+    pack,
 )
+from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.ledger.writer import open_ledger
 
 STARTED = "2026-01-02T03:04:05.678+00:00"
 

@@ -6,9 +6,8 @@ from contextlib import closing
 
 import pytest
 
+from fairtrial.study import LedgerReader, spell_cost
 from fairtrial.study.ledger.lock import LOCK_NAME
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.summary import spell_cost
 from running import read_table
 
 BESIDE = "for attempts that none of these results tells of"

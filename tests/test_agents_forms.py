@@ -4,14 +4,12 @@ import functools
 import string
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial.compat.keyword_arguments import KEYWORDS
-from fairtrial.core.errors import StudyError
-from fairtrial.study.agents.call_forms import bind_agent, for_condition
-from fairtrial.study.agents.task import Task
-from fairtrial.study.problems.packet import ProblemPacket
+from fairtrial.core import StudyError
+from fairtrial.study import ProblemPacket, Task, for_condition
+from fairtrial.study.agents.call_forms import bind_agent
 from one_run import CONDITION, PACKET, assignment, run
 
 SPEC = assignment().spec

@@ -7,11 +7,10 @@ from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.study.agents.output import AgentOutput, ReadOutput, agent_result, read_output
-from fairtrial.study.model.runs import RunOutput
+from fairtrial.study import AgentOutput, RunOutput, agent_result
+from fairtrial.study.agents.output import ReadOutput, read_output
 from one_run import run
 
 Point = namedtuple("Point", "x y")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.study.agents.task import Task
-from fairtrial.study.ledger.packing import unpack
+from fairtrial.study import Task, unpack
 from one_run import CONDITION, PACKET, assignment, do, run, work_for
 
 

@@ -14,10 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.study.design.build import build_design
-from fairtrial.study.design.runs import plan_runs
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.study import Study
+from fairtrial.study import Condition, Study, build_design, plan_runs
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "anchor.json").read_text(encoding="utf-8"))
 # spec 10: these are put in a better order than the anchor's.

@@ -7,20 +7,20 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from fairtrial.cli.plan_text import balance_lines
-from fairtrial.study.design.balance import (
-    MAX_PAIRS,
+from fairtrial.study import (
+    Block,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Study,
     balance_report,
-    design_balance,
-    design_balance_report,
+    build_design,
 )
-from fairtrial.study.design.build import build_design
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
-from fairtrial.study.model.study import Study
+from fairtrial.study.design.balance import MAX_PAIRS, design_balance, design_balance_report
 
 
 def _rows(**columns):

@@ -9,11 +9,9 @@ import tarfile
 import pytest
 
 from fairtrial import StudyError
-from fairtrial.core.errors import LedgerError
-from fairtrial.study.tables.bundle import bundle_results, verify_bundle
-from fairtrial.study.tables.export import export_tables
+from fairtrial.core import LedgerError
+from fairtrial.study import bundle_results, export_tables, open_results, verify_bundle
 from fairtrial.study.tables.integrity import validate_artifacts
-from fairtrial.study.tables.results import open_results
 from small_ledgers import Lab, small_study, success, verdict
 
 

@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from fairtrial import Constraint, Factor, RunBudget, Study, build_design, load_study, plan_runs
-from fairtrial.cli import check, init
-from fairtrial.cli import main as cli_main
+from fairtrial.cli import check, init, main as cli_main
 from fairtrial.cli.main import COMMANDS
 from fairtrial.cli.plan_data import Plan
 

@@ -15,15 +15,29 @@ import pytest
 from click.testing import CliRunner
 
 import fairtrial
-from fairtrial.arena.evaluation import Evaluation, judgement_as_dict
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Timing
-from fairtrial.arena.model.verdicts import Basis, Difference, Failure, Reason, Rejection, Verdict
-from fairtrial.cli import evaluate, verdict_rows
-from fairtrial.cli import evaluate_progress as judging
-from fairtrial.cli import verdict_text as verdicts
+from fairtrial.arena import (
+    Basis,
+    Difference,
+    Estimate,
+    Evaluation,
+    Failure,
+    Judgement,
+    Measurement,
+    Pair,
+    Reason,
+    Rejection,
+    Timing,
+    Verdict,
+    judgement_as_dict,
+)
+from fairtrial.cli import (
+    evaluate,
+    evaluate_progress as judging,
+    verdict_rows,
+    verdict_text as verdicts,
+)
 from fairtrial.cli.table import cell_width
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs/evaluating.md").read_text("utf-8")
@@ -659,7 +673,7 @@ def test_the_guides_python_runs(top, monkeypatch, capsys):
     code = code.replace("toposort.yaml", "problem.yaml")
     code = code.replace("candidates/deque.diff", "c/wrong.diff")
     judge = fairtrial.judge_candidates
-    settings = fairtrial.ArenaSettings(timing="none", unsandboxed=True, warm=False)
+    settings = fairtrial.arena.ArenaSettings(timing="none", unsandboxed=True, warm=False)
     monkeypatch.setattr(
         fairtrial, "judge_candidates", lambda *a, **k: judge(*a, **k, settings=settings)
     )

@@ -8,7 +8,7 @@ import pytest
 
 from fairtrial import OutcomeSpec, RunBudget, Study, run_study
 from fairtrial.cli.candidate_tree import head_of
-from fairtrial.study.tables.results import open_results
+from fairtrial.study import open_results
 
 
 def optimiser(task):

@@ -12,19 +12,18 @@ import anyio
 import pytest
 
 from fairtrial import OutcomeSpec, Study, run_study
-from fairtrial.arena.arena import Arena
+from fairtrial.arena import Arena
 from fairtrial.cli import optimize
 from fairtrial.cli.main import main
 from fairtrial.cli.optimize_errors import explain
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
+from fairtrial.optimize import Brief
 from fairtrial.optimize.journal import Known
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import Loop
-from fairtrial.optimize.proposals import Brief
 from fairtrial.optimize.scheduler import Stream
 from fairtrial.optimize.watching import Watchers
-from fairtrial.sandbox import host_lock as quiet
-from fairtrial.sandbox import selection as choosing
+from fairtrial.sandbox import host_lock as quiet, selection as choosing
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger.writer import open_ledger
 from optimise_kit import (

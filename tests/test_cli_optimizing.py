@@ -8,21 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.timings import Estimate, Measurement
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.cli import live_display as live
-from fairtrial.cli import optimize
-from fairtrial.cli import optimize_progress as optimizing
+from fairtrial.arena import (
+    Basis,
+    Benchmark,
+    Candidate,
+    Check,
+    CodeProblem,
+    Estimate,
+    Judgement,
+    Measurement,
+    Reason,
+    Rejection,
+    Verdict,
+)
+from fairtrial.cli import live_display as live, optimize, optimize_progress as optimizing
 from fairtrial.cli.optimize_errors import explain
-from fairtrial.optimize.lineage import Entry
-from fairtrial.optimize.proposals import Reply, Request, RequestKind, Usage
-from fairtrial.optimize.requests import Spent
-from fairtrial.optimize.watching import Watcher
+from fairtrial.optimize import Entry, Reply, Request, RequestKind, Spent, Usage, Watcher
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial.study.ledger.summary import spell_cost
+from fairtrial.study import spell_cost
 
 PRICED = Usage("m", 1_000, 234, 0.03, 1.5)
 

@@ -16,12 +16,10 @@ import pytest
 
 from cli_studies import AGENTS, STUDY, SUMMARY
 from fairtrial import open_results
-from fairtrial.study.files import load_study
+from fairtrial.study import load_study, run_study
 from fairtrial.study.runner import control, loop, progress
-from fairtrial.study.runner.run import run_study
 from fairtrial.study.tables.integrity import validate_artifacts
-from running import make_study, stable_tables
-from running import run as run_small
+from running import make_study, run as run_small, stable_tables
 
 
 @pytest.fixture(autouse=True)

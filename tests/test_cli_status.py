@@ -16,19 +16,17 @@ import pytest
 
 from cli_studies import AGENTS, STUDY, SUMMARY
 from fairtrial import LedgerError, ProblemBinding, Study
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.cli import optimize
-from fairtrial.cli import status as status_module
+from fairtrial.arena import Check, CodeProblem
+from fairtrial.cli import optimize, status as status_module
 from fairtrial.cli.output import fold_command
 from fairtrial.cli.resume_command import resume_command
+from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.sandbox import host_lock as quiet
+from fairtrial.study import LedgerReader, Summary
 from fairtrial.study.ledger.lock import OwnerLock
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.summary import Summary
 from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.runner import control, progress
-from running import make_study
-from running import run as run_small
+from running import make_study, run as run_small
 
 WAITING = """
 import pathlib, time
@@ -405,13 +403,12 @@ anyio.run(hold)
 """
 
 
-CODING = SimpleNamespace(
-    code=CodeProblem("p", check=(Check(command=("true",)),)),
-    problem_id="p",
-    family="code",
-    brief="",
-    evaluate=lambda output: None,
-)
+class JudgesNothing(BoundCode):
+    def evaluate(self, output):
+        return None
+
+
+CODING = JudgesNothing(CodeProblem("p", check=(Check(command=("true",)),)))
 """A problem that is about code, as far as a study can see, and judges nothing."""
 
 

@@ -7,18 +7,31 @@ from dataclasses import replace
 
 import pytest
 
-from fairtrial.arena.evaluation import Evaluation
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Session, Timing
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
-from fairtrial.cli import doctor, verdict_rows
-from fairtrial.cli import evaluate_progress as judging
-from fairtrial.cli import live_display as live
-from fairtrial.cli import timing_text as timings
-from fairtrial.cli import verdict_text as verdicts
+from fairtrial.arena import (
+    Basis,
+    Estimate,
+    Evaluation,
+    Judgement,
+    Measurement,
+    Pair,
+    Reason,
+    Rejection,
+    Session,
+    Timing,
+    Verdict,
+    estimate_text,
+    ratio_text,
+)
+from fairtrial.cli import (
+    doctor,
+    evaluate_progress as judging,
+    live_display as live,
+    timing_text as timings,
+    verdict_rows,
+    verdict_text as verdicts,
+)
 from fairtrial.cli.table import cell_width
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox import host_lock as quiet
 
 FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER

@@ -5,11 +5,10 @@ import contextlib
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import Constraint, Factor, Level, Study, StudyError, build_design
-from fairtrial.core.plugins import load_reference
+from fairtrial.core import load_reference
 from fairtrial.study.design.constraints import Expression, Judge
 
 

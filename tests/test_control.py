@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
+from fairtrial.sandbox import HostBusy as Elsewhere, say_who_times
+from fairtrial.study import request, requested, spell_rate, spell_time
 from fairtrial.study.runner import control
-from fairtrial.study.runner.control import ControlFile, Interrupts, request, requested
-from fairtrial.study.runner.host_busy import Elsewhere, say_who_times
-from fairtrial.study.runner.progress import Progress, Tally, spell_rate, spell_time
+from fairtrial.study.runner.control import ControlFile, Interrupts
+from fairtrial.study.runner.progress import Progress, Tally
 
 
 def test_a_request_is_seen_and_can_be_taken_back(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 
 from demo_recording import ANSWERS, EXAMPLE, LINES, MOST_CANDIDATES, RECORD, copy_example
 from fairtrial import load_study
-from fairtrial.arena.arena import Arena
+from fairtrial.arena import Arena
 from fairtrial.arena.timing.bench import Heat
 from fairtrial.optimize import confirmation as winner
 from fairtrial.optimize.proposers.replay import read_records

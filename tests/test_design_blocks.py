@@ -10,16 +10,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    Block,
+    Condition,
+    Constraint,
+    DesignSpec,
+    Factor,
+    RunBudget,
+    SeedPolicy,
+    Study,
+    build_design,
+    design_table,
+    execution_order,
+    plan_runs,
+)
 from fairtrial.study.design.blocks import Williams
-from fairtrial.study.design.build import build_design, design_table
-from fairtrial.study.design.runs import execution_order, plan_runs
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
-from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
 
 
 def make_study(kind: str, treatments: int, blocks: Sequence[Block] = (), **fields: Any) -> Study:

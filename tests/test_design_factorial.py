@@ -8,17 +8,27 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core.errors import StudyError
-from fairtrial.study.design.build import build_design, design_table, materialize_conditions
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    Block,
+    Condition,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Level,
+    RunBudget,
+    RunSpec,
+    SeedPolicy,
+    Study,
+    build_design,
+    design_table,
+    execution_order,
+    materialize_conditions,
+    plan_runs,
+)
 from fairtrial.study.design.factorial import combinations, count_combinations
-from fairtrial.study.design.runs import execution_order, plan_runs
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.study.model.runs import RunSpec
-from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
 
 PLENTY = 10**6
 sizes = st.lists(st.integers(1, 4), max_size=4)

@@ -6,14 +6,13 @@ import re
 import numpy as np
 import pyDOE3
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import Study, StudyError, build_design
+from fairtrial.core import canonical_json
+from fairtrial.study import design_table
 from fairtrial.study.design import fractional
-from fairtrial.study.design.build import design_table
 from fairtrial.study.design.fractional import NUMERALS
-from fairtrial.study.model.identity import canonical_json
 
 # fmt: off
 NAMES = ["temp", "depth", "model", "prompt", "tools", "memory", "vote", "seed",

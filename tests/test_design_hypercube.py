@@ -10,18 +10,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fairtrial.core.errors import StudyError
-from fairtrial.core.fields import field_docs, field_types
-from fairtrial.study.design.build import build_design, design_table
+from fairtrial.core import StudyError, field_types
+from fairtrial.core.fields import field_docs
+from fairtrial.study import (
+    Block,
+    Condition,
+    DesignSpec,
+    Factor,
+    Level,
+    SeedPolicy,
+    Study,
+    build_design,
+    design_table,
+)
 from fairtrial.study.design.hypercube import Halton, LatinHypercube, Sobol, draw_strata
 from fairtrial.study.design.maximin import spread_apart
 from fairtrial.study.design.ranges import Range
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import Block, DesignSpec, Factor, Level
-from fairtrial.study.model.study import SeedPolicy, Study
 
 SEQUENCES = ["sobol", "halton"]
 

@@ -6,14 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core.errors import StudyError
-from fairtrial.study.design.build import build_design, design_table
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
+from fairtrial.core import StudyError
+from fairtrial.study import Block, Constraint, DesignSpec, Factor, Study, build_design, design_table
 from fairtrial.study.model.identity import condition_id
-from fairtrial.study.model.study import Study
 
 NAMES = ("row_factor", "column_factor", "treatment_factor")
 

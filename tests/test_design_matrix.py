@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    Block,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Level,
+    Study,
+    build_design,
+    design_table,
+)
 from fairtrial.study.design import matrix
-from fairtrial.study.design.build import build_design, design_table
 from fairtrial.study.design.matrix_cells import Column
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
 from fairtrial.study.model.identity import condition_id
-from fairtrial.study.model.study import Study
 
 FACTORS = (
     Factor(name="dose", levels=(Level(name="half", value=0.5), Level(name="full", value=1))),

@@ -13,18 +13,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fairtrial.core.errors import StudyError
-from fairtrial.core.fields import field_docs, field_types
-from fairtrial.study.design.build import build_design, design_table
+from fairtrial.core import StudyError, field_types
+from fairtrial.core.fields import field_docs
+from fairtrial.study import (
+    Block,
+    Condition,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Level,
+    SeedPolicy,
+    Study,
+    build_design,
+    design_table,
+)
 from fairtrial.study.design.exchange import bound_log_determinant, search
 from fairtrial.study.design.optimal import DOptimal
 from fairtrial.study.design.terms import Coding, Model, confounded
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.study.model.study import SeedPolicy, Study
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from fairtrial import DesignKind, Study, build_design, execution_order, plan_runs
+from fairtrial import DesignKind, Study, build_design, plan_runs
+from fairtrial.study import execution_order
 
 SPECS = {
     "d_optimal": {"n_samples": 8},
@@ -19,7 +20,8 @@ SPECS = {
 }
 PLAN = """
 import json, sys
-from fairtrial import build_design, execution_order, load_study, plan_runs
+from fairtrial import build_design, load_study, plan_runs
+from fairtrial.study import execution_order
 for path in sys.argv[1:]:
     study = load_study(path)
     conditions = build_design(study)

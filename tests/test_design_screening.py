@@ -6,12 +6,11 @@ import json
 import numpy as np
 import pyDOE3
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import Study, StudyError, build_design
-from fairtrial.study.design.build import design_table
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.core import canonical_json
+from fairtrial.study import design_table
 
 
 def study(count, **options):

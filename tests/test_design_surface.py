@@ -7,13 +7,12 @@ import re
 import numpy as np
 import pyDOE3
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import Study, StudyError, build_design
+from fairtrial.core import canonical_json
+from fairtrial.study import design_table
 from fairtrial.study.design import response_surface as surface
-from fairtrial.study.design.build import design_table
-from fairtrial.study.model.identity import canonical_json
 
 BOX_BEHNKEN_SIZES = {3: 15, 4: 27, 5: 46, 6: 54, 7: 62, 9: 130, 10: 170, 11: 188, 12: 204, 16: 396}
 

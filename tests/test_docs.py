@@ -8,11 +8,9 @@ import pytest
 import yaml
 
 from fairtrial import DesignKind, Study, load_study, validate_study
-from fairtrial.core import plugins
-from fairtrial.core.fields import field_docs, field_types
-from fairtrial.core.record import Record
-from fairtrial.study.model import factors, study
-from fairtrial.study.model import hypotheses as claims
+from fairtrial.core import Record, field_types, plugins
+from fairtrial.core.fields import field_docs
+from fairtrial.study.model import factors, hypotheses as claims, study
 from fairtrial.study.report import outcomes
 from fairtrial.study.stats import multiplicity
 from fairtrial.study.stats.multiplicity import is_policy

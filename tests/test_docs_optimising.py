@@ -11,17 +11,17 @@ import pytest
 import yaml
 
 from fairtrial import CodeProblem, Study, validate_study
-from fairtrial.arena.model.verdicts import Failure, Verdict
+from fairtrial.arena import Failure, Verdict
 from fairtrial.arena.timing.samples_table import COLUMNS
 from fairtrial.cli.main import cli
-from fairtrial.core import plugins
-from fairtrial.core.fields import field_docs, field_types
-from fairtrial.core.record import build
-from fairtrial.llm.prices import PRICES, PRICES_DATE
+from fairtrial.core import build, field_types, plugins
+from fairtrial.core.fields import field_docs
+from fairtrial.llm import PRICES, PRICES_DATE
+from fairtrial.optimize import Brief, Optimise, Request, RequestKind, Tried
 from fairtrial.optimize.code_problem import UNITS
-from fairtrial.optimize.optimizer import Optimise, Optimised
-from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.optimize.optimizer import Optimised
 from fairtrial.optimize.scheduler import Stream
+from fairtrial.study.extensions import extra_tables
 from fairtrial.study.report import codebook
 
 ROOT = Path(__file__).parent.parent
@@ -124,7 +124,12 @@ def test_the_prices_are_those_that_are_known():
 @pytest.mark.parametrize("name", ["conditions", "runs", "events", "evaluations", "candidates"])
 def test_the_columns_of_tables_are_those_of_the_codebook(name):
     told = rows(section("artifacts", f"`{name}.csv`"))
-    own = [[f"`{column}`", kind, text] for column, kind, text in getattr(codebook, name.upper())]
+    extra = extra_tables().get(name)
+    if extra is None:
+        columns = getattr(codebook, name.upper())
+    else:
+        columns = [(key, column.unit, column.meaning) for key, column in extra.columns.items()]
+    own = [[f"`{column}`", kind, text] for column, kind, text in columns]
     assert told[: len(own)] == own
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import fairtrial
-from fairtrial import Arena, ArenaSettings, Optimise, StudyError
+from fairtrial import Optimise, StudyError
+from fairtrial.arena import Arena, ArenaSettings
 from fairtrial.study.report.codebook import CANDIDATES, RUNS
 from fairtrial.study.tables.rows import UNKNOWN, RunRows
 from simulated_study import make_study, simulate

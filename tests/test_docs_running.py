@@ -12,19 +12,12 @@ import click
 import pytest
 import yaml
 
-from fairtrial import (
-    FailureKind,
-    FairtrialError,
-    LabError,
-    LedgerError,
-    RunBudget,
-    StudyError,
-    open_results,
-    plugins,
-)
+from fairtrial import FairtrialError, LabError, LedgerError, RunBudget, StudyError, open_results
 from fairtrial.cli import run_summary as outcome
 from fairtrial.cli.main import cli
+from fairtrial.core import plugins
 from fairtrial.core.fields import field_docs
+from fairtrial.study import FailureKind
 from fairtrial.study.runner.failures import status_of
 from fairtrial.study.runner.pilot import RUN_FACTS
 

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core import plugins
-from fairtrial.core.errors import StudyError
-from fairtrial.study.design.build import build_design
-from fairtrial.study.design.doe import generate_doe
-from fairtrial.study.model.conditions import DesignRow, DesignTable
-from fairtrial.study.model.factors import DESIGN_ALIASES, DesignSpec, Factor
-from fairtrial.study.model.study import SeedPolicy, Study
+from fairtrial.core import StudyError, plugins
+from fairtrial.study import (
+    DESIGN_ALIASES,
+    DesignRow,
+    DesignSpec,
+    DesignTable,
+    Factor,
+    SeedPolicy,
+    Study,
+    build_design,
+    generate_doe,
+)
 
 NUMERIC = {"a": [0, 1], "b": [10, 20], "c": [-5, 5]}
 SQUARE = {"a": [1, 2, 3], "b": [1, 2, 3], "c": ["x", "y", "z"]}

@@ -2,7 +2,8 @@
 
 import difflib
 
-from fairtrial.core.errors import LONGEST_NAME, Mistake, StudyError, did_you_mean, spell_count
+from fairtrial.core import Mistake, StudyError, did_you_mean, spell_count
+from fairtrial.core.errors import LONGEST_NAME
 
 
 def test_a_mistake_is_one_printable_line_whatever_it_quotes():

@@ -7,9 +7,8 @@ import threading
 
 import pytest
 
-from fairtrial.core.errors import LabError
-from fairtrial.study.ledger.packing import pack
-from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
+from fairtrial.core import LabError
+from fairtrial.study import Emitted, FailureKind, Finished, RunStatus, pack
 from fairtrial.study.runner.executors.serial import Serial
 from fairtrial.study.runner.executors.threads import Threads
 from fairtrial.testing.executor_driver import ListFeed, execute, finish

@@ -1,15 +1,23 @@
 """The small parts of executors: what is kept of output, and how things cross a pipe."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.study.ledger.packing import pack, unpack
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
-from fairtrial.study.runner.executors import event_limit as events
-from fairtrial.study.runner.executors import frames
-from fairtrial.study.runner.executors import output_capture as capture
+from fairtrial.study import (
+    Assignment,
+    Condition,
+    FailureKind,
+    Outcome,
+    RunSpec,
+    RunStatus,
+    pack,
+    unpack,
+)
+from fairtrial.study.runner.executors import (
+    event_limit as events,
+    frames,
+    output_capture as capture,
+)
 from fairtrial.study.runner.executors.assignment_source import Source
 from fairtrial.study.runner.executors.frames import (
     DONE,

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.core.plugins import load_reference
-from fairtrial.sandbox.harness import processes
+from fairtrial.core import LabError, StudyError, load_reference
+from fairtrial.sandbox import processes
+from fairtrial.study import Emitted, FailureKind, Finished, RunStatus, pack, unpack
 from fairtrial.study.ledger.lock import OwnerLock
-from fairtrial.study.ledger.packing import pack, unpack
-from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
-from fairtrial.study.runner.executors import start_methods as starting
-from fairtrial.study.runner.executors import worker_main as worker
-from fairtrial.study.runner.executors import worker_pool as crew
+from fairtrial.study.runner.executors import (
+    start_methods as starting,
+    worker_main as worker,
+    worker_pool as crew,
+)
 from fairtrial.study.runner.executors.pickling import check_reachable
 from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.testing.executor_driver import ListFeed, execute, finish, is_alive

@@ -24,11 +24,10 @@ from fairtrial import (
     load_study,
     plan_runs,
 )
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.model.runs import FailureKind
+from fairtrial.study import FailureKind, LedgerReader, export_analysis_tables, export_tables
 from fairtrial.study.tables import parquet as parquet_module
 from fairtrial.study.tables.canonical import EVENT_COLUMNS, RUN_COLUMNS
-from fairtrial.study.tables.export import check_target, export_analysis_tables, export_tables
+from fairtrial.study.tables.export import check_target
 from fairtrial.study.tables.generation import sha256_of
 from fairtrial.study.tables.integrity import check_set, validate_artifacts
 from small_ledgers import (

@@ -17,10 +17,9 @@ import pytest
 
 from fairtrial import LedgerError, StudyError
 from fairtrial.cli.main import main
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.tables import csv_tables as csv_set
-from fairtrial.study.tables import generation
-from fairtrial.study.tables.export import check_target, export_tables
+from fairtrial.study import LedgerReader, export_tables
+from fairtrial.study.tables import csv_tables as csv_set, generation
+from fairtrial.study.tables.export import check_target
 from fairtrial.study.tables.integrity import validate_artifacts
 from small_ledgers import Lab, small_study
 

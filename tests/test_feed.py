@@ -2,8 +2,7 @@
 
 from array import array
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import AgentBinding, Factor, RunBudget, Study, build_design
 from fairtrial.study.design.run_plan import RunPlan

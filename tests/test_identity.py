@@ -6,10 +6,10 @@ from enum import Enum
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial import Factor, Level, SeedPolicy, StudyError, canonical_json
+from fairtrial import Factor, Level, SeedPolicy, StudyError
+from fairtrial.core import canonical_json
 from fairtrial.study.model.identity import condition_id, hash_id, run_id, run_id_maker, seed_maker
 
 scalars = (

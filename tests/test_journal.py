@@ -7,17 +7,15 @@ import sqlite3
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import Broken, LedgerError, open_results
+from fairtrial.study import JournalEntry, RunSpec, Task, unpack
 from fairtrial.study.agents import journal as journals
-from fairtrial.study.agents.journal import Journal, JournalEntry
-from fairtrial.study.agents.task import Task
+from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger.journal import Journals, read_journal
-from fairtrial.study.ledger.packing import UnwritableError, unpack
+from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.ledger.writer import open_ledger
-from fairtrial.study.model.runs import RunSpec
 from fairtrial.study.runner.executors.frames import dump_kept
 from fairtrial.study.runner.executors.worker_main import _Notes
 from one_run import CONDITION, assignment, work_for

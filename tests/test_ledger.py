@@ -5,17 +5,21 @@ import threading
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import LedgerError, RunBudget
-from fairtrial.study.ledger import reader as reading
-from fairtrial.study.ledger import writer as store
-from fairtrial.study.ledger.packing import pack
-from fairtrial.study.ledger.reader import GONE, LedgerReader
-from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study import (
+    LEDGER_NAME,
+    Emitted,
+    FailureKind,
+    Finished,
+    LedgerReader,
+    RunStatus,
+    pack,
+)
+from fairtrial.study.ledger import reader as reading, writer as store
+from fairtrial.study.ledger.reader import GONE
 from fairtrial.study.ledger.writer import open_ledger
-from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
 from ledger_kit import add, begin, finished, make_plan, make_study, outcome, run_script, write_plan
 
 

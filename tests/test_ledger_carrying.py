@@ -1,12 +1,12 @@
 """A plan that has changed: runs in both keep their turns, and so their results (spec 12, 21)."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import Factor, RunBudget, SeedPolicy
+from fairtrial.study import LedgerReader
 from fairtrial.study.ledger.plan_changes import carry, carry_order
-from fairtrial.study.ledger.reader import GONE, LedgerReader
+from fairtrial.study.ledger.reader import GONE
 from ledger_kit import add, begin, make_plan, make_study, write_plan
 
 plans = st.builds(

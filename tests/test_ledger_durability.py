@@ -13,8 +13,7 @@ import time
 import pytest
 
 from fairtrial import LedgerError
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.ledger.writer import GROUP_RUNS, open_ledger
 from ledger_kit import SOUND, add, begin, make_plan, run_script
 

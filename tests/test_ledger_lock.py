@@ -12,8 +12,9 @@ import warnings
 import pytest
 
 from fairtrial import LedgerError
+from fairtrial.study import owner_of
 from fairtrial.study.ledger import lock
-from fairtrial.study.ledger.lock import LOCK_NAME, OwnerLock, owner_of
+from fairtrial.study.ledger.lock import LOCK_NAME, OwnerLock
 from ledger_kit import run_script
 
 HOST = socket.gethostname()

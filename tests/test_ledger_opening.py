@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fairtrial import LedgerError
+from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.ledger import opening, schema
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.schema import APPLICATION_ID, LEDGER_NAME, VERSION
+from fairtrial.study.ledger.schema import APPLICATION_ID, VERSION
 from fairtrial.study.ledger.volumes import network_kind
 from fairtrial.study.ledger.writer import open_ledger
 from ledger_kit import SOUND, add, begin, finished, make_plan, run_script
@@ -354,6 +354,8 @@ AS_NOBODY = """
     from fairtrial.study.ledger.reader import LedgerReader
     from fairtrial.study.ledger.writer import open_ledger
     import msgspec, json, sqlite3
+    from fairtrial.study.extensions import extensions
+    extensions()
     Path.cwd().as_uri()  # imports what it needs: nobody may not be able to
     if os.getuid() == 0:
         os.setuid(65534)

@@ -4,8 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import (
     Block,
@@ -20,8 +19,8 @@ from fairtrial import (
     Study,
     build_design,
 )
-from fairtrial.study.ledger.fingerprint import differences, study_print
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.core import canonical_json
+from fairtrial.study import differences, study_print
 
 STUDY = Study(
     "s",

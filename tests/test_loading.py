@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from fairtrial.core import Mistake, StudyError, StudyWarning
 from fairtrial.core.documents.nodes import DEPTH_LIMIT
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.study.files import LoadedStudy, StudyWarning, load_study, read_study
-from fairtrial.study.model.study import Study
+from fairtrial.study import LoadedStudy, Study, load_study, read_study
 
 STUDIES = Path(__file__).parent / "data" / "studies"
 HEAD = "study_id: s\ntitle: t\n"

@@ -12,35 +12,37 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.study.files import load_study, read_study, write_study
-from fairtrial.study.files.brief import dump_brief
-from fairtrial.study.model.factors import (
-    MOVED_OPTIONS,
+from fairtrial.core import DEPTH_LIMIT, Mistake, StudyError
+from fairtrial.study import (
+    AgentBinding,
+    AnalysisPlan,
     Block,
     Constraint,
     ConstraintSeverity,
+    Contrast,
     DesignKind,
     DesignSpec,
     Factor,
     FactorKind,
-    Level,
-)
-from fairtrial.study.model.hypotheses import (
-    AnalysisPlan,
-    Contrast,
     Hypothesis,
     HypothesisDirection,
     HypothesisKind,
+    Level,
     Mediator,
     Moderator,
     OutcomeSpec,
+    ProblemBinding,
+    RunBudget,
+    SeedPolicy,
+    Study,
+    load_study,
+    read_study,
+    write_study,
 )
-from fairtrial.study.model.identity import DEPTH_LIMIT
-from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
+from fairtrial.study.files.brief import dump_brief
+from fairtrial.study.model.factors import MOVED_OPTIONS
 
 STUDIES = Path(__file__).parent / "data" / "studies"
 OLD = "study_id: old\ntitle: old\n"

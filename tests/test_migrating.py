@@ -18,9 +18,17 @@ import pytest
 
 import fairtrial
 from fairtrial.cli.main import cli
-from fairtrial.core.errors import StudyError
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    Block,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Level,
+    RunBudget,
+    SeedPolicy,
+    Study,
+)
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "migrating.md").read_text("utf-8")
 

@@ -12,14 +12,11 @@ from fairtrial import (
     Block,
     Condition,
     Constraint,
-    ConstraintSeverity,
     Contrast,
     DesignKind,
     DesignSpec,
     Factor,
-    FactorKind,
     Hypothesis,
-    HypothesisKind,
     Level,
     OutcomeSpec,
     PluginError,
@@ -32,8 +29,8 @@ from fairtrial import (
     Study,
     StudyError,
 )
-from fairtrial.core.errors import did_you_mean
-from fairtrial.core.record import build
+from fairtrial.core import build, did_you_mean
+from fairtrial.study import ConstraintSeverity, FactorKind, HypothesisKind
 
 RECORDS = {
     Study: (

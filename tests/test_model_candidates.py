@@ -6,9 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core.errors import StudyError
+from fairtrial.arena import ArenaSettings, Candidate, FileState
+from fairtrial.core import StudyError
 
 ODD = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
 

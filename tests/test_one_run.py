@@ -14,11 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtrial.study.agents.output import AgentOutput
+from fairtrial.study import AgentOutput, OutcomeSpec, ProblemPacket, RunOutput
 from fairtrial.study.ledger.packing import Body
-from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.runs import RunOutput
-from fairtrial.study.problems.packet import ProblemPacket
 from one_run import CONDITION, PACKET, assignment, do, run, work_for, work_for_runner
 
 STANDARD = {

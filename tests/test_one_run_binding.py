@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.core import plugins
-from fairtrial.core.errors import StudyError, did_you_mean
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.study import AgentBinding
-from fairtrial.study.problems.packet import ProblemPacket
+from fairtrial.core import StudyError, did_you_mean, plugins
+from fairtrial.study import AgentBinding, Condition, ProblemPacket
 from fairtrial.study.runner.bindings import bind
 from fairtrial.study.runner.run_attempt import StudyWork
 from one_run import CONDITION, assignment, do, run, study_of
@@ -289,8 +286,8 @@ def installed(tmp_path, monkeypatch):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: maze_plugins\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[fairtrial.study.agents]\necho = maze_plugins:Echo\n\n"
-        "[fairtrial.study.problems]\nmaze = maze_plugins:Maze\n"
+        "[fairtrial.agents]\necho = maze_plugins:Echo\n\n"
+        "[fairtrial.problems]\nmaze = maze_plugins:Maze\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     plugins._registered.cache_clear()

@@ -3,13 +3,10 @@
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core.errors import Broken, LabError, MisfitError, StudyError
-from fairtrial.study.ledger.packing import unpack
-from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.runs import FailureKind, RunStatus
+from fairtrial.core import Broken, LabError, MisfitError, StudyError
+from fairtrial.study import FailureKind, OutcomeSpec, RunStatus, unpack
 from fairtrial.study.runner.failures import LONGEST_TRACE
 from one_run import assignment, do, run, work_for
 

@@ -17,10 +17,10 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 import pytest
 
 from fairtrial.cli.main import main
-from fairtrial.llm.secret import Secret
+from fairtrial.llm import Secret
+from fairtrial.optimize import RequestKind
 from fairtrial.optimize.optimizer import REPLIES
-from fairtrial.optimize.proposals import RequestKind
-from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study import LedgerReader
 from llm_kit import (
     KEY,
     KEY_VARIABLE,

@@ -13,8 +13,8 @@ from contextlib import closing
 
 import pytest
 
-from fairtrial.optimize.proposals import RequestKind
-from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.optimize import RequestKind
+from fairtrial.study import LedgerReader
 from llm_kit import KEY, KEY_VARIABLE, USAGE, events, serving, start_stream
 from optimise_kit import MODULE, PATIENCE_S, WORKING, OptimiseNursery, OptimiseSite
 from spending_kit import spending

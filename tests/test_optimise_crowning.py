@@ -5,11 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.arena.model.timings import Estimate, Measurement
-from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
-from fairtrial.core.errors import LabError
-from fairtrial.optimize import confirmation as winner
-from fairtrial.optimize.watching import Watcher
+from fairtrial.arena import Estimate, Measurement, Reason, Rejection, Verdict
+from fairtrial.core import LabError
+from fairtrial.optimize import Watcher, confirmation as winner
 
 GOOD = Measurement(Verdict.FASTER, Estimate(2.0, 1.8, 2.2, 6, 0.95), True)
 SAME = Measurement(Verdict.EQUIVALENT, Estimate(1.0, 0.98, 1.02, 6, 0.95), False)

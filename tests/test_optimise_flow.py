@@ -7,20 +7,27 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from fairtrial.arena.model.candidates import Candidate, Changes, FileState
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Basis, Failure, Reason, Rejection, Verdict
-from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena import (
+    Basis,
+    Candidate,
+    Changes,
+    Check,
+    CodeProblem,
+    Failure,
+    FileState,
+    Judgement,
+    NoRoomError,
+    Reason,
+    Rejection,
+    Verdict,
+)
 from fairtrial.arena.timing.bench import Heat
-from fairtrial.core.errors import LabError
-from fairtrial.optimize import requests as asking
+from fairtrial.core import LabError
+from fairtrial.optimize import Brief, Reply, Usage, Watcher, requests as asking
 from fairtrial.optimize.journal import VERDICT, Known, open_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import Loop
-from fairtrial.optimize.proposals import Brief, Reply, Usage
 from fairtrial.optimize.scheduler import Stream
-from fairtrial.optimize.watching import Watcher
 from fairtrial.study.agents.journal import Journal
 from optimise_kit import make_session
 

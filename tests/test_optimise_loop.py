@@ -9,15 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Failure, Verdict
-from fairtrial.core.errors import StudyError
+from fairtrial.arena import Estimate, Failure, Verdict
+from fairtrial.core import StudyError
+from fairtrial.optimize import Request, RequestKind, Tried, Usage
 from fairtrial.optimize.lineage import step_gains
 from fairtrial.optimize.loop import BASE, Entry, Loop, LoopRules
-from fairtrial.optimize.proposals import Request, RequestKind, Tried, Usage
 from fairtrial.optimize.selection import rank, select
 
 FAILED = (Failure("check[0]", "f, case 1", "3 instead of 4"),)

@@ -4,11 +4,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial import Candidate, FileState, Reply, Usage
-from fairtrial.optimize.proposals import Request, RequestKind
+from fairtrial import Candidate, Reply
+from fairtrial.arena import FileState
+from fairtrial.optimize import Request, RequestKind, Usage
 from fairtrial.optimize.proposers.replay import record_of, reply_of
 from fairtrial.optimize.replies import LARGEST_MB, read_reply
 from fairtrial.study.agents.journal import Journal

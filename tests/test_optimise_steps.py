@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
+from fairtrial.optimize import Reply, Usage
 from fairtrial.optimize.journal import STEP, open_journal
 from fairtrial.optimize.lineage import LoopRules
-from fairtrial.optimize.proposals import Reply, Usage
 from fairtrial.optimize.proposers.replay import Replay
 from fairtrial.study.agents.journal import Journal
 from test_optimise_flow import SETTING, Arena, Events, Script, optimise

@@ -7,21 +7,26 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core.errors import LabError
+from fairtrial.arena import (
+    ArenaSettings,
+    Benchmark,
+    Candidate,
+    Check,
+    CodeProblem,
+    FileState,
+    Verdict,
+    open_arena,
+)
+from fairtrial.core import LabError
+from fairtrial.optimize import Reply, RequestKind, Usage
 from fairtrial.optimize.confirmation import crown
 from fairtrial.optimize.journal import open_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import Loop
 from fairtrial.optimize.preparation import make_brief
-from fairtrial.optimize.proposals import Reply, RequestKind, Usage
 from fairtrial.optimize.scheduler import Stream
 from fairtrial.optimize.watching import Watchers
-from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.sandbox import HostLock
 from fairtrial.study.agents.journal import Journal
 
 pytestmark = pytest.mark.slow

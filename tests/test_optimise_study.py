@@ -19,29 +19,27 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.arena.arena import Arena
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
-from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.optimize.optimizer import Optimise, Optimised
+from fairtrial.arena import Arena, Judgement, NoRoomError, Reason, Rejection, Verdict
+from fairtrial.optimize import Brief, Optimise, Spent, Usage
+from fairtrial.optimize.optimizer import Optimised
 from fairtrial.optimize.preparation import (
     check_ceilings,
     choose_lines,
     estimate_reply,
     tell_estimate,
 )
-from fairtrial.optimize.proposals import Brief, Usage
 from fairtrial.optimize.proposers.chat.proposer import Chat
 from fairtrial.optimize.proposers.patches import PatchesProposer
 from fairtrial.optimize.proposers.replay import Replay
-from fairtrial.optimize.requests import Spent
 from fairtrial.optimize.study_events import tell_unjudged
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.model.study import RunBudget
-from fairtrial.study.report.summary import render_markdown_summary
-from fairtrial.study.runner.preparation import dry_run_validate
-from fairtrial.study.tables.results import open_results
+from fairtrial.study import (
+    RunBudget,
+    RunStatus,
+    dry_run_validate,
+    open_results,
+    render_markdown_summary,
+)
 from fairtrial_codemod.proposer import CodemodProposer
 from optimise_kit import WORKING, OptimiseSite, SimBench
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fairtrial import AgentBinding, Factor, Study, StudyError
-from fairtrial.study.files.overrides import override
+from fairtrial.study import override
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from fairtrial.study import pack, unpack
 from fairtrial.study.ledger import packing
-from fairtrial.study.ledger.packing import UnreadableError, UnwritableError, pack, unpack
+from fairtrial.study.ledger.packing import UnreadableError, UnwritableError
 
 scalars = (
     st.none()

@@ -6,15 +6,8 @@ import sys
 
 import pytest
 
-from fairtrial import (
-    DesignKind,
-    PluginError,
-    Study,
-    StudyError,
-    build_design,
-    plugins,
-    validate_study,
-)
+from fairtrial import DesignKind, PluginError, Study, StudyError, build_design, validate_study
+from fairtrial.core import plugins
 
 LADDER = """
 from dataclasses import dataclass

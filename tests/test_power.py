@@ -7,11 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import integrate, stats
 
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 from fairtrial.study.stats.power import (
     anova_power,
     contrast_power,

@@ -9,19 +9,26 @@ import pytest
 import yaml
 
 from fairtrial import LabError, Study, StudyError, load_study, run_study
-from fairtrial.arena.evaluation import judge_candidates
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.judgements import Judged, Judgement, Stored
-from fairtrial.arena.model.timings import Estimate, Measurement
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena import (
+    ArenaSettings,
+    Basis,
+    Candidate,
+    Estimate,
+    FileState,
+    Judged,
+    Judgement,
+    Measurement,
+    Reason,
+    Rejection,
+    Stored,
+    Verdict,
+    judge_candidates,
+)
 from fairtrial.core import plugins
 from fairtrial.optimize import code_problem as module
 from fairtrial.optimize.code_problem import UNITS, BoundCode, Code, has_judged, read_answer
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial.study.ledger.packing import pack, unpack
-from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.model.study import ProblemBinding, RunBudget
+from fairtrial.study import ProblemBinding, RunBudget, RunStatus, pack, unpack
 from fairtrial.study.problems.scoring import read_verdict
 from fairtrial.study.runner.bindings import make_problem
 from optimise_kit import WORKING

@@ -13,17 +13,15 @@ import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem, resolve_paths
+from fairtrial.arena import Benchmark, Check, CodeProblem, load_problem, problem_schema
+from fairtrial.arena.model.problem import resolve_paths
 from fairtrial.cli.schema import command as schema_command
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.fields import field_docs, field_types
-from fairtrial.core.record import build, dump
-from fairtrial.sandbox.commands import Limits
-from fairtrial.study.files import load_problem, load_study, problem_schema
-from fairtrial.study.files.reading import StudyWarning
+from fairtrial.core import Mistake, StudyError, StudyWarning, build, dump, field_types
+from fairtrial.core.fields import field_docs
+from fairtrial.sandbox import Limits
+from fairtrial.study import load_study
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "toposort"

@@ -1,11 +1,11 @@
 """Problem packets: what the evaluator is given, and what names stand for."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core.errors import StudyError
-from fairtrial.study.problems.packet import ANSWERS, ProblemPacket, resolve_problem
+from fairtrial.core import StudyError
+from fairtrial.study import ProblemPacket, resolve_problem
+from fairtrial.study.problems.packet import ANSWERS
 
 
 def test_the_evaluator_gets_the_first_of_six_keys():

@@ -1,8 +1,7 @@
 """Models' answers become files, or a reason that a model can act on."""
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from fairtrial.optimize.proposers.attempts import fenced
 from fairtrial.optimize.proposers.chat.answers import read_answer

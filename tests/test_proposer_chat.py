@@ -12,24 +12,13 @@ from email.utils import format_datetime
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.core.record import build
-from fairtrial.llm import endpoint as chat_endpoint
-from fairtrial.llm.endpoint import Endpoint
-from fairtrial.llm.secret import Secret
-from fairtrial.llm.wire import (
-    Answer,
-    Stream,
-    Trouble,
-    read_usage,
-    read_wait,
-    read_whole,
-)
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.arena import Verdict
+from fairtrial.core import LabError, StudyError, build
+from fairtrial.llm import Answer, Endpoint, Secret, endpoint as chat_endpoint
+from fairtrial.llm.wire import Stream, Trouble, read_usage, read_wait, read_whole
+from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.chat.proposer import Chat
 from fairtrial.optimize.proposers.replay import record_of, reply_of
 from llm_kit import (

@@ -4,8 +4,7 @@ import contextlib
 import textwrap
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fairtrial_codemod.transforms.analysis.lives import lives_of
 from fairtrial_codemod.transforms.analysis.scopes import scopes_of

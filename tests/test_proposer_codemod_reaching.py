@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial.optimize import Brief, Request, RequestKind
 from fairtrial_codemod.proposer import CodemodProposer
 from fairtrial_codemod.transforms import ruff
 from fairtrial_codemod.transforms.catalogue import transform

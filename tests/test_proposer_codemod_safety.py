@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial.optimize import Brief, Request, RequestKind
 from fairtrial_codemod.proposer import CodemodProposer
 from fairtrial_codemod.transforms.catalogue import CATALOGUE, refuse, transform
 

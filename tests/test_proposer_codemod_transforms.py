@@ -9,8 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fairtrial_codemod.transforms import ruff
 from fairtrial_codemod.transforms.catalogue import CATALOGUE, transform

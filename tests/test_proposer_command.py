@@ -14,30 +14,32 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.arena import Arena
+from fairtrial.arena import (
+    Arena,
+    ArenaSettings,
+    ArenaWorkshop,
+    Check,
+    CodeProblem,
+    Failure,
+    Rejection,
+    Verdict,
+    WorktreePool,
+    open_arena,
+)
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.disk_guard import Room
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Failure, Rejection, Verdict
-from fairtrial.arena.opening import open_arena
 from fairtrial.arena.resources import Ground
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.pool import WorktreePool
-from fairtrial.arena.workshop.workshop import ArenaWorkshop, make_ready
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.core.record import build
-from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.core import LabError, StudyError, build
+from fairtrial.optimize import Brief, Request, RequestKind, Tried
+from fairtrial.optimize.preparation import prepare_proposer
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
 from fairtrial.optimize.proposers.command.secrets import Keys
 from fairtrial.optimize.proposers.replay import record_of
-from fairtrial.sandbox.commands import Captured
-from fairtrial.sandbox.host_lock import HostLock
-from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox import Captured, HostLock, Plain
 from fairtrial.sandbox.selection import FULL, try_sandbox
 
 KEY = "sk-live-Zq81mPx0Vt55rWcd"
@@ -575,7 +577,7 @@ def test_cancelled_nothing_is_left(workshops):
     portal, arena, _ = workshops(working_sandboxes()[0])
 
     async def run():
-        ready = await make_ready(shell("echo > started; sleep 300"), arena)
+        ready = await prepare_proposer(shell("echo > started; sleep 300"), arena)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ready.propose, BRIEF, FIRST)
             await begun(arena, 1)
@@ -590,7 +592,7 @@ def test_it_holds_the_hosts_lock_while_it_works(workshops):
     proposer = shell(f"{EDIT}{AWAIT_GO}")
 
     async def run():
-        ready = await make_ready(proposer, arena)
+        ready = await prepare_proposer(proposer, arena)
         timed = anyio.Event()
 
         async def clock():
@@ -617,7 +619,7 @@ def test_no_more_at_once_than_allowed_and_each_in_a_folder_of_its_own(workshops)
     proposer = shell(f'echo "X = $$" >> src/mod.py; {AWAIT_GO}', most_at_once=2)
 
     async def run():
-        ready = await make_ready(proposer, arena)
+        ready = await prepare_proposer(proposer, arena)
         replies, released, most = [], set(), 0
 
         async def one(line):
@@ -840,7 +842,7 @@ def test_in_a_real_arena_with_a_project_in_a_folder_and_included_data(repository
 
     async def run():
         async with open_arena(problem, slots=1, settings=settings) as arena:
-            ready = await make_ready(proposer, arena)
+            ready = await prepare_proposer(proposer, arena)
             reply = await ready.propose(BRIEF, FIRST)
             return reply, [await arena.judge(each) for each in reply.candidates]
 

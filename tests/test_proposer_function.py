@@ -6,16 +6,13 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.core.errors import Broken, LabError, StudyError
-from fairtrial.core.record import build
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.arena import Candidate, FileState, Verdict
+from fairtrial.core import Broken, LabError, StudyError, build
+from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.function import FunctionProposer
-from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.sandbox import HostLock
 
 BRIEF = Brief("p", "faster", {"a.py": "x = 1\n"})
 ABOUT = tuple(Tried(f"{n}.0", f"d{n}", "", Verdict.PASSED) for n in range(3))

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.core.errors import StudyError
-from fairtrial.core.record import build
-from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.arena import Verdict
+from fairtrial.core import StudyError, build
+from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.proposers.patches import PatchesProposer
 
 BRIEF = Brief("p", "faster", {"a.py": "x = 1\n"})

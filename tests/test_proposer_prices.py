@@ -4,12 +4,11 @@ import math
 from datetime import date
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.core.errors import StudyError
-from fairtrial.llm.prices import PRICES, PRICES_DATE, cost_usd, find_price
-from fairtrial.optimize.proposals import Brief
+from fairtrial.core import StudyError
+from fairtrial.llm import PRICES, PRICES_DATE, cost_usd, find_price
+from fairtrial.optimize import Brief
 from fairtrial.optimize.proposers.chat.proposer import Chat
 
 URL = "http://localhost:8000/v1"

@@ -3,12 +3,10 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Difference, Failure, Verdict
-from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
+from fairtrial.arena import Difference, Estimate, Failure, Verdict
+from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.proposers.attempts import fenced
 from fairtrial.optimize.proposers.chat.prompts import write_complaint, write_messages
 from fairtrial.optimize.proposers.command.prompt import write_prompt

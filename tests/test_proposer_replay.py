@@ -5,13 +5,11 @@ import json
 import anyio
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.core.errors import StudyError
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.arena import Candidate, FileState, Verdict
+from fairtrial.core import StudyError
+from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.replay import (
     VERSION,
     Replay,

@@ -6,21 +6,25 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.study.design.build import build_design
-from fairtrial.study.design.runs import count_runs
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.study.model.hypotheses import (
+from fairtrial.study import (
     AnalysisPlan,
+    Block,
+    Constraint,
     Contrast,
+    DesignSpec,
+    Factor,
     Hypothesis,
+    Level,
     Moderator,
     OutcomeSpec,
+    RunBudget,
+    Study,
+    build_design,
+    count_runs,
+    hypothesis_power,
 )
-from fairtrial.study.model.study import RunBudget, Study
-from fairtrial.study.power import hypothesis_power
 from fairtrial.study.stats.power import (
     anova_power,
     equivalence_power,

@@ -7,11 +7,20 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from fairtrial.study.design.build import build_design
-from fairtrial.study.model.factors import Factor, Level
-from fairtrial.study.model.hypotheses import AnalysisPlan, Contrast, Hypothesis, OutcomeSpec
-from fairtrial.study.model.study import RunBudget, Study
-from fairtrial.study.power import hypothesis_power, planned_tests, untested_claims
+from fairtrial.study import (
+    AnalysisPlan,
+    Contrast,
+    Factor,
+    Hypothesis,
+    Level,
+    OutcomeSpec,
+    RunBudget,
+    Study,
+    build_design,
+    hypothesis_power,
+    planned_tests,
+    untested_claims,
+)
 from fairtrial.study.power.proportions import assumed_rates, fisher_power
 from fairtrial.study.report import judge_hypotheses
 from fairtrial.study.stats.test_names import known_tests

@@ -10,16 +10,25 @@ from typing import Any
 
 import pytest
 
-from fairtrial.compat import recipes
-from fairtrial.compat.recipes import ComparisonStudyConfig, RecipeStudyConfig
+from fairtrial.compat import ComparisonStudyConfig, RecipeStudyConfig, recipes
 from fairtrial.compat.recipes.comparisons import make_axis
-from fairtrial.core.errors import StudyError
-from fairtrial.study.design.build import build_design
-from fairtrial.study.design.runs import plan_runs
-from fairtrial.study.model.factors import Block, Constraint, DesignKind, Factor, Level
-from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
-from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
-from fairtrial.study.validation import validate_study
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    AnalysisPlan,
+    Block,
+    Constraint,
+    DesignKind,
+    Factor,
+    Hypothesis,
+    Level,
+    OutcomeSpec,
+    RunBudget,
+    SeedPolicy,
+    Study,
+    build_design,
+    plan_runs,
+    validate_study,
+)
 
 COMPARISONS = ("univariate_comparison", "bivariate_comparison", "strategy_comparison")
 OTHERS = (

@@ -11,19 +11,21 @@ from click.testing import CliRunner
 
 from fairtrial import Broken, open_results
 from fairtrial.cli.main import cli
-from fairtrial.core.errors import LedgerError
-from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_record
-from fairtrial.study.model.factors import Factor, Level
-from fairtrial.study.model.hypotheses import (
+from fairtrial.core import LedgerError
+from fairtrial.study import (
     Contrast,
+    Factor,
     HypothesisDirection,
     HypothesisKind,
+    Level,
     OutcomeSpec,
+    RunBudget,
+    RunOutput,
+    resume_study,
+    run_study,
 )
-from fairtrial.study.model.runs import RunOutput
-from fairtrial.study.model.study import RunBudget
+from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_record
 from fairtrial.study.report import Verdict, full_report, judge_hypotheses
-from fairtrial.study.runner.run import resume_study, run_study
 from simulated_study import level, make_claim, make_plan, make_study, noisy, simulate
 
 H1 = make_claim(

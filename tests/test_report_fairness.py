@@ -9,13 +9,12 @@ from click.testing import CliRunner
 
 from fairtrial import AgentOutput, Broken, Factor, OutcomeSpec, RunBudget, open_results
 from fairtrial.cli.main import cli
-from fairtrial.core.errors import LedgerError
+from fairtrial.core import LedgerError
+from fairtrial.study import LedgerReader
 from fairtrial.study.ledger.amendments import read_amendments
-from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.report import full_report, judge_hypotheses, render_markdown_summary
 from running import PACKET, make_study, run, run_study
-from simulated_study import make_claim, make_plan, simulate
-from simulated_study import make_study as made_up
+from simulated_study import make_claim, make_plan, make_study as made_up, simulate
 
 NONE = "There are none: every planned run and test was made."
 

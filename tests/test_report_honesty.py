@@ -6,21 +6,23 @@ import pytest
 from click.testing import CliRunner
 
 from fairtrial.cli.report import command
-from fairtrial.study.model.factors import DesignKind, DesignSpec, Factor
-from fairtrial.study.model.hypotheses import (
+from fairtrial.study import (
     Contrast,
+    DesignKind,
+    DesignSpec,
+    Factor,
     HypothesisDirection,
     HypothesisKind,
     Moderator,
     OutcomeSpec,
+    RunBudget,
+    RunOutput,
+    hypothesis_power,
+    run_study,
 )
-from fairtrial.study.model.runs import RunOutput
-from fairtrial.study.model.study import RunBudget
-from fairtrial.study.power import hypothesis_power
 from fairtrial.study.report import Verdict, judge_hypotheses
 from fairtrial.study.report.findings import render_tests, render_verdicts
 from fairtrial.study.report.text import figure, signed, spell_interval
-from fairtrial.study.runner.run import run_study
 from simulated_study import level, make_claim, make_plan, make_study, noisy, simulate
 
 GREATER, EQUIVALENT = HypothesisDirection.GREATER, HypothesisDirection.EQUIVALENT

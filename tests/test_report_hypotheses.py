@@ -9,17 +9,22 @@ import sys
 import pytest
 
 from fairtrial.compat import recipes
-from fairtrial.study.design.build import build_design
-from fairtrial.study.model.factors import Block, DesignKind, DesignSpec, Factor, Level
-from fairtrial.study.model.hypotheses import (
+from fairtrial.study import (
+    Block,
     Contrast,
+    DesignKind,
+    DesignSpec,
+    Factor,
     HypothesisDirection,
     HypothesisKind,
+    Level,
     Moderator,
     OutcomeSpec,
+    RunBudget,
+    SeedPolicy,
+    build_design,
+    hypothesis_power,
 )
-from fairtrial.study.model.study import RunBudget, SeedPolicy
-from fairtrial.study.power import hypothesis_power
 from fairtrial.study.report import Verdict, judge_hypotheses
 from fairtrial.study.report.test_result import Detail
 from fairtrial.study.report.verdicts import judge_difference, judge_equivalence, judge_several

@@ -8,11 +8,10 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from fairtrial.arena.model.timings import Estimate, Measurement, Timing
-from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena import Estimate, Measurement, Timing, Verdict, plot_intervals
 from fairtrial.arena.timing import interval_plot as intervals
-from fairtrial.arena.timing.interval_plot import IntervalRow, plot_intervals
-from fairtrial.core.errors import StudyError
+from fairtrial.arena.timing.interval_plot import IntervalRow
+from fairtrial.core import StudyError
 
 TIMED = list(intervals.LOOKS)
 

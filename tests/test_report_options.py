@@ -6,19 +6,22 @@ import json
 import pytest
 
 from fairtrial.cli.candidate_tree import head_of
-from fairtrial.study.design.agent_options import agents_touched, assigned_to
-from fairtrial.study.design.build import build_design
-from fairtrial.study.model.factors import Factor
-from fairtrial.study.model.hypotheses import (
+from fairtrial.study import (
     Contrast,
+    Factor,
     HypothesisDirection,
     HypothesisKind,
     Moderator,
+    RunBudget,
+    assigned_to,
+    build_design,
+    claim_warnings,
+    hypothesis_power,
+    open_results,
+    planned_tests,
 )
-from fairtrial.study.model.study import RunBudget
-from fairtrial.study.power import claim_warnings, hypothesis_power, planned_tests
+from fairtrial.study.design.agent_options import agents_touched
 from fairtrial.study.report import full_report, judge_hypotheses, render_methods_scaffold
-from fairtrial.study.tables.results import open_results
 from simulated_study import make_claim, make_plan, make_study, simulate
 
 REPAIR = "agents.model.options.repair"

@@ -5,14 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from fairtrial.study.design.build import build_design
-from fairtrial.study.design.runs import plan_runs
-from fairtrial.study.model.factors import Block, Factor
-from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.runs import RunResult, RunStatus
+from fairtrial.study import (
+    Block,
+    Factor,
+    OutcomeSpec,
+    RunResult,
+    RunStatus,
+    build_design,
+    collect,
+    plan_runs,
+    unmeasured,
+)
 from fairtrial.study.report import Verdict, judge_hypotheses
-from fairtrial.study.report.outcomes import OutcomeReader, unmeasured
-from fairtrial.study.report.values import collect
+from fairtrial.study.report.outcomes import OutcomeReader
 from simulated_study import fail, level, make_claim, make_plan, make_study, simulate, succeed
 
 

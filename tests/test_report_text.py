@@ -4,14 +4,21 @@ import dataclasses
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fairtrial.core.errors import StudyError
-from fairtrial.study.design.build import build_design
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor, Level
-from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.runs import RunResult, RunStatus
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    Block,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Level,
+    OutcomeSpec,
+    RunResult,
+    RunStatus,
+    build_design,
+    code,
+)
 from fairtrial.study.report import (
     codebook,
     full_report,
@@ -22,7 +29,7 @@ from fairtrial.study.report import (
     render_significance_brief,
     write_markdown_report,
 )
-from fairtrial.study.report.text import code, figure, plain_text, spell_p, table
+from fairtrial.study.report.text import figure, plain_text, spell_p, table
 from fairtrial.study.tables import canonical
 from simulated_study import level, make_claim, make_plan, make_study, noisy, simulate
 

@@ -16,8 +16,7 @@ from fairtrial import (
     rescore_study,
     run_study,
 )
-from running import make_study, read_table
-from running import run as run_it
+from running import make_study, read_table, run as run_it
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pandas
 import pytest
 
 from fairtrial import LedgerError, RunBudget, RunStatus, StudyError
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.tables.results import Results, open_results
+from fairtrial.study import LedgerReader, Results, open_results
 from small_ledgers import Lab, emitting, event, failure, small_study, success, verdict
 
 

@@ -11,10 +11,9 @@ from functools import partial
 import pytest
 
 from fairtrial import AgentBinding, Broken, ProblemPacket, RunBudget, RunStatus
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.runner import control, loop
-from fairtrial.study.runner import run as running_module
-from fairtrial.study.runner.control import ControlFile, request
+from fairtrial.study import LedgerReader, request
+from fairtrial.study.runner import control, loop, run as running_module
+from fairtrial.study.runner.control import ControlFile
 from fairtrial.study.runner.feed import Feed
 from running import PACKET, add, make_study, read_table, run
 

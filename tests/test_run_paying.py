@@ -11,9 +11,8 @@ from dataclasses import replace
 import pytest
 
 from fairtrial import AgentOutput, Broken, RunBudget
+from fairtrial.study import Finished, Noted, request
 from fairtrial.study.agents.journal import Journal
-from fairtrial.study.model.runs import Finished, Noted
-from fairtrial.study.runner.control import request
 from running import make_study, read_table, run
 
 EXECUTORS = ("serial", "threads", "processes")

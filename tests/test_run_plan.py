@@ -2,19 +2,10 @@
 
 from collections import Counter, defaultdict
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial import (
-    Constraint,
-    Factor,
-    RunBudget,
-    Study,
-    build_design,
-    execution_order,
-    plan_runs,
-    validate_study,
-)
+from fairtrial import Constraint, Factor, RunBudget, Study, build_design, plan_runs, validate_study
+from fairtrial.study import execution_order
 from fairtrial.study.design.run_plan import RunPlan
 
 

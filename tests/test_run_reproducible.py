@@ -9,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
-from fairtrial import Block, build_design, execution_order, open_results, plan_runs
-from fairtrial.study.runner.control import request
+from fairtrial import Block, build_design, open_results, plan_runs
+from fairtrial.study import execution_order, export_tables, request
 from fairtrial.study.runner.executors.processes import Processes
-from fairtrial.study.tables.export import export_tables
 from fairtrial.study.tables.integrity import validate_artifacts
 from running import PACKET, draw, make_study, run, stable_tables
 

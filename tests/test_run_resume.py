@@ -20,13 +20,9 @@ from fairtrial import (
     StudyError,
     open_results,
 )
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.runner import loop
-from fairtrial.study.runner import run as running_module
-from fairtrial.study.runner.control import request
+from fairtrial.study import LedgerReader, RunSettings, conduct, request
+from fairtrial.study.runner import loop, run as running_module
 from fairtrial.study.runner.progress import Progress
-from fairtrial.study.runner.run import conduct
-from fairtrial.study.runner.settings import RunSettings
 from running import PACKET, add, make_study, read_table, run, stable_tables
 
 

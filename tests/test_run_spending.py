@@ -11,14 +11,12 @@ from functools import partial
 import pytest
 
 from fairtrial import AgentOutput, Broken, Factor, FairtrialError, RunBudget
+from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger import reader as reading
 from fairtrial.study.ledger.journal import Journals
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.schema import LEDGER_NAME
 from ledger_kit import add, begin, finished
-from running import make_study, read_table
-from running import run as run_here
+from running import make_study, read_table, run as run_here
 from spending_kit import fingerprint, spending
 from test_run_paying import EACH, cut_off, pay, small
 

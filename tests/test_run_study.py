@@ -33,7 +33,7 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.runner import loop
 from fairtrial.study.runner.executors.processes import Processes

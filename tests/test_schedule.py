@@ -5,8 +5,7 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fairtrial import (
     AgentBinding,
@@ -21,11 +20,10 @@ from fairtrial import (
     Study,
     StudyError,
     build_design,
-    count_runs,
-    execution_order,
     plan_runs,
 )
 from fairtrial.cli.plan_data import Plan
+from fairtrial.study import count_runs, execution_order
 from fairtrial.study.design import runs as schedule
 from fairtrial.study.model.identity import run_id
 

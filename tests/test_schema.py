@@ -12,13 +12,10 @@ import jsonschema
 import pytest
 import yaml
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.fields import field_docs, field_types
-from fairtrial.core.record import build
+from fairtrial.core import Mistake, StudyError, build, field_types
+from fairtrial.core.fields import field_docs
+from fairtrial.study import DESIGN_ALIASES, DesignKind, DesignSpec, Study, load_study, study_schema
 from fairtrial.study.design.build import make_design
-from fairtrial.study.files import load_study, study_schema
-from fairtrial.study.model.factors import DESIGN_ALIASES, DesignKind, DesignSpec
-from fairtrial.study.model.study import Study
 
 STUDIES = Path(__file__).parent / "data" / "studies"
 SCHEMA = study_schema()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.study.runner.seeding import global_seeder, preserved_rng, reproducible_seed
+from fairtrial.study import reproducible_seed
+from fairtrial.study.runner.seeding import global_seeder, preserved_rng
 from one_run import assignment, do, run, study_of, work_for
 
 

@@ -4,17 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import integrate
-from scipy import stats as scipy_stats
+from hypothesis import given, settings, strategies as st
+from scipy import integrate, stats as scipy_stats
 
+from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.confidence_sequence import (
     confidence_sequence,
     half_width,
     running_intervals,
 )
-from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS, nominal_level
+from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, nominal_level
 
 SLACK = 3
 

@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
 from statsmodels.stats.meta_analysis import effectsize_smd
@@ -15,7 +14,7 @@ from statsmodels.stats.oneway import anova_oneway
 from statsmodels.stats.proportion import confint_proportions_2indep
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 from fairtrial.study.stats.anova import friedman, kruskal, one_way, repeated_measures, welch_anova
 from fairtrial.study.stats.finding import Finding, UntestableError, pooled_sd
 from fairtrial.study.stats.multiplicity import adjust_p

@@ -9,9 +9,10 @@ import math
 import numpy as np
 import pytest
 
-from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
+from fairtrial.arena import LOOKS
+from fairtrial.arena.timing.stats.sequential import Claim
 from fairtrial.arena.timing.stats.simulation import CLAIMS, NOISES, draw_statistics, stop
-from fairtrial.optimize.confirmation import CONTENDERS
+from fairtrial.optimize import CONTENDERS
 
 ALPHA, CANDIDATES = 0.05, 16
 PROMISE = CANDIDATES * (ALPHA / 2) ** 2

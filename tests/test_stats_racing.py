@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
+from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.race import Ending, Heat, Race
 from fairtrial.arena.timing.stats.race_field import Field, State
-from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, look
+from fairtrial.arena.timing.stats.sequential import Claim, look
 
 ALPHA, MIN_EFFECT = 0.05, 0.02
 MARGIN = math.log1p(MIN_EFFECT)

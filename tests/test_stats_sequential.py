@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats as scipy_stats
 
-from fairtrial.arena.model.timings import Sample
+from fairtrial.arena import LOOKS, Sample
 from fairtrial.arena.timing.stats.alpha_spending import share, spend
 from fairtrial.arena.timing.stats.boundaries import LEVELS
 from fairtrial.arena.timing.stats.sequential import (
     LEAST_SPREAD,
-    LOOKS,
     Claim,
     Look,
     adopt,

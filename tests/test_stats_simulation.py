@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtrial.arena.timing.stats.sequential import LOOKS, adopt, look, next_look
+from fairtrial.arena import LOOKS
+from fairtrial.arena.timing.stats.sequential import adopt, look, next_look
 from fairtrial.arena.timing.stats.session_ratio import session_statistic
 from fairtrial.arena.timing.stats.simulation import (
     CLAIMS,

@@ -6,20 +6,17 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
+from fairtrial.arena import LOOKS, seconds_needed, visible_effect, visible_within
 from fairtrial.arena.timing.stats.detectable_effect import (
     Rate,
     false_positive_rate,
-    seconds_needed,
     sessions_needed,
     spread,
-    visible_effect,
-    visible_within,
 )
-from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, look, nominal_level
+from fairtrial.arena.timing.stats.sequential import Claim, look, nominal_level
 
 ALPHA = 0.05
 SPREAD = 0.015

@@ -7,19 +7,14 @@ import math
 import sqlite3
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import open_results
-from fairtrial.optimize.candidates_table import candidate_rows, fit, misfit
-from fairtrial.study.model.runs import RunResult, RunStatus
-from fairtrial.study.model.study import Study
+from fairtrial.core import spell_rows
+from fairtrial.optimize.candidates_table import COLUMNS, CandidatesTable, candidate_rows, fit
+from fairtrial.study import RunResult, RunStatus, Study, export_tables, render_codebook
 from fairtrial.study.report import codebook
-from fairtrial.study.report.codebook import render_codebook
-from fairtrial.study.tables.canonical import CANDIDATE_COLUMNS
-from fairtrial.study.tables.export import export_tables
-from fairtrial.study.tables.files import spell_rows
-from fairtrial.study.tables.integrity import validate_artifacts
+from fairtrial.study.tables.integrity import misfit, validate_artifacts
 from running import make_study, run
 
 ANYTHING = st.recursive(
@@ -63,7 +58,7 @@ def told(*events):
 
 def rows_of(*events):
     rows = candidate_rows(told(*events))
-    return [dict(zip(CANDIDATE_COLUMNS, row, strict=True)) for row in rows]
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
 def optimise(task):
@@ -125,15 +120,15 @@ def test_whatever_an_event_says_makes_a_row_that_is_sound(meta):
     rows = list(candidate_rows(told(("candidate", "", {"candidate_id": "1", **meta}))))
     for row in rows:
         (read_back,) = csv.reader(io.StringIO(spell_rows([row]), newline=""))
-        assert misfit(read_back) is None
+        assert misfit(CandidatesTable(), read_back) is None
 
 
 @pytest.mark.parametrize(
     ("column", "cell"), [("ratio", "fast"), ("line", "1.5"), ("adopt", "yes"), ("tokens", "many")]
 )
 def test_a_cell_that_makes_no_sense_is_noticed(column, cell):
-    row = dict.fromkeys(CANDIDATE_COLUMNS, "") | {column: cell}
-    assert misfit(list(row.values())) == column
+    row = dict.fromkeys(COLUMNS, "") | {column: cell}
+    assert misfit(CandidatesTable(), list(row.values())) == column
 
 
 def test_infinite_bounds_stay():
@@ -158,7 +153,7 @@ def test_a_study_without_candidates_has_no_such_table(tmp_path):
 def test_the_table_is_part_of_the_set(tmp_path):
     results = run(study_of(tmp_path), optimise, include_sqlite=True)
     rows = read(tmp_path)
-    assert list(rows[0]) == list(CANDIDATE_COLUMNS)
+    assert list(rows[0]) == list(COLUMNS)
     assert [row["candidate_id"] for row in rows] == ["0.0", "1.2", "1.3"]
     assert {row["run_id"] for row in rows} == {results[0].run_id}
     assert (rows[0]["verdict"], rows[0]["ratio"], rows[0]["diff_bytes"]) == ("faster", "2.0", "7")
@@ -176,7 +171,7 @@ def test_python_sees_the_same_table(tmp_path):
     with open_results(tmp_path) as results:
         rows = list(results.candidates)
         assert [row["ratio"] for row in rows] == [2.0, 1.5, None]
-        assert list(results.candidates.columns()) == list(CANDIDATE_COLUMNS)
+        assert list(results.candidates.columns()) == list(COLUMNS)
 
 
 def test_mirrors_have_the_table_with_its_types(tmp_path):
@@ -192,7 +187,7 @@ def test_mirrors_have_the_table_with_its_types(tmp_path):
         float: pyarrow.float64(),
         bool: pyarrow.bool_(),
     }
-    expected = [(name, arrow[kind]) for name, kind in CANDIDATE_COLUMNS.items()]
+    expected = [(name, arrow[column.type]) for name, column in COLUMNS.items()]
     assert list(zip(table.schema.names, table.schema.types, strict=True)) == expected
     with sqlite3.connect(tmp_path / "study.sqlite") as mirror:
         found = mirror.execute('SELECT * FROM "candidates"').fetchall()
@@ -255,7 +250,7 @@ def test_a_file_of_somebody_elses_is_refused_only_if_it_is_in_the_way(tmp_path):
 
 def test_the_codebook_has_every_column_for_studies_of_code():
     names = tuple(name for name, _, _ in codebook.CANDIDATES)
-    assert names == tuple(CANDIDATE_COLUMNS)
+    assert names == tuple(COLUMNS)
     fields = {"study_id": "s", "title": "t"}
     problems = {"p": {"use": "code", "options": {"path": "p.yaml"}}}
     assert "candidates.csv" in render_codebook(

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from fairtrial import Study
-from fairtrial.study.model.study import AgentBinding
+from fairtrial.study import AgentBinding
 from fairtrial.study.tables import provenance
 from fairtrial.study.tables.provenance import add_own, gather, read_commit, redact
 from small_ledgers import small_study

@@ -6,10 +6,9 @@ import json
 import pytest
 
 from fairtrial import OutcomeSpec
-from fairtrial.core.errors import Broken, LabError
-from fairtrial.study.ledger.packing import unpack
+from fairtrial.core import Broken, LabError
+from fairtrial.study import export_tables, unpack
 from fairtrial.study.tables import rescored as rescoring
-from fairtrial.study.tables.export import export_tables
 from fairtrial.study.tables.rescored import rescore
 from small_ledgers import Lab, body, failure, small_study, success, verdict
 

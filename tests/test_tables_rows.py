@@ -6,21 +6,13 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial import OutcomeSpec, RunResult, RunSpec, RunStatus
-from fairtrial.study.model.runs import FailureKind
+from fairtrial.study import FailureKind, as_cell, as_json
 from fairtrial.study.tables.canonical import EVALUATION_COLUMNS, EVENT_COLUMNS, RUN_COLUMNS
 from fairtrial.study.tables.primary_outcome import primary_outcome
-from fairtrial.study.tables.rows import (
-    MetricColumns,
-    RunRows,
-    as_cell,
-    as_json,
-    evaluation_rows,
-    event_rows,
-)
+from fairtrial.study.tables.rows import MetricColumns, RunRows, evaluation_rows, event_rows
 from small_ledgers import STARTED, event, small_study, verdict
 
 SPEC = RunSpec("run-0123456789ab", "s", "cond-1", "p", 3, 99, "a", "p", {"agent_id": "a"})

@@ -7,12 +7,10 @@ import sys
 
 import pytest
 
-from fairtrial.arena.model.timings import Measurement, Sample, Session
-from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena import Measurement, Sample, Session, Verdict
 from fairtrial.arena.timing import samples_table as samples
 from fairtrial.arena.timing.summary import summarise
-from fairtrial.core.errors import StudyError
-from fairtrial.study.tables import parquet
+from fairtrial.core import StudyError, table_files
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
 
@@ -187,7 +185,7 @@ def test_a_folder_is_refused(tmp_path):
 
 
 def test_parquet_without_its_library_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "has_pyarrow", lambda: False)
+    monkeypatch.setattr(table_files, "has_pyarrow", lambda: False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for use in (lambda path: samples.write_samples(path, {}), samples.read_samples):
         with pytest.raises(StudyError, match=r'pip install "fairtrial\[parquet\]"'):

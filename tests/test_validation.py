@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairtrial import Study, StudyError, build_design, count_runs, validate_study
+from fairtrial import Study, StudyError, build_design, validate_study
+from fairtrial.study import count_runs
 from fairtrial.study.tables.canonical import CONDITION_COLUMNS
 from fairtrial.study.validation import RESERVED_COLUMNS, binding_doubts, setting_doubts
 

@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.workshop.workshop import Workshop
-from fairtrial.core.errors import Mistake, did_you_mean
-from fairtrial.core.record import Record
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
-from fairtrial.sandbox.host_lock import HostLock, Lease
-from fairtrial.sandbox.timing_conditions import usable_cores
+from fairtrial.arena import Candidate, FileState, Workshop
+from fairtrial.core import Mistake, Record, did_you_mean
+from fairtrial.optimize import Brief, Reply, Request, RequestKind, Usage
+from fairtrial.sandbox import HostLock, Lease, usable_cores
 from fairtrial_codemod.transforms.catalogue import CATALOGUE
 from fairtrial_codemod.transforms.planning import Plan, Planner, Rules
 from fairtrial_codemod.transforms.recipes import Interrupted, never, transformable

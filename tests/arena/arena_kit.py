@@ -6,18 +6,13 @@ from pathlib import Path
 
 import anyio
 
-from fairtrial.arena.arena import Arena
+from fairtrial.arena import Arena, Basis, Candidate, Check, CodeProblem, FileState, WorktreePool
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.checks.prepared_check import CheckRun
 from fairtrial.arena.disk_guard import Room
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Basis
 from fairtrial.arena.resources import Ground
-from fairtrial.arena.slots.pool import WorktreePool
-from fairtrial.sandbox.host_lock import HostLock
-from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox import HostLock, Plain
 
 PYTHON = Interpreter(Path("/usr/bin/python3"), (3, 11, 0), (), False)
 

@@ -14,11 +14,18 @@ from anyio.from_thread import start_blocking_portal
 from fault_kit import WORKING, list_below
 from trees import make_repo
 
-from fairtrial.arena.model.candidates import Candidate, Changes, FileState
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.timings import Sample, Session
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena import (
+    ArenaSettings,
+    Benchmark,
+    Candidate,
+    Changes,
+    Check,
+    CodeProblem,
+    FileState,
+    Sample,
+    Session,
+    open_arena,
+)
 from fairtrial.arena.timing import function_benchmark as calls
 from fairtrial.arena.timing.bench import Heat
 from fairtrial.arena.timing.function_benchmark import CallMeter

@@ -8,13 +8,12 @@ from textwrap import dedent
 
 import anyio
 
+from fairtrial.arena import Check, CodeProblem
 from fairtrial.arena.checks.function_check import FunctionTrial, prepare_calls
 from fairtrial.arena.checks.prepared_check import CheckRun
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.stage import Stage
-from fairtrial.sandbox.commands import Command, Limits
-from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox import Command, Limits, Plain
 
 PYTHON = Interpreter(Path(sys.executable), tuple(sys.version_info[:3]), (), has_pytest=True)
 SORT = """

@@ -7,11 +7,9 @@ from pathlib import Path
 import anyio
 from trees import make_repo, run_git
 
+from fairtrial.arena import Candidate, FileState, Rejection, take_snapshot
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import resolve
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.verdicts import Rejection
-from fairtrial.arena.snapshot.snapshot import take_snapshot
 
 EVERYTHING = PathRules(("**",), unprotect=("**",))
 TEN = "".join(f"line {number}\n" for number in range(1, 11))

@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 from trees import make_repo, run_git
 
+from fairtrial.arena import Changes, FileState, take_snapshot
 from fairtrial.arena.delivery.edits import read_edits
-from fairtrial.arena.model.candidates import Changes, FileState
-from fairtrial.arena.snapshot.snapshot import Snapshot, take_snapshot
+from fairtrial.arena.snapshot.snapshot import Snapshot
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 FILES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from fairtrial.arena.model.candidates import Changes, FileState
+from fairtrial.arena import Changes, FileState
 from fairtrial.arena.slots import pool as worktrees
 from fairtrial.arena.slots.pool_folders import Home
 from fairtrial.arena.slots.staging import Staging

@@ -9,14 +9,12 @@ from textwrap import dedent
 import anyio
 import pytest
 
+from fairtrial.arena import Check, CodeProblem
 from fairtrial.arena.checks import pytest_check as tests
 from fairtrial.arena.checks.prepared_check import CheckRun, Trial
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.stage import Stage
-from fairtrial.sandbox.commands import Limits
-from fairtrial.sandbox.plain import Plain
-from fairtrial.study.protocols import Sandbox
+from fairtrial.sandbox import Limits, Plain, Sandbox
 
 PYTHON = Interpreter(Path(sys.executable), tuple(sys.version_info[:3]), (), has_pytest=True)
 

@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from bench_kit import SimWorker, make_inputs
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.problem import Benchmark
+from fairtrial.arena import Benchmark
 from fairtrial.arena.timing.calibration import (
     FEWEST_ROUNDS,
     MOST_BYTES,
@@ -30,8 +29,8 @@ from fairtrial.arena.timing.calibration import (
 from fairtrial.arena.timing.function_benchmark import _refuse_base
 from fairtrial.arena.timing.session import ArmError
 from fairtrial.arena.timing.worker_channel import LateError, LineError
-from fairtrial.core.errors import MisfitError
-from fairtrial.sandbox.commands import Captured, Completed, Ending
+from fairtrial.core import MisfitError
+from fairtrial.sandbox import Captured, Completed, Ending
 
 
 def measure_pace(padding=0, **worker):

@@ -13,16 +13,21 @@ from bench_kit import SCHEDULE, make_inputs, make_pair, make_session, never_diff
 from cheats_kit import written
 from trees import make_repo
 
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.timings import Pair
-from fairtrial.arena.model.verdicts import Reason, Verdict
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena import (
+    ArenaSettings,
+    Benchmark,
+    Check,
+    CodeProblem,
+    Pair,
+    Reason,
+    Verdict,
+    open_arena,
+)
 from fairtrial.arena.timing.bench import frozen_stage
 from fairtrial.arena.timing.hidden_work import count_hidden
 from fairtrial.arena.timing.session import take_turns
 from fairtrial.arena.timing.summary import statistics_of, summarise
-from fairtrial.sandbox.commands import Captured, Completed, Ending
+from fairtrial.sandbox import Captured, Completed, Ending
 from fairtrial.sandbox.selection import FULL, try_sandbox
 
 pytestmark = [

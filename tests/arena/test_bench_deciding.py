@@ -11,19 +11,27 @@ from functools import partial
 import anyio
 import pytest
 from bench_kit import SimTimer, changes_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.timings import Measurement, Pair
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena import (
+    LOOKS,
+    Basis,
+    Benchmark,
+    Check,
+    CodeProblem,
+    Judgement,
+    Measurement,
+    NoRoomError,
+    Pair,
+    Reason,
+    Rejection,
+    Verdict,
+    rules_of,
+)
 from fairtrial.arena.timing.decision import Rules, measure, race
-from fairtrial.arena.timing.stats.sequential import LOOKS
 from fairtrial.arena.timing.summary import summarise
-from fairtrial.arena.timing_phase import Contest, rules_of
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.arena.timing_phase import Contest
+from fairtrial.core import LabError, StudyError
 
 RULES = Rules(alpha=0.05, min_effect=0.02, budget_s=100.0)
 CRASH = Rejection(Reason.CRASH, "it died")

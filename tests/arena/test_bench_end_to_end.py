@@ -23,18 +23,22 @@ from bench_kit import (
 from fault_kit import WORKING
 from trees import fingerprint, make_repo
 
-from fairtrial.arena.comparison import compare_candidates
-from fairtrial.arena.evaluation import evaluate_candidates
-from fairtrial.arena.model.problem import Benchmark, Check
-from fairtrial.arena.model.timings import Session
-from fairtrial.arena.model.verdicts import Basis, Verdict
-from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena import (
+    ArenaSettings,
+    Basis,
+    Benchmark,
+    Check,
+    Session,
+    Verdict,
+    compare_candidates,
+    evaluate_candidates,
+)
 from fairtrial.arena.timing import bench as bench_module
 from fairtrial.arena.timing.bench import choose_cores
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.function_benchmark import worker_command
 from fairtrial.arena.timing.summary import summarise
-from fairtrial.core.errors import LabError, MisfitError
+from fairtrial.core import LabError, MisfitError
 
 pytestmark = pytest.mark.slow
 

@@ -33,18 +33,21 @@ from bench_kit import (
 )
 from fault_kit import WORKING
 
-from fairtrial.arena.evaluation import evaluate_candidates
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.timings import Measurement
-from fairtrial.arena.model.verdicts import Reason, Verdict
-from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena import (
+    ArenaSettings,
+    Candidate,
+    FileState,
+    Measurement,
+    Reason,
+    Verdict,
+    evaluate_candidates,
+)
 from fairtrial.arena.timing import workers as talks
 from fairtrial.arena.timing.decision import Rules, measure, race
 from fairtrial.arena.timing.function_benchmark import CallMeter
 from fairtrial.arena.timing.worker_channel import Line
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.sandbox.commands import Limits
-from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.core import LabError, StudyError
+from fairtrial.sandbox import HostLock, Limits
 
 pytestmark = pytest.mark.slow
 

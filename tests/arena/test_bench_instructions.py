@@ -18,14 +18,20 @@ from click.testing import CliRunner
 from fault_kit import WORKING
 from trees import make_repo
 
-from fairtrial.arena.comparison import compare_candidates
-from fairtrial.arena.evaluation import evaluate_candidates, measured_as_dict
-from fairtrial.arena.model.problem import Benchmark
-from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Timing
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.timing import instruction_counts as instructions
-from fairtrial.arena.timing import valgrind
+from fairtrial.arena import (
+    ArenaSettings,
+    Benchmark,
+    Estimate,
+    Measurement,
+    Pair,
+    Timing,
+    Verdict,
+    compare_candidates,
+    evaluate_candidates,
+    find_valgrind,
+    measured_as_dict,
+)
+from fairtrial.arena.timing import instruction_counts as instructions, valgrind
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.command_benchmark import CommandSubject, PairMeter
 from fairtrial.arena.timing.inputs import Supplier
@@ -36,16 +42,14 @@ from fairtrial.arena.timing.valgrind import (
     NO_COUNT,
     CountError,
     Valgrind,
-    find_valgrind,
     read_logs,
     read_total,
     read_totals,
 )
 from fairtrial.cli import compare, doctor, evaluate
 from fairtrial.cli.timing_text import instructions_text, remark_lines
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.sandbox.commands import Command, Limits, Mount, View
-from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.core import LabError, StudyError
+from fairtrial.sandbox import Command, HostLock, Limits, Mount, View
 
 needs_valgrind = pytest.mark.skipif(
     sys.platform == "darwin" or shutil.which("valgrind") is None, reason="no valgrind here"

@@ -17,18 +17,15 @@ import pytest
 from bench_kit import PATIENCE_S, pid_of
 from calls_kit import PYTHON, Slots
 
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
+from fairtrial.arena import Benchmark, Check, CodeProblem
 from fairtrial.arena.stage import HARNESS, Stage
-from fairtrial.arena.timing import inputs as supply
-from fairtrial.arena.timing import worker_channel as line_module
-from fairtrial.arena.timing import workers as talks
+from fairtrial.arena.timing import inputs as supply, worker_channel as line_module, workers as talks
 from fairtrial.arena.timing.inputs import open_supplier
 from fairtrial.arena.timing.session import ArmError
 from fairtrial.arena.timing.worker_channel import LateError, Line, LineError
 from fairtrial.arena.timing.workers import is_late, keeping_away, talk_with
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.commands import Ending
-from fairtrial.sandbox.harness.frames import HEADER_BYTES, pack, unpack_header
+from fairtrial.core import StudyError
+from fairtrial.sandbox import HEADER_BYTES, Ending, pack, unpack_header
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells who is there")
 # The other side: `frames` as it is, and a deed for each letter.

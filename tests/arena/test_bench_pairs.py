@@ -10,18 +10,15 @@ import anyio
 import pytest
 from suite_kit import PYTHON
 
+from fairtrial.arena import Benchmark, Check, CodeProblem, Pair, Reason
 from fairtrial.arena.interpreter import probe_interpreter
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.timings import Pair
-from fairtrial.arena.model.verdicts import Reason
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing import command_benchmark as pairs
 from fairtrial.arena.timing.command_benchmark import compare_outputs, prepare_pairs
 from fairtrial.arena.timing.prepared_benchmark import Duel
-from fairtrial.core.errors import LabError, MisfitError, StudyError
-from fairtrial.sandbox.commands import Captured, Completed, Ending
+from fairtrial.core import LabError, MisfitError, StudyError
+from fairtrial.sandbox import Captured, Completed, Ending, find_sandbox
 from fairtrial.sandbox.harness import watcher as watch
-from fairtrial.sandbox.selection import find_sandbox
 
 BENCHMARK = Benchmark("cli", command=("{python}", "-m", "tool", "big.txt"))
 PROBLEM = CodeProblem("p", check=(Check(command=("true",)),))

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from suite_kit import PYTHON, Slots
 
+from fairtrial.arena import Check, CodeProblem, Reason
 from fairtrial.arena.checks.pytest_check import (
     SuiteTrial,
     prepare_tests,
@@ -19,15 +20,12 @@ from fairtrial.arena.checks.pytest_check import (
 )
 from fairtrial.arena.checks.pytest_judging import Standard
 from fairtrial.arena.interpreter import probe_interpreter
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Reason
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing import command_benchmark as pairs
 from fairtrial.arena.timing.prepared_benchmark import Duel
 from fairtrial.arena.timing.test_benchmark import MOST_TESTS, choose_slowest, prepare_slowest
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.sandbox.commands import Captured, Completed, Ending
-from fairtrial.sandbox.selection import find_sandbox
+from fairtrial.core import LabError, StudyError
+from fairtrial.sandbox import Captured, Completed, Ending, find_sandbox
 
 CHECK = Check(command=("{python}", "-m", "pytest", "-q", "tests"))
 PROBLEM = CodeProblem("p", check=(CHECK,), env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})

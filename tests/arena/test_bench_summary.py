@@ -7,12 +7,9 @@ from statistics import fmean
 
 import pytest
 from bench_kit import make_replicates, make_session
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.timings import Pair, Session
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
+from fairtrial.arena import Pair, Session, Verdict, estimate_text, ratio_text
 from fairtrial.arena.timing.stats.sequential import adopt, look
 from fairtrial.arena.timing.summary import statistics_of, summarise
 

@@ -10,12 +10,9 @@ from itertools import pairwise
 import anyio
 import pytest
 from bench_kit import SCHEDULE, SimWorker, make_inputs, make_pair, never_differs
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.model.problem import Benchmark, Check
-from fairtrial.arena.model.timings import Pair
-from fairtrial.arena.model.verdicts import Reason
+from fairtrial.arena import Benchmark, Check, Pair, Reason
 from fairtrial.arena.timing import function_benchmark as calls
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.function_benchmark import CallMeter
@@ -24,7 +21,7 @@ from fairtrial.arena.timing.session import EMPTY_TURNS, ArmError, take_turns
 from fairtrial.arena.timing.stats.session_ratio import session_cpu_ratio, session_ratio
 from fairtrial.arena.timing.worker_channel import LateError, LineError
 from fairtrial.arena.timing.workers import Talked
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 COUNT = 1 + SCHEDULE.calls * SCHEDULE.rounds
 

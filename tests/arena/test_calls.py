@@ -4,15 +4,13 @@ import json
 
 import pytest
 from calls_kit import Slots
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from value_strategies import values
 
-from fairtrial.arena.checks.recorded_calls import read_calls, record_call, write_calls
-from fairtrial.arena.model.problem import Check
-from fairtrial.arena.model.verdicts import Basis, Reason
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.harness.codec import dump, encode
+from fairtrial.arena import Basis, Check, Reason, record_call, write_calls
+from fairtrial.arena.checks.recorded_calls import read_calls
+from fairtrial.core import StudyError
+from fairtrial.sandbox import dump, encode
 
 CHECK = Check(function="tools:divide", calls="cases.json", timeout_s=120)
 TOOLS = """

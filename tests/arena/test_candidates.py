@@ -12,13 +12,20 @@ import pytest
 from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, settle
 from trees import write_files
 
-from fairtrial.arena.candidates.folders import LARGEST_MB, MB, read_candidate, tell_apart
+from fairtrial.arena import (
+    LARGEST_MB,
+    Candidate,
+    FileState,
+    NoRoomError,
+    Reason,
+    Rejection,
+    read_candidate,
+    tell_apart,
+)
+from fairtrial.arena.candidates.folders import MB
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files, resolve
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.verdicts import Reason, Rejection
-from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core import LabError, StudyError
 
 ORDINARY = PathRules(("**/*.py",))
 

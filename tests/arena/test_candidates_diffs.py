@@ -11,15 +11,13 @@ from pathlib import Path
 
 import pytest
 from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot, settle
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from trees import run_git
 
+from fairtrial.arena import Reason, Rejection, UnreadableDiff, read_diff
 from fairtrial.arena.candidates import diff_application as diff_applying
-from fairtrial.arena.candidates.diff_parser import MOST_HUNKS, read_diff
-from fairtrial.arena.candidates.diffs import UnreadableDiff
+from fairtrial.arena.candidates.diff_parser import MOST_HUNKS
 from fairtrial.arena.candidates.paths import PathRules
-from fairtrial.arena.model.verdicts import Reason, Rejection
 from fairtrial.arena.snapshot.git import GitError, git
 
 CHANGED = TEN.replace("line 4\n", "LINE\n").encode()

@@ -10,10 +10,8 @@ from collections import namedtuple
 
 import pytest
 
-from fairtrial.sandbox import capabilities as facts
-from fairtrial.sandbox import remedies
+from fairtrial.sandbox import HostLock, capabilities as facts, remedies
 from fairtrial.sandbox.hierarchy import Place
-from fairtrial.sandbox.host_lock import HostLock
 from fairtrial.sandbox.selection import FULL
 
 DOCTOR = [sys.executable, "-m", "fairtrial", "doctor", "--quick"]

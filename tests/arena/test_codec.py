@@ -18,9 +18,8 @@ import pytest
 from hypothesis import given
 from value_strategies import values
 
-from fairtrial.sandbox.harness import codec
-from fairtrial.sandbox.harness import decoder as rebuild
-from fairtrial.sandbox.harness.codec import Caps, dump, encode, encode_raised
+from fairtrial.sandbox import Caps, dump, encode, encode_raised
+from fairtrial.sandbox.harness import codec, decoder
 from old_python import find_old_python
 
 HARNESS = Path(codec.__file__).parent
@@ -57,17 +56,17 @@ def test_what_is_written_down_can_be_made_again_with_its_types(value):
     text = dump(encode(value))
     assert text.isascii()
     assert "\n" not in text
-    assert same(rebuild.decode(json.loads(text)), value)
+    assert same(decoder.decode(json.loads(text)), value)
 
 
 @given(values)
 def test_the_same_value_gives_the_same_text(value):
-    assert spell(rebuild.decode(json.loads(spell(value)))) == spell(value)
+    assert spell(decoder.decode(json.loads(spell(value)))) == spell(value)
 
 
 @pytest.mark.parametrize("value", [{"$": 1}, {"$": "tuple", "items": [1]}, [{"$": {"$": 2}}]])
 def test_a_dictionary_that_looks_like_a_tag_stays_a_dictionary(value):
-    assert same(rebuild.decode(json.loads(spell(value))), value)
+    assert same(decoder.decode(json.loads(spell(value))), value)
 
 
 def test_the_order_of_an_ordered_dictionary_is_its_own():
@@ -92,7 +91,7 @@ def test_the_order_of_an_ordered_dictionary_is_its_own():
     ],
 )
 def test_arrays_keep_dtype_shape_and_content(value):
-    again = rebuild.decode(json.loads(spell(value)))
+    again = decoder.decode(json.loads(spell(value)))
     assert type(again) is numpy.ndarray
     assert (again.dtype, again.shape) == (value.dtype, value.shape)
     assert again.tobytes() == value.tobytes()
@@ -101,7 +100,7 @@ def test_arrays_keep_dtype_shape_and_content(value):
 
 def test_object_arrays_are_written_item_by_item():
     value = numpy.array([[1, "a"], [None, (2,)]], dtype=object)
-    again = rebuild.decode(json.loads(spell(value)))
+    again = decoder.decode(json.loads(spell(value)))
     assert again.shape == (2, 2)
     assert same(again.tolist(), value.tolist())
 
@@ -110,7 +109,7 @@ def test_object_arrays_are_written_item_by_item():
     "value", [numpy.float64(0.1), numpy.int8(-3), numpy.bool_(True), numpy.str_("a")]
 )
 def test_numbers_of_numpy_are_not_those_of_python(value):
-    again = rebuild.decode(json.loads(spell(value)))
+    again = decoder.decode(json.loads(spell(value)))
     assert type(again) is type(value)
     assert again == value
     assert spell(value) != spell(value.item())
@@ -204,7 +203,7 @@ def test_iterators_are_written_item_by_item():
     assert encode(changing()) == {"$": "iterator", "items": [[0], [0, 1], [0, 1, 2]]}
     assert encode(map(abs, [-1])) == encode(iter([1]))
     assert encode(failing())["raised"]["type"] == "builtins.ValueError"
-    assert list(rebuild.decode(encode(iter((1, 2))))) == [1, 2]
+    assert list(decoder.decode(encode(iter((1, 2))))) == [1, 2]
 
 
 def test_a_value_that_holds_itself_is_marked_and_a_shared_one_is_written_twice():
@@ -392,7 +391,7 @@ def test_reading_that_raises_is_marked():
 )
 def test_only_plain_types_are_made_again(node):
     with pytest.raises(ValueError, match=r"can't be|cannot|not"):
-        rebuild.decode([node])
+        decoder.decode([node])
 
 
 TRIED_ELSEWHERE = """
@@ -425,16 +424,16 @@ OLD = find_old_python()
 def test_an_old_python_writes_and_reads_the_same():
     program = """
 import sys, types
-package = types.ModuleType("guest")
+package = types.ModuleType("harness")
 package.__path__ = [sys.argv[1]]
-sys.modules["guest"] = package
-from guest import codec, rebuild
+sys.modules["harness"] = package
+from harness import codec, decoder
 exec(sys.argv[2])
 for value in values:
     told = codec.dump(codec.encode(value))
     print(told)
     try:
-        again = codec.dump(codec.encode(rebuild.decode(__import__("json").loads(told))))
+        again = codec.dump(codec.encode(decoder.decode(__import__("json").loads(told))))
     except ValueError:
         continue
     assert again == told, (again, told)

@@ -4,16 +4,14 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from suite_kit import Slots
 
+from fairtrial.arena import Basis, Check, Reason
 from fairtrial.arena.checks import command_check as commands
 from fairtrial.arena.checks.command_check import find_difference, prepare_command
 from fairtrial.arena.checks.exit_text import in_one_line
-from fairtrial.arena.model.problem import Check
-from fairtrial.arena.model.verdicts import Basis, Reason
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 RUN = Check(command=("{python}", "tool.py"))
 COMPARE = replace(RUN, compare="output")

@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
+from fairtrial.arena import FileState
 from fairtrial.arena.candidates import digest as digest_module
 from fairtrial.arena.candidates.digest import normalised_digest
 from fairtrial.arena.candidates.scopes import find_locals
-from fairtrial.arena.model.candidates import FileState
 
 BASE = FileState(b"base = 1\n", False)
 

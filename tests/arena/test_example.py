@@ -11,17 +11,22 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fairtrial.arena.arena import Arena
-from fairtrial.arena.candidates.folders import read_candidate
+from fairtrial.arena import (
+    Arena,
+    ArenaSettings,
+    Basis,
+    Candidate,
+    Judgement,
+    Reason,
+    Verdict,
+    judge_candidates,
+    load_problem,
+    open_arena,
+    read_candidate,
+)
 from fairtrial.arena.checks import pytest_check as tests
 from fairtrial.arena.checks.pytest_check import SuiteTrial
-from fairtrial.arena.evaluation import judge_all, judge_candidates
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.verdicts import Basis, Reason, Verdict
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.study.files import load_problem
+from fairtrial.arena.evaluation import judge_all
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "toposort"
 

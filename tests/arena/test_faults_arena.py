@@ -33,9 +33,9 @@ from fault_kit import (
 )
 from trees import fingerprint, write_files
 
-from fairtrial import ArenaSettings, load_problem, open_arena, read_candidate
-from fairtrial.arena.slots.threads import has_room
-from fairtrial.sandbox.host_lock import HostLock
+from fairtrial import load_problem, open_arena
+from fairtrial.arena import ArenaSettings, has_room, read_candidate
+from fairtrial.sandbox import HostLock
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 pytestmark = [pytest.mark.slow, needs_sandbox]

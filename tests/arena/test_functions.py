@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 from calls_kit import CHECK, MAKER, PYTHON, SORT, Recorder, Slots
 
+from fairtrial.arena import Basis, Reason
 from fairtrial.arena.checks import function_check as functions
 from fairtrial.arena.checks.function_judging import judge_calls
 from fairtrial.arena.checks.import_errors import tell_roots
 from fairtrial.arena.checks.worker_reports import read_report
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.model.verdicts import Basis, Reason
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.commands import Captured, Completed, Ending, Limits
+from fairtrial.core import StudyError
+from fairtrial.sandbox import Captured, Completed, Ending, Limits
 from old_python import find_old_python
 
 OLD = find_old_python()

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 from handover_kit import TEN, make_user, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
+from fairtrial.arena import FileState, apply_to_tree, write_patch
 from fairtrial.arena.delivery import file_swap as disk
-from fairtrial.arena.delivery.apply import apply_to_tree, write_patch
 from fairtrial.arena.delivery.edits import merge
-from fairtrial.arena.model.candidates import FileState
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core import LabError, StudyError
 
 WON = TEN.replace("line 2\n", "LINE 2\n")
 

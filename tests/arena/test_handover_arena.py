@@ -11,23 +11,30 @@ from arena_kit import Watched, arena_of
 from fault_kit import WORKING
 from trees import fingerprint, make_repo
 
-from fairtrial.arena import opening
-from fairtrial.arena.checks import command_check as commands
-from fairtrial.arena.checks import pytest_check as tests
-from fairtrial.arena.delivery import profile as profiling
-from fairtrial.arena.delivery import recheck as rechecking
-from fairtrial.arena.delivery.coverage import Span, coverage
-from fairtrial.arena.delivery.edits import find_edits
-from fairtrial.arena.delivery.profile import profile, take_off
-from fairtrial.arena.delivery.recheck import recheck
+from fairtrial.arena import (
+    ArenaSettings,
+    Benchmark,
+    Candidate,
+    Changes,
+    Check,
+    CodeProblem,
+    FileState,
+    Reason,
+    Verdict,
+    coverage,
+    find_edits,
+    open_arena,
+    opening,
+    profile,
+    recheck,
+)
+from fairtrial.arena.checks import command_check as commands, pytest_check as tests
+from fairtrial.arena.delivery import profile as profiling, recheck as rechecking
+from fairtrial.arena.delivery.coverage import Span
+from fairtrial.arena.delivery.profile import take_off
 from fairtrial.arena.delivery.tracing import Traced
-from fairtrial.arena.model.candidates import Candidate, Changes, FileState
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.verdicts import Reason, Verdict
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.plain import Plain
+from fairtrial.core import StudyError
+from fairtrial.sandbox import Plain
 
 MODULE = """\
 def total(numbers):

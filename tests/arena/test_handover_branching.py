@@ -7,10 +7,8 @@ import pytest
 from handover_kit import TEN, make_user, run
 from trees import run_git
 
-from fairtrial.arena.delivery.branch import check_branch, put_on_branch
-from fairtrial.arena.delivery.markdown_quoting import as_message
-from fairtrial.arena.model.candidates import FileState
-from fairtrial.core.errors import StudyError
+from fairtrial.arena import FileState, as_message, check_branch, put_on_branch
+from fairtrial.core import StudyError
 
 WON = TEN.replace("line 2\n", "LINE 2\n")
 MESSAGE = "Twice as fast\n\nsaid by nobody ä\n"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.arena import FileState
 from fairtrial.arena.delivery import file_swap as disk
-from fairtrial.arena.model.candidates import FileState
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 
 @pytest.fixture

@@ -4,19 +4,30 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
+from fairtrial.arena import (
+    Basis,
+    Benchmark,
+    Check,
+    CodeProblem,
+    Edit,
+    Edits,
+    Estimate,
+    FileState,
+    Finding,
+    Judgement,
+    Measurement,
+    Pair,
+    Timing,
+    Verdict,
+    as_message,
+    explain,
+)
 from fairtrial.arena.delivery.coverage import Coverage, Span
-from fairtrial.arena.delivery.edits import Edit, Edits, find_differing
-from fairtrial.arena.delivery.explanation import Finding, explain
-from fairtrial.arena.delivery.markdown_quoting import as_message, cells, code, plain, quote, word
+from fairtrial.arena.delivery.edits import find_differing
+from fairtrial.arena.delivery.markdown_quoting import cells, code, plain, quote, word
 from fairtrial.arena.delivery.profile import HotLine, Part, Profile, Side
-from fairtrial.arena.model.candidates import FileState
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Timing
-from fairtrial.arena.model.verdicts import Basis, Verdict
 
 ESTIMATE = Estimate(1.5, 1.4, 1.6, 10, 0.95)
 TIMING = Timing(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.arena.stage import HARNESS
-from fairtrial.sandbox.harness.codec import Caps
+from fairtrial.sandbox import Caps
 from old_python import find_old_python
 
 MODULE = """\

@@ -11,7 +11,7 @@ import pytest
 from pool_kit import write_files
 
 from fairtrial.arena.slots import pool_folders as homes
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 
 @pytest.fixture

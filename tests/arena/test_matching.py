@@ -6,15 +6,12 @@ from bench_kit import few_problem
 from trees import make_repo, run_git
 
 from fairtrial import run_study
-from fairtrial.arena.candidates.editable_match import refuse_matching_nothing
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena import ArenaSettings, Check, CodeProblem, open_arena, refuse_matching_nothing
 from fairtrial.cli.main import main
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
+from fairtrial.optimize import Optimise
 from fairtrial.optimize.code_problem import BoundCode
-from fairtrial.optimize.optimizer import Optimise
-from fairtrial.study.model.study import Study
+from fairtrial.study import Study
 from fairtrial.study.runner.bindings import make_problem
 
 CHECK = (Check(command=("true",)),)

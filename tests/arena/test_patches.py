@@ -3,12 +3,11 @@
 import anyio
 import pytest
 from candidate_kit import FILES, contents, encode, git_diff, make_snapshot, settle
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from trees import run_git
 
+from fairtrial.arena import Changes, FileState
 from fairtrial.arena.candidates.patches import render_patch
-from fairtrial.arena.model.candidates import Changes, FileState
 
 
 @pytest.fixture(scope="module")

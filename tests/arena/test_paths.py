@@ -3,14 +3,13 @@
 import subprocess
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from trees import run_git
 
+from fairtrial.arena import Check, CodeProblem
 from fairtrial.arena.candidates.paths import Change, PathRules, leads_out, unsafe_path
 from fairtrial.arena.candidates.pathspecs import Pathspecs
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 PATHS = (
     *(

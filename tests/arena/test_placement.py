@@ -4,13 +4,12 @@ import os
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pool_kit import contents, quick_folder, stage, wanted_of, write_files
 
-from fairtrial.arena.model.candidates import FileState
+from fairtrial.arena import FileState
 from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 FILE = FileState(b"new")
 

@@ -11,11 +11,9 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, run_git, write_files
 
-from fairtrial.arena.model.candidates import Changes, FileState
-from fairtrial.arena.slots import pool as worktrees
-from fairtrial.arena.slots import pool_folders as homes
-from fairtrial.arena.slots.pool import WorktreePool
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.arena import Changes, FileState, WorktreePool
+from fairtrial.arena.slots import pool as worktrees, pool_folders as homes
+from fairtrial.core import LabError, StudyError
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from suite_kit import CALC, CHECK, FILES, PYTHON, Slots, prepare, reject
 
+from fairtrial.arena import Check
 from fairtrial.arena.checks.pytest_check import BASE_RUNS, pytest_command
-from fairtrial.arena.model.problem import Check
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.plain import Plain
+from fairtrial.core import StudyError
+from fairtrial.sandbox import Plain
 
 
 def refused(slots, check=CHECK):

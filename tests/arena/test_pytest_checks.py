@@ -6,9 +6,9 @@ import anyio
 import pytest
 from suite_kit import CHECK, FILES, TESTS, Slots, prepare, reject
 
+from fairtrial.arena import Basis, Reason
 from fairtrial.arena.checks.pytest_check import run_tests
-from fairtrial.arena.model.verdicts import Basis, Reason
-from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox import Plain
 
 
 def calc(double="return 2 * x", halve="return x / 2", top="pass"):

@@ -12,11 +12,8 @@ from trees import make_repo
 
 import fairtrial.arena.disk_guard as room_module
 import fairtrial.arena.resources as ground_module
+from fairtrial.arena import Bench, Changes, FileState, NoRoomError, Reason, Rejection, Verdict
 from fairtrial.arena.evaluation import judge_all
-from fairtrial.arena.model.candidates import Changes, FileState
-from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
-from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.arena.timing.bench import Bench
 
 NO = Rejection(Reason.DIFFERENT, "no")
 HOG, HONEST, WRONG = "HOG = 1\n", "HONEST = 1\n", "WRONG = 1\n"

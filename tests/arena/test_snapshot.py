@@ -10,11 +10,11 @@ import anyio
 import pytest
 from trees import fingerprint, make_repo, read_disk, read_tree, run_git, write_files
 
+from fairtrial.arena import find_top, take_snapshot
 from fairtrial.arena.snapshot.git import git
 from fairtrial.arena.snapshot.packing import write_commit
-from fairtrial.arena.snapshot.snapshot import find_top, take_snapshot
 from fairtrial.arena.snapshot.survey import Found
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core import LabError, StudyError
 
 
 @pytest.fixture

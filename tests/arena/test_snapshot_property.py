@@ -5,12 +5,11 @@ import shutil
 from pathlib import Path
 
 import anyio
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pool_kit import quick_folder
 from trees import fingerprint, make_repo, read_disk, read_tree, run_git, write_files
 
-from fairtrial.arena.snapshot.snapshot import take_snapshot
+from fairtrial.arena import take_snapshot
 
 NAMES = ["a", "b.o", "c d", "é", 'q"', "n\nl", "\udcff", "A", "sub", "x.log"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)

@@ -13,9 +13,9 @@ import anyio
 import pytest
 from trees import fingerprint, make_repo, read_tree, run_git, write_files
 
+from fairtrial.arena import find_top, take_snapshot
 from fairtrial.arena.snapshot.included import find_included
-from fairtrial.arena.snapshot.snapshot import find_top, take_snapshot
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ import json
 import signal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from fairtrial.arena import Reason
 from fairtrial.arena.checks import pytest_reports as tests_read
 from fairtrial.arena.checks.pytest_judging import MOST_FAILURES, judge_run, set_standard
 from fairtrial.arena.checks.pytest_reports import Outcome, Told, read_run
-from fairtrial.arena.model.verdicts import Reason
-from fairtrial.sandbox.commands import Captured, Command, Completed, Ending
+from fairtrial.sandbox import Captured, Command, Completed, Ending
 
 COMMAND = Command(("pytest",), cwd=None, timeout_s=5)
 OUTCOMES = [outcome.value for outcome in Outcome]

@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pool_kit import (
     as_ordinary_user,
     contents,
@@ -22,7 +21,7 @@ from pool_kit import (
 )
 
 from fairtrial.arena.slots import copying, removal, staging, tree
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 
 @pytest.fixture

@@ -12,14 +12,13 @@ import re
 
 import numpy
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from value_strategies import atoms, values
 
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.value_comparison import MOST, compare
 from fairtrial.arena.checks.value_text import render, render_call
-from fairtrial.sandbox.harness.codec import dump, encode
+from fairtrial.sandbox import dump, encode
 
 EXACT = {"rel_tol": 0.0, "abs_tol": 0.0}
 NORMAL = {"rel_tol": 1e-9, "abs_tol": 0.0}

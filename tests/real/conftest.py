@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.core.errors import FairtrialError
-from fairtrial.sandbox.selection import find_sandbox
+from fairtrial.core import FairtrialError
+from fairtrial.sandbox import find_sandbox
 
 sys.path.append(str(Path(__file__).parent.parent / "arena"))  # for its repositories' fingerprints
 

@@ -1,7 +1,6 @@
 """What is kept of a stream, whatever the pieces it comes in (spec 10)."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fairtrial.sandbox.captured_output import Head, HeadAndTail
 

@@ -3,14 +3,11 @@
 import anyio
 import pytest
 
-from fairtrial.core import plugins
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox import bubblewrap
-from fairtrial.sandbox import selection as choosing
+from fairtrial.core import LabError, plugins
+from fairtrial.sandbox import Plain, bubblewrap, find_sandbox, selection as choosing
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.namespaces import Namespaces
-from fairtrial.sandbox.plain import Plain
-from fairtrial.sandbox.selection import find_sandbox, try_sandbox
+from fairtrial.sandbox.selection import try_sandbox
 
 
 @pytest.fixture

@@ -20,13 +20,11 @@ from pathlib import Path
 import anyio
 import anyio._backends._asyncio  # a child that changed its user may not be able to read it
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox import host_lock as quiet
-from fairtrial.sandbox import shared_files as commons
-from fairtrial.sandbox.host_lock import BELL, GATE, MAIN, HostLock
+from fairtrial.core import LabError
+from fairtrial.sandbox import HostLock, host_lock as quiet, shared_files as commons
+from fairtrial.sandbox.host_lock import BELL, GATE, MAIN
 
 LONG_S = 60.0
 """Nothing here takes so long, unless it hangs."""

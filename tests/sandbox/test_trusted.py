@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fairtrial.sandbox.trusted import run_trusted
+from fairtrial.sandbox import run_trusted
 from fault_stage import is_gone, wait_until
 
 

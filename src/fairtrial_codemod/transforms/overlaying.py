@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairtrial.arena.candidates.diff_parser import read_diff
-from fairtrial.arena.candidates.diffs import FileDiff, UnreadableDiff
+from fairtrial.arena import FileDiff, UnreadableDiff, read_diff
 from fairtrial_codemod.transforms.recipes import Files
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
 
-from fairtrial.arena.delivery.markdown_quoting import ASSUMES
-from fairtrial.optimize.proposals import Request, RequestKind, Tried
+from fairtrial.arena import ASSUMES
+from fairtrial.optimize import Request, RequestKind, Tried
 from fairtrial_codemod.transforms.catalogue import BY_NAME
 from fairtrial_codemod.transforms.overlaying import overlay
 from fairtrial_codemod.transforms.reaching import find_reached

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial_codemod.transforms.analysis.source import Change, Edit, Source
 from fairtrial_codemod.transforms.importing import add_imports
 

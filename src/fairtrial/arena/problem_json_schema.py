@@ -1,7 +1,7 @@
-"""What the records of a code problem check beyond their types, in the words of JSON Schema.
+"""The JSON Schema of files of code problems.
 
-A schema can't tell all of it (which placeholders a command knows, which names Python keeps for
-itself); what it refuses, the records refuse.
+A schema can't state every rule (which placeholders a command knows, which names Python reserves),
+but whatever it rejects, the records reject too.
 """
 
 from __future__ import annotations
@@ -9,10 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from fairtrial.arena.model.problem import LEAST_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
-from fairtrial.core.notation import OUR_PREFIX, OURS
-from fairtrial.sandbox.commands import Limits
-
-Schema = dict[str, Any]
+from fairtrial.core import (
+    OUR_PREFIX,
+    OURS,
+    Schema,
+    SchemaRules,
+    file_schema,
+    record_schema,
+    requires,
+)
+from fairtrial.sandbox import Limits
 
 _NAME = r"[^\W\d]\w*"
 _DOTTED = rf"{_NAME}(\.{_NAME})*"
@@ -36,7 +42,7 @@ _FROM_ZERO: Schema = {"minimum": 0}
 _FROM_ONE: Schema = {"minimum": 1}
 _SHARE: Schema = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
-PROBLEM_RULES: dict[type[Any], dict[str, Schema]] = {
+_RULES: dict[type[Any], dict[str, Schema]] = {
     CodeProblem: {
         "problem_id": _NOT_BLANK,
         "repo": _NOT_BLANK,
@@ -76,17 +82,13 @@ PROBLEM_RULES: dict[type[Any], dict[str, Schema]] = {
 }
 
 
-def _given(name: str, rule: Schema) -> Schema:
-    return {"required": [name], "properties": {name: rule}}
-
-
 _TEXT: Schema = {"minLength": 1}
 _NO_TEXT: Schema = {"maxLength": 0}
 _WORDS: Schema = {"minItems": 1}
 _NO_WORDS: Schema = {"maxItems": 0}
 
 # How the fields of a record depend on each other.
-PROBLEM_SHAPES: dict[type[Any], Schema] = {
+_SHAPES: dict[type[Any], Schema] = {
     CodeProblem: {"required": ["problem_id", "check"]},
     Check: {
         "oneOf": [
@@ -104,7 +106,7 @@ PROBLEM_SHAPES: dict[type[Any], Schema] = {
                     "command": _NO_WORDS,
                     "compare": {"const": "exit"},
                 },
-                "oneOf": [_given("inputs", _TEXT), _given("calls", _TEXT)],
+                "oneOf": [requires("inputs", _TEXT), requires("calls", _TEXT)],
             },
         ]
     },
@@ -121,3 +123,10 @@ PROBLEM_SHAPES: dict[type[Any], Schema] = {
         ]
     },
 }
+
+
+def problem_schema() -> Schema:
+    """Return the JSON Schema (draft 2020-12) of a code problem's file."""
+    definitions: dict[str, Schema] = {}
+    problem = record_schema(CodeProblem, SchemaRules(_RULES, _SHAPES), definitions)
+    return file_schema("fairtrial code problem", problem, definitions)

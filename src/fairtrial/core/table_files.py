@@ -8,14 +8,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
+from fairtrial.core.canonical import canonical_json
 from fairtrial.core.errors import Mistake, StudyError
 from fairtrial.core.files import replacing
-from fairtrial.study.model.factors import scalar_text
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.core.scalars import scalar_text
 
 FORMATS = (".csv", ".json", ".jsonl")
 
@@ -89,3 +92,26 @@ def cell(value: Any) -> Any:
     if isinstance(value, (list, tuple, Mapping)):
         return canonical_json(value)
     return value
+
+
+@contextmanager
+def any_field_size() -> Iterator[None]:
+    """Let `csv` read cells of any length: a long answer is one."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def has_pyarrow() -> bool:
+    """Whether Parquet can be written."""
+    return find_spec("pyarrow") is not None
+
+
+def require_pyarrow() -> None:
+    """Refuse, before any work is done, to write Parquet without the library for it."""
+    if not has_pyarrow():
+        raise StudyError(
+            Mistake((), "Parquet files need pyarrow", 'pip install "fairtrial[parquet]"')
+        )

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.host_lock import WAITING, HostLock
 
 LOOK_S = 1.0
 
 
 @dataclass(slots=True)
-class Elsewhere:
+class HostBusy:
     """Says that the machine is taken; looks once a second at most."""
 
     lock: HostLock = field(default_factory=HostLock)
