@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 
 import pytest
 from arena_kit import whole
-from trees import make_repo
+from tree_kit import make_repo
 
 from fairtrial.arena import (
     ArenaSettings,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from arena_kit import Watched, arena_of, whole
-from trees import make_repo
+from tree_kit import make_repo
 
 from fairtrial.arena import (
     Basis,

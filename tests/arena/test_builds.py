@@ -1,7 +1,7 @@
 """Builds that run candidates' code: what they leave behind, and what they prove."""
 
 import pytest
-from trees import make_repo
+from tree_kit import make_repo
 
 from fairtrial import Check, CodeProblem
 from fairtrial.arena import ArenaSettings, Candidate, FileState, judge_candidates

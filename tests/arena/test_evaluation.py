@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from arena_kit import whole
-from trees import fingerprint, make_repo, write_files
+from tree_kit import fingerprint, make_repo, write_files
 
 from fairtrial.arena import (
     ArenaSettings,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from fault_kit import (
+from arena_fault_kit import (
     LIBRARY,
     MODULE,
     PATIENCE_S,
@@ -31,7 +31,7 @@ from fault_kit import (
     Site,
     list_below,
 )
-from trees import fingerprint, write_files
+from tree_kit import fingerprint, write_files
 
 from fairtrial import load_problem, open_arena
 from fairtrial.arena import ArenaSettings, has_room, read_candidate

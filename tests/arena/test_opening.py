@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 from arena_kit import whole
-from trees import make_repo, write_files
+from tree_kit import make_repo, write_files
 
 import fairtrial.sandbox.warm_start as warm
 from fairtrial.arena import (

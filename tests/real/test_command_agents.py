@@ -18,7 +18,7 @@ import anyio
 import pytest
 from project import own_children, read_all
 from registry import PATIENCE_S, cache_folder
-from trees import fingerprint, make_repo
+from tree_kit import fingerprint, make_repo
 
 from fairtrial.arena import ArenaSettings, Check, CodeProblem, Verdict, open_arena
 from fairtrial.arena.workshop.workshop import make_ready

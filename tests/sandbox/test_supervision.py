@@ -25,12 +25,11 @@ from fairtrial.sandbox import (
     bubblewrap,
     cold_start as cold,
     init_process as child,
-    processes,
     remove_orphaned_groups,
     run_command,
 )
 from fairtrial.sandbox.bubblewrap import Bubblewrap
-from fairtrial.sandbox.harness import init, process_list as listing
+from fairtrial.sandbox.harness import init, process_list as listing, processes
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import FULL, try_sandbox
 from fairtrial.testing.sandbox_commands import Scene
