@@ -82,7 +82,7 @@ def test_each_candidate_of_the_example_gets_the_verdict_it_deserves(
     expected = [Reason.TESTS, Reason.OUTSIDE, Reason.CRASH, Reason.TIMEOUT]
     assert reasons == expected[: len(rejected)]
     if folder == ".":
-        assert readme_verdicts() == {each.name: (each.verdict, why(each)) for each in found}
+        assert documented_verdicts() == {each.name: (each.verdict, why(each)) for each in found}
 
 
 def in_a_hurry(arena: Arena) -> Arena:
@@ -92,9 +92,9 @@ def in_a_hurry(arena: Arena) -> Arena:
     return Arena(ground, [replace(trial, check=replace(trial.check, timeout_s=2.0))], rules, ())
 
 
-def readme_verdicts() -> dict[str, tuple[str, str]]:
-    """The table that the README shows: candidates, their verdicts and how the reason begins."""
-    shown = (EXAMPLE.parents[1] / "README.md").read_text("utf-8")
+def documented_verdicts() -> dict[str, tuple[str, str]]:
+    """The table that the guide shows: candidates, their verdicts and how the reason begins."""
+    shown = (EXAMPLE.parents[1] / "docs" / "evaluating.md").read_text("utf-8")
     table = shown.partition("toposort/candidates/*\n")[2].partition("\n\n")[0]
     rows = re.findall(r"^(\S+) +([a-z]+)\b.*\n  (.*)", table, re.M)
     return {

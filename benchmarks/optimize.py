@@ -1,6 +1,6 @@
 """What it gains that proposals, checks and timing overlap: wall time of an optimisation.
 
-    python benchmarks/optimise.py [--candidates 24] [--at-once 1,4] [--rounds 1] [--unsandboxed]
+    python benchmarks/optimize.py [--candidates 24] [--at-once 1,4] [--rounds 1] [--unsandboxed]
 
 The same candidates come from a proposer that sleeps 0.2 to 2 s for each, as long in every run:
 sleeping is what waiting for a model comes to. They are judged and timed for real, in four ways:
@@ -285,7 +285,7 @@ def print_row(at_once: int, count: int, rounds: Sequence[dict[str, Took]]) -> No
     words = [f"{ratio:.2f} ({way}: {took[way]:.1f} s)" for way, ratio in ratios.items()]
     whole = f"streaming {first:.1f} s: {', '.join(words)}"
     what = f"{count} candidates, a proposer of 0.2-2 s, {at_once} at once, against other orders"
-    print(f"| {what} (wall) | `python benchmarks/optimise.py` | {whole} | <= 0.8 |")
+    print(f"| {what} (wall) | `python benchmarks/optimize.py` | {whole} | <= 0.8 |")
     counts = {way: [each[way].sessions for each in rounds] for way in WAYS}
     if len({number for numbers in counts.values() for number in numbers}) > 1:
         print(f"not the same work: sessions of the clock differ: {counts}")
