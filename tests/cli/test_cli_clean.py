@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from pool_kit import write_files
+from repository_kit import write_files
 
 from fairtrial.arena.slots import pool_folders as homes
 

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-from tree_kit import make_repo, run_git
+from repository_kit import make_repository, run_git
 
 from fairtrial.arena import Candidate, FileState, Rejection, take_snapshot
 from fairtrial.arena.candidates.paths import PathRules
@@ -32,7 +32,7 @@ FILES = {
 
 def make_tree(folder, files=FILES):
     """A repository with these files committed; one is executable, one a link."""
-    make_repo(folder, files)
+    make_repository(folder, files)
     if files is FILES:
         (folder / "run.sh").chmod(0o755)
         (folder / "link").symlink_to("src/pkg")

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, settle
-from tree_kit import write_files
+from repository_kit import write_files
 
 from fairtrial.arena import (
     LARGEST_MB,

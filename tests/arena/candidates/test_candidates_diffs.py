@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot, settle
 from hypothesis import example, given, settings, strategies as st
-from tree_kit import run_git
+from repository_kit import run_git
 
 from fairtrial.arena import Reason, Rejection, UnreadableDiff, read_diff
 from fairtrial.arena.candidates import diff_application as diff_applying

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 from clock_kit import few_problem
-from tree_kit import make_repo, run_git
+from repository_kit import make_repository, run_git
 
 from fairtrial import run_study
 from fairtrial.arena import ArenaSettings, Check, CodeProblem, open_arena, refuse_matching_nothing
@@ -73,7 +73,7 @@ def test_patterns_that_fit_nothing_are_named(project, editable):
 
 
 def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
-    make_repo(project / "own", FILES)
+    make_repository(project / "own", FILES)
     monkeypatch.chdir(project / "own")
     (project / "own/p.yaml").write_text(
         'problem_id: p\neditable: ["lib/*.py"]\ncheck: [{command: ["true"]}]\n'
@@ -95,7 +95,7 @@ def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
 
 def test_files_that_are_all_protected_are_as_good_as_none(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
-    top = make_repo(tmp_path / "repo", {"tests/test_it.py": "def test_it(): pass\n"})
+    top = make_repository(tmp_path / "repo", {"tests/test_it.py": "def test_it(): pass\n"})
     settings = ArenaSettings(unsandboxed=True, lock_folder=tmp_path)
     problem = few_problem(top, editable=("tests/*.py",), check=CHECK, bench=(), sandbox="plain")
 

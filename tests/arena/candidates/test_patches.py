@@ -4,7 +4,7 @@ import anyio
 import pytest
 from candidate_kit import FILES, contents, encode, git_diff, make_snapshot, settle
 from hypothesis import given, settings, strategies as st
-from tree_kit import run_git
+from repository_kit import run_git
 
 from fairtrial.arena import Changes, FileState
 from fairtrial.arena.candidates.patches import render_patch

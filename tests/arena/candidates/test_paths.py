@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from tree_kit import run_git
+from repository_kit import run_git
 
 from fairtrial.arena import Check, CodeProblem
 from fairtrial.arena.candidates.paths import Change, PathRules, leads_out, unsafe_path

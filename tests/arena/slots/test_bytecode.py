@@ -8,7 +8,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pool_kit import contents, make_repository, quick_folder, write_files
+from pool_kit import make_mixed_repository, memory_folder, read_contents
+from repository_kit import write_files
 
 from fairtrial.arena import Changes, FileState, WorktreePool
 from fairtrial.arena.slots import bytecode
@@ -19,7 +20,7 @@ PYTHON = Path(sys.executable)
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         monkeypatch.setenv("FAIRTRIAL_HOME", str(folder))
         yield
 
@@ -50,11 +51,11 @@ def in_slots(repo, *works, **options):
 
 
 def test_slots_hold_bytecode_that_is_used_and_a_users_own_is_not_taken_along(tmp_path):
-    repo = make_repository(tmp_path / "repo")
+    repo = make_mixed_repository(tmp_path / "repo")
     write_files(repo, {"src/pkg/__pycache__/mod.cpython-399.pyc": "the user's own"})
 
     async def work(slot):
-        caches = [path for path in contents(slot.path) if path.endswith(".pyc")]
+        caches = [path for path in read_contents(slot.path) if path.endswith(".pyc")]
         told = run_python(slot.path, "import pkg.mod; print(pkg.mod.__cached__, pkg.mod.__file__)")
         header = (slot.path / "src/pkg/__pycache__").glob("mod.*.pyc")
         return caches, told.split(), [path.read_bytes()[4] for path in header], slot.path
@@ -70,7 +71,7 @@ def test_slots_hold_bytecode_that_is_used_and_a_users_own_is_not_taken_along(tmp
 
 def test_a_rewrite_of_the_same_size_in_the_same_second_is_what_python_imports(tmp_path):
     """Trap: Python reuses stale bytecode."""
-    repo = make_repository(tmp_path / "repo")
+    repo = make_mixed_repository(tmp_path / "repo")
     show = "import pkg.mod; print(pkg.mod.VALUE)"
 
     async def forged(slot):
@@ -89,7 +90,7 @@ def test_a_rewrite_of_the_same_size_in_the_same_second_is_what_python_imports(tm
 
 
 def test_forged_bytecode_does_not_outlive_a_reset(tmp_path):
-    repo = make_repository(tmp_path / "repo")
+    repo = make_mixed_repository(tmp_path / "repo")
     show = "import pkg.mod; print(pkg.mod.VALUE)"
 
     async def forge(slot):

@@ -5,7 +5,8 @@ from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given, strategies as st
-from pool_kit import contents, quick_folder, stage, wanted_of, write_files
+from pool_kit import memory_folder, read_contents, stage, wanted_of
+from repository_kit import write_files
 
 from fairtrial.arena import FileState
 from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
@@ -106,7 +107,7 @@ def test_bytecode_of_a_file_goes_with_it(tmp_path, base):
     )
     slot = stage(tmp_path, base)
     slot.become(lay_over(slot.wanted, {"solo/m.py": None, "pkg/b.py": None}, slot.store_original))
-    found = contents(slot.folder)
+    found = read_contents(slot.folder)
     assert "solo" not in found  # else it would be a package without a source
     assert "pkg/__pycache__/b.cpython-311.pyc" not in found
     assert "pkg/__pycache__/c.cpython-311.pyc" in found
@@ -117,7 +118,7 @@ def test_bytecode_of_a_file_that_changes_is_not_the_bases_any_more(tmp_path, bas
     write_files(base, {"solo/m.py": "", "solo/__pycache__/m.cpython-311.pyc": ""})
     slot = stage(tmp_path, base)
     slot.become(lay_over(slot.wanted, {"solo/m.py": FILE}, slot.store_original))
-    assert "solo/__pycache__/m.cpython-311.pyc" not in contents(slot.folder)
+    assert "solo/__pycache__/m.cpython-311.pyc" not in read_contents(slot.folder)
 
 
 NAMES = st.sampled_from(["a.py", "pkg", "b.py", "sub", "c.py", "new", "in", "out", "..", ".", ""])
@@ -129,7 +130,7 @@ STATES = st.one_of(
 
 @given(files=st.dictionaries(PATHS, STATES, max_size=5))
 def test_a_candidate_is_refused_or_written_exactly_and_only_there(files):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         write_and_check(folder, files)
 
 
@@ -144,7 +145,7 @@ def write_and_check(folder, files):
     except StudyError:
         return
     slot.become(lay_over(slot.wanted, files, slot.store_original))
-    found = contents(slot.folder)
+    found = read_contents(slot.folder)
     for path, state in files.items():
         if state is None:
             assert path not in found or found[path][0].startswith("0o4")
@@ -155,7 +156,7 @@ def write_and_check(folder, files):
             assert (slot.folder / path).resolve().is_relative_to(slot.folder.resolve())
     untouched = {
         path: value
-        for path, value in contents(base).items()
+        for path, value in read_contents(base).items()
         if path not in files
         and not any(str(up) in files for up in PurePosixPath(path).parents)
         and not value[0].startswith("0o4")
@@ -164,4 +165,4 @@ def write_and_check(folder, files):
     assert untouched.items() <= found.items()
     assert slot.mend() == []
     slot.become(wanted_of(base))
-    assert contents(slot.folder) == contents(base)
+    assert read_contents(slot.folder) == read_contents(base)

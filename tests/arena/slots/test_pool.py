@@ -9,7 +9,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pool_kit import contents, make_repository, quick_folder, run_git, write_files
+from pool_kit import make_mixed_repository, memory_folder, read_contents
+from repository_kit import run_git, write_files
 
 from fairtrial.arena import Changes, FileState, WorktreePool
 from fairtrial.arena.slots import pool as worktrees, pool_folders as homes
@@ -18,7 +19,7 @@ from fairtrial.core import LabError, StudyError
 
 @pytest.fixture
 def quick():
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         yield folder
 
 
@@ -31,8 +32,13 @@ def home(quick, monkeypatch):
 @pytest.fixture
 def repo(quick, home):
     before = os.umask(0o022)  # slots have these modes, whoever runs it
-    yield make_repository(quick / "repo")
+    yield make_mixed_repository(quick / "repo")
     os.umask(before)
+
+
+def git_text(folder, *arguments):
+    """Return what a git command prints, as text."""
+    return run_git(folder, *arguments).decode("utf-8", "replace")
 
 
 def in_pool(repo, work, size=2, **options):
@@ -57,10 +63,10 @@ def test_a_slot_holds_the_tree_as_it_is_and_no_repository(repo):
 
     async def work(pool):
         async with pool.acquire() as slot:
-            return contents(slot.path), slot.path
+            return read_contents(slot.path), slot.path
 
     found, path = in_pool(repo, work)
-    expected = {name: value for name, value in contents(repo).items() if not is_git(name)}
+    expected = {name: value for name, value in read_contents(repo).items() if not is_git(name)}
     del expected["tests"]  # an empty folder
     assert found == expected
     assert not path.is_relative_to(repo)
@@ -212,7 +218,7 @@ def test_those_who_wait_are_told_when_the_pool_closes(repo):
 def test_modes_and_times_do_not_depend_on_who_runs_it_and_when(repo):
     async def work(pool):
         async with pool.acquire() as slot:
-            places = [slot.path / path for path in contents(slot.path)]
+            places = [slot.path / path for path in read_contents(slot.path)]
             return (
                 {stat.S_IMODE(place.lstat().st_mode) for place in places if not place.is_symlink()},
                 {place.lstat().st_mtime_ns for place in places if not place.is_dir()},
@@ -234,9 +240,9 @@ def write_and_list(repo, files, **options):
     async def work(pool):
         async with pool.acquire() as slot:
             await slot.write_candidate(Changes(files))
-            first = contents(slot.path)
+            first = read_contents(slot.path)
         async with pool.acquire() as slot:
-            assert contents(slot.path) == contents(pool.base)
+            assert read_contents(slot.path) == read_contents(pool.base)
         return first
 
     return in_pool(repo, work, size=1, **options)
@@ -280,12 +286,12 @@ def test_a_file_takes_the_place_of_a_folder_and_the_other_way_round(repo):
 def test_paths_that_lead_elsewhere_are_refused_before_anything_is_written(repo, quick):
     async def work(pool):
         async with pool.acquire() as slot:
-            before = contents(slot.path)
+            before = read_contents(slot.path)
             with pytest.raises(StudyError) as refusal:
                 await slot.write_candidate(
                     Changes({"fine": FileState(b""), "../out": FileState(b""), "/out": None})
                 )
-            assert contents(slot.path) == before
+            assert read_contents(slot.path) == before
             return len(refusal.value.mistakes)
 
     assert in_pool(repo, work) == 2
@@ -311,7 +317,7 @@ def test_between_checks_a_slot_comes_back_to_base_candidate_and_build(repo):
             await slot.write_candidate(Changes({"src/pkg/mod.py": FileState(b"VALUE = 2\n")}))
             write_files(slot.path, {"build/out": "made"})
             await slot.keep()
-            staged, print_before = contents(slot.path), await slot.fingerprint()
+            staged, print_before = read_contents(slot.path), await slot.fingerprint()
             write_files(
                 slot.path,
                 {
@@ -323,10 +329,10 @@ def test_between_checks_a_slot_comes_back_to_base_candidate_and_build(repo):
             )
             assert await slot.fingerprint() != print_before
             touched = await slot.restage()
-            assert contents(slot.path) == staged
+            assert read_contents(slot.path) == staged
             assert await slot.fingerprint() == print_before
             await slot.reset()
-            assert contents(slot.path) == contents(pool.base)
+            assert read_contents(slot.path) == read_contents(pool.base)
             return touched
 
     assert in_pool(repo, work) == ("build/out", "src/pkg/mod.py", "tests/test_mod.py")
@@ -344,8 +350,8 @@ def test_hidden_files_are_in_trusted_slots_only_and_so_is_their_bytecode(repo):
         seen = []
         for trusted in (False, True, False):
             async with pool.acquire(trusted=trusted) as slot:
-                seen.append(set(contents(slot.path)))
-        assert "benchmarks/inputs.py" in contents(pool.base)
+                seen.append(set(read_contents(slot.path)))
+        assert "benchmarks/inputs.py" in read_contents(pool.base)
         return seen
 
     first, trusted, last = in_pool(repo, work, size=1, hidden=hidden, python=Path(sys.executable))
@@ -370,7 +376,7 @@ def test_included_paths_are_copied_and_the_size_is_said(repo):
         async with pool.acquire() as slot:
             (slot.path / "data/deep/y").unlink()
         async with pool.acquire() as slot:
-            return contents(slot.path), pool.notes
+            return read_contents(slot.path), pool.notes
 
     found, notes = in_pool(repo, work, size=1, included=["data"])
     assert {path for path in found if path.startswith("data/")} == {
@@ -383,43 +389,43 @@ def test_included_paths_are_copied_and_the_size_is_said(repo):
 
 
 def test_with_git_a_slot_is_a_repository_of_one_commit_that_reaches_no_other(repo):
-    before = contents(repo / ".git")
+    before = read_contents(repo / ".git")
 
     async def work(pool):
-        private = contents(pool.snapshot.repo)
+        private = read_contents(pool.snapshot.repo)
         async with pool.acquire() as slot:
-            assert run_git(slot.path, "rev-list", "--all").count("\n") == 1
-            assert run_git(slot.path, "status", "--porcelain") == ""
-            assert "inputs.py" not in run_git(slot.path, "ls-files")
-            objects = run_git(slot.path, "cat-file", "--batch-all-objects", "--batch")
+            assert git_text(slot.path, "rev-list", "--all").count("\n") == 1
+            assert git_text(slot.path, "status", "--porcelain") == ""
+            assert "inputs.py" not in git_text(slot.path, "ls-files")
+            objects = git_text(slot.path, "cat-file", "--batch-all-objects", "--batch")
             assert "SECRET" not in objects
             (slot.path / "README").write_text("other")
-            assert run_git(slot.path, "status", "--porcelain") == " M README\n"
-            run_git(slot.path, "commit", "-qam", "mine")
-            run_git(slot.path, "tag", "mine")
-            run_git(slot.path, "config", "user.name", "me")
-            run_git(slot.path, "gc", "-q", "--prune=now")
+            assert git_text(slot.path, "status", "--porcelain") == " M README\n"
+            git_text(slot.path, "commit", "-qam", "mine")
+            git_text(slot.path, "tag", "mine")
+            git_text(slot.path, "config", "user.name", "me")
+            git_text(slot.path, "gc", "-q", "--prune=now")
         async with pool.acquire() as slot:
-            assert contents(slot.path) == {
+            assert read_contents(slot.path) == {
                 path: value
-                for path, value in contents(pool.base).items()
+                for path, value in read_contents(pool.base).items()
                 if path != "benchmarks/inputs.py"
             }
-            assert run_git(slot.path, "status", "--porcelain") == ""
-            assert run_git(slot.path, "tag") == ""
-        assert contents(pool.snapshot.repo) == private
+            assert git_text(slot.path, "status", "--porcelain") == ""
+            assert git_text(slot.path, "tag") == ""
+        assert read_contents(pool.snapshot.repo) == private
 
     in_pool(
         repo, work, size=1, git=True, hidden=["benchmarks/inputs.py"], python=Path(sys.executable)
     )
-    assert contents(repo / ".git") == before
+    assert read_contents(repo / ".git") == before
 
 
 def test_git_sees_an_edit_of_the_same_size_in_the_second_of_the_reset(repo):
     async def work(pool):
         async with pool.acquire() as slot:
             (slot.path / "README").write_text("READ ME\n")
-            return run_git(slot.path, "status", "--porcelain")
+            return git_text(slot.path, "status", "--porcelain")
 
     assert in_pool(repo, work, git=True) == " M README\n"
 
@@ -468,7 +474,7 @@ def test_a_slot_that_can_not_be_reset_is_left_and_begun_anew_elsewhere(repo, mon
         failing_slots(monkeypatch, {"1"}, PermissionError(1, "immutable", "x"))
         for _ in range(2):
             async with pool.acquire() as slot:
-                assert contents(slot.path) == contents(pool.base)
+                assert read_contents(slot.path) == read_contents(pool.base)
                 assert slot.path != first
 
     in_pool(repo, work, size=1)

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from pool_kit import write_files
+from repository_kit import write_files
 
 from fairtrial.arena.slots import pool_folders as homes
 from fairtrial.core import LabError

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pool_kit import contents, make_repository, quick_folder, write_files
+from pool_kit import make_mixed_repository, memory_folder, read_contents
+from repository_kit import write_files
 
 from fairtrial.arena import WorktreePool, find_homes, remove_orphans
 from fairtrial.arena.slots import base
@@ -27,15 +28,15 @@ BETWEEN = ("checkout", "slots", "reset")
 
 @pytest.fixture(scope="module")
 def repo():
-    with quick_folder() as folder:
-        top = make_repository(folder / "repo")
+    with memory_folder() as folder:
+        top = make_mixed_repository(folder / "repo")
         write_files(top, {f"many/{n % 20}/{n}.py": f"x = {n}\n" for n in range(100)})
         yield top
 
 
 @pytest.fixture
 def home(monkeypatch):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         monkeypatch.setenv("FAIRTRIAL_HOME", str(folder))
         yield folder / "arena"
 
@@ -84,7 +85,7 @@ def is_group_left(group):
     "stage", [*STAGES, *(pytest.param(each, marks=pytest.mark.slow) for each in BETWEEN)]
 )
 def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
-    before = contents(repo)
+    before = read_contents(repo)
     numbers = [signal.SIGINT, signal.SIGKILL]
     if stage != "main task":
         numbers.append(signal.SIGTERM)
@@ -102,7 +103,7 @@ def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
         assert len(remove_orphans()[0]) == len(killed)
         assert list(home.iterdir()) == []
         assert list(tmp_path.iterdir()) == []
-        assert contents(repo) == before
+        assert read_contents(repo) == before
     finally:
         for program in programs:
             program.kill()
@@ -119,7 +120,7 @@ def test_the_next_start_removes_what_a_killed_one_left_and_leaves_a_live_one_alo
         kept = [each.path for each in find_homes() if each.is_alive]
         assert len(kept) == 1
         assert len(list(home.iterdir())) == 2
-        before = contents(kept[0])
+        before = read_contents(kept[0])
 
         async def run():
             async with WorktreePool(repo, 1) as pool, pool.acquire():
@@ -127,7 +128,7 @@ def test_the_next_start_removes_what_a_killed_one_left_and_leaves_a_live_one_alo
 
         assert len(anyio.run(run)) == 1  # the new one
         assert list(home.iterdir()) == kept
-        assert contents(kept[0]) == before
+        assert read_contents(kept[0]) == before
     finally:
         live.send_signal(signal.SIGINT)
         live.communicate(timeout=60)

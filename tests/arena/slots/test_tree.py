@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pool_kit import (
     as_ordinary_user,
-    contents,
-    make_repository,
-    quick_folder,
+    make_mixed_repository,
+    memory_folder,
+    read_contents,
     stage,
     wanted_of,
-    write_files,
 )
+from repository_kit import write_files
 
 from fairtrial.arena.slots import copying, removal, staging, tree
 from fairtrial.core import LabError
@@ -48,7 +48,7 @@ def let_clock_tick(slot):
 
 def restored(slot, base):
     changed = slot.mend()
-    assert contents(slot.folder) == contents(base)
+    assert read_contents(slot.folder) == read_contents(base)
     return sorted(changed)
 
 
@@ -130,7 +130,7 @@ EDITS = {
 @settings(max_examples=60)
 def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
     # As an ordinary user: root could look into folders that nobody may look into.
-    with as_ordinary_user(), quick_folder() as folder:
+    with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"a.py": "one\n", "b/c.py": "two\n", "b/d/e.py": "3\n", "f/g": "4\n"})
         (top / "run").write_text("#!")
@@ -146,7 +146,7 @@ def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
                 except OSError:
                     continue  # nothing there, or something in the way
             slot.mend()
-            assert contents(slot.folder) == contents(top)
+            assert read_contents(slot.folder) == read_contents(top)
 
 
 # --- single things ------------------------------------------------------------------------------
@@ -246,22 +246,22 @@ def test_this_file_system_shows_writes_through_mapped_memory(tmp_path, base):
 def test_a_folder_swapped_for_a_link_leads_nowhere(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine", "other": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     shutil.rmtree(slot.folder / "b")
     (slot.folder / "b").symlink_to(outside)
     (slot.folder / "f" / "way-out").symlink_to(outside)
     restored(slot, base)
-    assert contents(outside) == before
+    assert read_contents(outside) == before
 
 
 def test_the_slot_itself_swapped_for_a_link_leads_nowhere(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"a.py": "mine", "other": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     slot.folder.rename(tmp_path / "moved")
     slot.folder.symlink_to(outside)
     restored(slot, base)
-    assert contents(outside) == before
+    assert read_contents(outside) == before
 
 
 @pytest.mark.parametrize("opener", [tree, removal, staging], ids=lambda module: module.__name__)
@@ -270,7 +270,7 @@ def test_a_folder_swapped_for_a_link_in_the_last_moment_is_not_entered(
 ):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     write_files(slot.folder, {"b/c.py": "changed", "b/d/e.py": "changed", "new/deep/x": ""})
     enter = removal.enter_folder
 
@@ -284,15 +284,15 @@ def test_a_folder_swapped_for_a_link_in_the_last_moment_is_not_entered(
     with suppress(OSError):
         slot.mend()
     monkeypatch.undo()
-    assert contents(outside) == before
+    assert read_contents(outside) == before
     restored(slot, base)
-    assert contents(outside) == before
+    assert read_contents(outside) == before
 
 
 def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine", "other": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     place, link, real = slot.folder / "b", tmp_path / "link", tmp_path / "real"
     link.symlink_to(outside)
     done = threading.Event()
@@ -325,12 +325,12 @@ def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_pat
     finally:
         done.set()
         swapping.join()
-    assert contents(outside) == before
+    assert read_contents(outside) == before
     restored(slot, base)
 
 
 def test_a_tree_of_any_depth_is_removed(base):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         slot = stage(folder, base)
         make_deep(slot.folder)
         restored(slot, base)
@@ -347,7 +347,7 @@ def make_deep(folder):
 
 
 def test_folders_that_nobody_may_enter_are_opened_and_set_right():
-    with as_ordinary_user(), quick_folder() as folder:
+    with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"b/c": "1", "b/d/e": "2"})
         slot = stage(folder, top)
@@ -355,24 +355,24 @@ def test_folders_that_nobody_may_enter_are_opened_and_set_right():
         for path, mode in (("b/d/locked", 0), ("b/d", 0o100), ("b", 0), (".", 0)):
             (slot.folder / path).chmod(mode)
         slot.mend()
-        assert contents(slot.folder) == contents(top)
+        assert read_contents(slot.folder) == read_contents(top)
         assert stat.S_IMODE(slot.folder.stat().st_mode) == 0o755
 
 
 def test_kept_files_in_read_only_folders_are_put_back():
-    with as_ordinary_user(), quick_folder() as folder:
+    with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"a": "1"})
         slot = stage(folder, top)
         write_files(slot.folder, {"built/out": "made"})
         (slot.folder / "built").chmod(0o555)
         slot.keep()
-        before = contents(slot.folder)
+        before = read_contents(slot.folder)
         (slot.folder / "built").chmod(0o755)
         (slot.folder / "built/out").unlink()
         (slot.folder / "built").chmod(0o555)
         assert slot.mend() == ["built/out"]
-        assert contents(slot.folder) == before
+        assert read_contents(slot.folder) == before
         (slot.folder / "built").chmod(0o755)
 
 
@@ -418,15 +418,15 @@ def test_what_a_build_made_is_kept_put_back_and_told_if_changed(slot, base):
     write_files(slot.folder, {"build/lib.so": "binary", "b/gen.py": "generated"})
     (slot.folder / "build/alias").symlink_to("lib.so")
     slot.keep()
-    before = contents(slot.folder)
+    before = read_contents(slot.folder)
     write_files(slot.folder, {"build/lib.so": "forged", "junk/x": ""})
     (slot.folder / "build/alias").unlink()
     same_size(slot.folder / "a.py")
     assert sorted(slot.mend()) == ["a.py", "build/alias", "build/lib.so"]
-    assert contents(slot.folder) == before
+    assert read_contents(slot.folder) == before
     slot.become(wanted_of(base))
     slot.clear_store()
-    assert contents(slot.folder) == contents(base)
+    assert read_contents(slot.folder) == read_contents(base)
     assert sorted(path.name for path in slot.store.iterdir()) == ["clock", "rubbish"]
 
 
@@ -501,5 +501,5 @@ def test_a_folder_in_which_somebody_still_writes_is_tried_again(tmp_path, monkey
 
 
 def test_a_repository_is_staged_like_any_other_tree(tmp_path):
-    top = make_repository(tmp_path / "repo")
-    assert contents(stage(tmp_path, top).folder) == contents(top)
+    top = make_mixed_repository(tmp_path / "repo")
+    assert read_contents(stage(tmp_path, top).folder) == read_contents(top)

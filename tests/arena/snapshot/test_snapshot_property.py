@@ -6,8 +6,8 @@ from pathlib import Path
 
 import anyio
 from hypothesis import given, settings, strategies as st
-from pool_kit import quick_folder
-from tree_kit import fingerprint, make_repo, read_disk, read_tree, run_git, write_files
+from pool_kit import memory_folder
+from repository_kit import fingerprint, make_repository, read_disk, read_tree, run_git, write_files
 
 from fairtrial.arena import take_snapshot
 
@@ -67,7 +67,7 @@ def do(top, deed, *details):
         try_git(top, "commit", "--quiet", "--message", "more")
     elif deed == "embed":
         place = clear(top, details[0])
-        make_repo(place, {"in.py": "1", ".gitignore": "*.o\n"}, commit=details[1])
+        make_repository(place, {"in.py": "1", ".gitignore": "*.o\n"}, commit=details[1])
         write_files(place, {"new": "2", "x.o": ""})
     else:
         try_git(top, "update-index", "--assume-unchanged", details[0])
@@ -93,9 +93,9 @@ def expect(top, prefix=b""):
 @settings(max_examples=12)
 @given(deeds=st.lists(DEEDS, min_size=3, max_size=14))
 def test_a_snapshot_is_what_is_on_disk_and_not_ignored(deeds):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         top, copy, home = (folder / name for name in ("top", "copy", "home"))
-        make_repo(top, {"a": "1", "sub/b.o": "1"}, commit=False)
+        make_repository(top, {"a": "1", "sub/b.o": "1"}, commit=False)
         for deed in deeds:
             do(top, *deed)
         shutil.copytree(top, copy, symlinks=True)
