@@ -27,7 +27,7 @@ from fairtrial.arena.resources import Ground
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.slots.threads import in_thread
-from fairtrial.arena.snapshot.included import find_included
+from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.warm_imports import warming

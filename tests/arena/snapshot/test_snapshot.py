@@ -11,9 +11,9 @@ import pytest
 from repository_kit import fingerprint, make_repository, read_disk, read_tree, run_git, write_files
 
 from fairtrial.arena import find_top, take_snapshot
+from fairtrial.arena.snapshot.commit_writer import write_commit
+from fairtrial.arena.snapshot.disk_files import DiskFile
 from fairtrial.arena.snapshot.git import git
-from fairtrial.arena.snapshot.packing import write_commit
-from fairtrial.arena.snapshot.survey import Found
 from fairtrial.core import LabError, StudyError
 
 
@@ -349,7 +349,7 @@ def test_pointers_of_git_lfs_that_are_not_filled_are_refused_by_name(take, tmp_p
 
 def test_large_files_are_read_in_pieces(tmp_path, monkeypatch):
     read, counts = os.read, []
-    monkeypatch.setattr("fairtrial.arena.snapshot.packing._AT_ONCE", 1000)
+    monkeypatch.setattr("fairtrial.arena.snapshot.commit_writer._CHUNK_BYTES", 1000)
     monkeypatch.setattr(os, "read", lambda file, count: counts.append(count) or read(file, count))
     content = os.urandom(10_500)
     top = make_repository(tmp_path / "top", {"large": content, "exact": bytes(1000), "after": "x"})
@@ -383,7 +383,7 @@ def test_a_file_that_grows_while_it_is_read(take, tmp_path, monkeypatch):
 def test_a_repository_that_takes_nothing_is_a_broken_lab(tmp_path):
     # More than a pipe holds, so that writing fails before the end.
     write_files(tmp_path, {f"top/{number}": os.urandom(100_000) for number in range(20)})
-    files = [Found(b"%d" % number, 0o100644, 100_000, False) for number in range(20)]
+    files = [DiskFile(b"%d" % number, 0o100644, 100_000, False) for number in range(20)]
     with pytest.raises(LabError, match=r"can't be written to .*not a git repository"):
         write_commit(tmp_path, os.fsencode(tmp_path / "top"), files, lambda: None)
 
@@ -406,7 +406,7 @@ def test_cancelling_ends_the_writing_at_once(tmp_path, monkeypatch):
 
     calls = []
     write_files(tmp_path, {f"top/{number}": "x" for number in range(500)})
-    files = [Found(b"%d" % number, 0o100644, 1, False) for number in range(500)]
+    files = [DiskFile(b"%d" % number, 0o100644, 1, False) for number in range(500)]
     repo = make_repository(tmp_path / "repo") / ".git"
     monkeypatch.setattr(subprocess, "Popen", Popen)
     with pytest.raises(Cancelled):

@@ -14,7 +14,7 @@ import pytest
 from repository_kit import fingerprint, make_repository, read_tree, run_git, write_files
 
 from fairtrial.arena import find_top, take_snapshot
-from fairtrial.arena.snapshot.included import find_included
+from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.core import StudyError
 
 
