@@ -14,7 +14,7 @@ from fairtrial.arena import (
     CodeProblem,
     Reason,
     Verdict,
-    find_homes,
+    find_pool_folders,
     judge_candidates,
     read_candidate,
 )
@@ -231,7 +231,7 @@ def test_warm_is_really_used_where_it_can_be(evaluations, forks):
 
 
 def test_nothing_is_left_on_disk(evaluations):  # 7, 8
-    assert find_homes() == []
+    assert find_pool_folders() == []
 
 
 # -- which code runs --

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from repository_kit import make_repository, write_files
 
-from fairtrial.arena.slots.copying import originate
+from fairtrial.arena.slots.copying import build_target
 from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.tree import list_tree
 
@@ -54,19 +54,19 @@ def read_contents(top):
     return files
 
 
-def wanted_of(top):
-    """The table that wants what lies in `top`."""
+def read_target(top):
+    """Return the target tree that copies the entries of `top`."""
     handle = os.open(top, os.O_RDONLY)
     try:
-        return originate(top, list_tree(handle))
+        return build_target(top, list_tree(handle))
     finally:
         os.close(handle)
 
 
 def stage(folder, top, **options):
-    """A slot in `folder / "slot"`, staged from `top`."""
+    """Create a slot in `folder / "slot"` that holds the entries of `top`."""
     staging = Staging(folder / "slot", folder / "store", {}, **options)
-    staging.become(wanted_of(top))
+    staging.stage(read_target(top))
     return staging
 
 

@@ -127,10 +127,10 @@ from fairtrial.arena.slots.pool import (
 )
 from fairtrial.arena.slots.pool_folders import (
     HOME_VARIABLE as HOME_VARIABLE,
-    Found as Found,
-    find_homes as find_homes,
-    list_places as list_places,
-    remove_orphans as remove_orphans,
+    PoolFolderInfo as PoolFolderInfo,
+    find_pool_folders as find_pool_folders,
+    list_pool_locations as list_pool_locations,
+    remove_orphaned_pools as remove_orphaned_pools,
 )
 from fairtrial.arena.slots.threads import (
     NoRoomError as NoRoomError,

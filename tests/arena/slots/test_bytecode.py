@@ -1,4 +1,4 @@
-"""The base's bytecode: quick to import, and never in the way of what a candidate wrote (spec 5)."""
+"""The base's bytecode: quick to import, and never in the way of what a candidate wrote."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""The pool: leases, candidates, hidden files, failures (spec 3-7, 9)."""
+"""The pool: leases, candidates, hidden files, failures."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ from pool_kit import make_mixed_repository, memory_folder, read_contents
 from repository_kit import run_git, write_files
 
 from fairtrial.arena import Changes, FileState, WorktreePool
-from fairtrial.arena.slots import pool as worktrees, pool_folders as homes
+from fairtrial.arena.slots import pool as worktrees, pool_folders
 from fairtrial.core import LabError, StudyError
 
 
@@ -169,9 +169,9 @@ def test_a_slot_that_was_given_back_can_not_be_used_any_more(repo):
     async def work(pool):
         async with pool.acquire() as slot:
             pass
-        with pytest.raises(LabError, match="given back"):
+        with pytest.raises(LabError, match="released"):
             _ = slot.path
-        with pytest.raises(LabError, match="given back"):
+        with pytest.raises(LabError, match="released"):
             await slot.write_candidate(Changes())
 
     in_pool(repo, work)
@@ -523,7 +523,7 @@ def test_what_fails_inside_comes_out_and_nothing_is_left(repo):
 
     with pytest.raises(KeyError, match="mine"):
         in_pool(repo, work)
-    assert homes.find_homes() == []
+    assert pool_folders.find_pool_folders() == []
 
 
 def test_kept_pools_stay_until_they_are_cleaned(repo, home):
@@ -538,10 +538,10 @@ def test_kept_pools_stay_until_they_are_cleaned(repo, home):
 
     kept = anyio.run(run)
     assert kept.parent == home
-    assert homes.remove_orphans() == ([], [])
+    assert pool_folders.remove_orphaned_pools() == ([], [])
     assert (kept / "1" / "evidence").exists()
-    assert homes.find_homes()[0].is_kept
-    assert homes.remove_orphans(with_kept=True) == ([kept], [])
+    assert pool_folders.find_pool_folders()[0].is_kept
+    assert pool_folders.remove_orphaned_pools(with_kept=True) == ([kept], [])
 
 
 def test_a_pool_needs_a_slot(repo):

@@ -1,4 +1,4 @@
-"""Nothing is left on disk or running, however a program with a pool ends (spec 8)."""
+"""Nothing is left on disk or running, however a program with a pool ends."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ import pytest
 from pool_kit import make_mixed_repository, memory_folder, read_contents
 from repository_kit import write_files
 
-from fairtrial.arena import WorktreePool, find_homes, remove_orphans
+from fairtrial.arena import WorktreePool, find_pool_folders, remove_orphaned_pools
 from fairtrial.arena.slots import base
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot import snapshot
@@ -53,7 +53,7 @@ def start(repo, stage, tmp_path):
 
 
 def stop(program, number):
-    assert program.stdout.readline() == "there\n", program.stderr.read()
+    assert program.stdout.readline() == "reached\n", program.stderr.read()
     program.send_signal(number)
     program.communicate(timeout=60)
     return program.returncode
@@ -97,10 +97,10 @@ def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
         assert stage == "close" or codes[2:] in ([], [0])  # by then nobody may listen any more
         for program in programs:
             wait_for_group(program)
-        killed = find_homes()
+        killed = find_pool_folders()
         assert len(killed) <= 1  # the one whose owner could do nothing about it
         assert not any(each.is_alive for each in killed)
-        assert len(remove_orphans()[0]) == len(killed)
+        assert len(remove_orphaned_pools()[0]) == len(killed)
         assert list(home.iterdir()) == []
         assert list(tmp_path.iterdir()) == []
         assert read_contents(repo) == before
@@ -115,16 +115,16 @@ def test_the_next_start_removes_what_a_killed_one_left_and_leaves_a_live_one_alo
 ):
     live, dead = start(repo, "lease", tmp_path), start(repo, "lease", tmp_path)
     try:
-        assert live.stdout.readline() == "there\n"
+        assert live.stdout.readline() == "reached\n"
         assert stop(dead, signal.SIGKILL) == -signal.SIGKILL
-        kept = [each.path for each in find_homes() if each.is_alive]
+        kept = [each.path for each in find_pool_folders() if each.is_alive]
         assert len(kept) == 1
         assert len(list(home.iterdir())) == 2
         before = read_contents(kept[0])
 
         async def run():
             async with WorktreePool(repo, 1) as pool, pool.acquire():
-                return {each.path for each in find_homes()} - set(kept)
+                return {each.path for each in find_pool_folders()} - set(kept)
 
         assert len(anyio.run(run)) == 1  # the new one
         assert list(home.iterdir()) == kept

@@ -1,4 +1,4 @@
-"""A slot's folder comes back to what it should hold, whatever was done in it (spec 5)."""
+"""A slot's folder comes back to what it should hold, whatever was done in it."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ from pool_kit import (
     make_mixed_repository,
     memory_folder,
     read_contents,
+    read_target,
     stage,
-    wanted_of,
 )
 from repository_kit import write_files
 
@@ -47,7 +47,7 @@ def let_clock_tick(slot):
 
 
 def restored(slot, base):
-    changed = slot.mend()
+    changed = slot.restore()
     assert read_contents(slot.folder) == read_contents(base)
     return sorted(changed)
 
@@ -145,7 +145,7 @@ def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
                         EDITS[edit](place)
                 except OSError:
                     continue  # nothing there, or something in the way
-            slot.mend()
+            slot.restore()
             assert read_contents(slot.folder) == read_contents(top)
 
 
@@ -212,13 +212,13 @@ def test_a_change_in_the_tick_of_the_last_look_is_noticed(tmp_path, base):
 def test_old_entries_are_not_doubted(tmp_path, base, monkeypatch):
     slot = stage(tmp_path, base)
     let_clock_tick(slot)
-    slot.mend()  # by now everything is older than the look that this takes
+    slot.restore()  # by now everything is older than the look that this takes
 
     def refuse(*_):
         raise AssertionError("was read although nothing says that it changed")
 
     monkeypatch.setattr("fairtrial.arena.slots.staging.is_copy", refuse)
-    assert slot.mend() == []
+    assert slot.restore() == []
 
 
 def test_where_times_tell_nothing_contents_are_compared(tmp_path, base, monkeypatch):
@@ -237,7 +237,7 @@ def test_this_file_system_shows_writes_through_mapped_memory(tmp_path, base):
     if not tree.shows_mapped_writes(tmp_path / "probe"):
         pytest.skip("it doesn't; pools compare contents here")
     slot = stage(tmp_path, base)
-    slot.mend()
+    slot.restore()
     with (slot.folder / "a.py").open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         memory[0:1] = b"X"
     assert restored(slot, base) == ["a.py"]
@@ -282,7 +282,7 @@ def test_a_folder_swapped_for_a_link_in_the_last_moment_is_not_entered(
 
     monkeypatch.setattr(opener, "enter_folder", swap_and_enter)
     with suppress(OSError):
-        slot.mend()
+        slot.restore()
     monkeypatch.undo()
     assert read_contents(outside) == before
     restored(slot, base)
@@ -316,7 +316,7 @@ def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_pat
         for _ in range(150):
             try:
                 (slot.folder / "b/c.py").unlink()
-                slot.mend()
+                slot.restore()
             except OSError:  # swapped under our hands: no harm, and no success either
                 continue
             finally:
@@ -354,7 +354,7 @@ def test_folders_that_nobody_may_enter_are_opened_and_set_right():
         write_files(slot.folder, {"b/d/locked/in": "x"})
         for path, mode in (("b/d/locked", 0), ("b/d", 0o100), ("b", 0), (".", 0)):
             (slot.folder / path).chmod(mode)
-        slot.mend()
+        slot.restore()
         assert read_contents(slot.folder) == read_contents(top)
         assert stat.S_IMODE(slot.folder.stat().st_mode) == 0o755
 
@@ -371,7 +371,7 @@ def test_kept_files_in_read_only_folders_are_put_back():
         (slot.folder / "built").chmod(0o755)
         (slot.folder / "built/out").unlink()
         (slot.folder / "built").chmod(0o555)
-        assert slot.mend() == ["built/out"]
+        assert slot.restore() == ["built/out"]
         assert read_contents(slot.folder) == before
         (slot.folder / "built").chmod(0o755)
 
@@ -408,7 +408,7 @@ def test_an_original_that_somebody_changed_is_noticed(slot, base):
     (base / "a.py").write_text("forged\n")
     (slot.folder / "a.py").unlink()
     with pytest.raises(LabError, match=r"a\.py"):
-        slot.mend()
+        slot.restore()
 
 
 # --- what is kept ------------------------------------------------------------------------------
@@ -422,12 +422,12 @@ def test_what_a_build_made_is_kept_put_back_and_told_if_changed(slot, base):
     write_files(slot.folder, {"build/lib.so": "forged", "junk/x": ""})
     (slot.folder / "build/alias").unlink()
     same_size(slot.folder / "a.py")
-    assert sorted(slot.mend()) == ["a.py", "build/alias", "build/lib.so"]
+    assert sorted(slot.restore()) == ["a.py", "build/alias", "build/lib.so"]
     assert read_contents(slot.folder) == before
-    slot.become(wanted_of(base))
+    slot.stage(read_target(base))
     slot.clear_store()
     assert read_contents(slot.folder) == read_contents(base)
-    assert sorted(path.name for path in slot.store.iterdir()) == ["clock", "rubbish"]
+    assert sorted(path.name for path in slot.store.iterdir()) == ["clock", "trash"]
 
 
 def test_pipes_are_never_kept_or_read(slot, base):

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fairtrial.arena.model.candidates import FileState
-from fairtrial.arena.slots.threads import explain
+from fairtrial.arena.slots.threads import as_lab_error
 from fairtrial.arena.snapshot.git import git
 from fairtrial.arena.snapshot.snapshot import Snapshot
 
@@ -63,7 +63,7 @@ async def list_base(snapshot: Snapshot) -> BaseFiles:
     try:
         found = await _list_tree(snapshot)
     except OSError as error:
-        raise explain(error) from error
+        raise as_lab_error(error) from error
     while len(_known) >= _MOST_BASES:
         _known.pop(next(iter(_known)))
     _known[snapshot.tree] = found
@@ -177,4 +177,4 @@ def scratch(snapshot: Snapshot, base: BaseFiles) -> Iterator[Scratch]:
             (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(borrowed))
             yield Scratch(snapshot, folder)
     except OSError as error:  # no room, say: nobody's fault but this machine's
-        raise explain(error) from error
+        raise as_lab_error(error) from error
