@@ -11,13 +11,13 @@ from fairtrial.arena.candidates.diffs import (
     UnreadableDiff as UnreadableDiff,
 )
 from fairtrial.arena.candidates.editable_match import (
-    refuse_matching_nothing as refuse_matching_nothing,
+    require_editable_files as require_editable_files,
 )
 from fairtrial.arena.candidates.folders import (
-    LARGEST_MB as LARGEST_MB,
-    SUFFIXES as SUFFIXES,
+    DIFF_SUFFIXES as DIFF_SUFFIXES,
+    MAX_CANDIDATE_MB as MAX_CANDIDATE_MB,
+    disambiguate_names as disambiguate_names,
     read_candidate as read_candidate,
-    tell_apart as tell_apart,
 )
 from fairtrial.arena.checks.function_check import (
     SEEDED as SEEDED,

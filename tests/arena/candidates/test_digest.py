@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from fairtrial.arena import FileState
 from fairtrial.arena.candidates import digest as digest_module
-from fairtrial.arena.candidates.digest import normalised_digest
+from fairtrial.arena.candidates.digest import normalized_digest
 from fairtrial.arena.candidates.scopes import find_locals
 
 BASE = FileState(b"base = 1\n", False)
@@ -21,7 +21,7 @@ BASE = FileState(b"base = 1\n", False)
 
 def digest(source, path="a.py", before=BASE):
     content = source if isinstance(source, bytes) else source.encode()
-    return normalised_digest({path: FileState(content, False)}, {path: before}.get)
+    return normalized_digest({path: FileState(content, False)}, {path: before}.get)
 
 
 def function(body):
@@ -219,14 +219,14 @@ def test_equal_to_the_base():
     before = FileState(b"def f():\n    t = 1\n    return t\n", False)
     other = "# new\ndef f():\n    '''Doc.'''\n    u = 1\n    return u\n"
     assert digest(other, before=before) == ""
-    assert normalised_digest({}, {}.get) == ""
-    assert normalised_digest({"gone": None}, {}.get) == ""
+    assert normalized_digest({}, {}.get) == ""
+    assert normalized_digest({"gone": None}, {}.get) == ""
 
 
 def test_only_files_that_differ_count():
     before = {"a.py": BASE, "b.py": BASE}
     more = {"a.py": FileState(b"x = 2\n", False), "b.py": FileState(b"base=1 # as ever\n", False)}
-    assert normalised_digest(more, before.get) == digest("x = 2\n")
+    assert normalized_digest(more, before.get) == digest("x = 2\n")
 
 
 def test_paths_modes_kinds_and_removals_count():
@@ -234,7 +234,7 @@ def test_paths_modes_kinds_and_removals_count():
     link = FileState(b"x = 1\n", False, is_link=True)
     before = {"a.py": BASE, "b.py": BASE}
     found = [
-        normalised_digest(files, before.get)
+        normalized_digest(files, before.get)
         for files in (
             *({"a.py": state}, {"a.py": other}, {"a.py": link}, {"a.py": None}, {"b.py": state}),
             *({"a.py": state, "b.py": None}, {"a.txt": state}, {"c.py": state}, {"a.pyi": state}),
@@ -244,7 +244,7 @@ def test_paths_modes_kinds_and_removals_count():
     assert len(set(found)) == len(found)
     assert "" not in found
     # What is left open is what the base has.
-    kept = normalised_digest({"a.py": FileState(b"x = 1\n")}, before.get)
+    kept = normalized_digest({"a.py": FileState(b"x = 1\n")}, before.get)
     assert kept == found[0]
 
 
@@ -256,7 +256,7 @@ def test_other_files_count_by_their_bytes():
 def test_the_order_of_files_does_not_matter():
     states = {f"{letter}.py": FileState(f"{letter} = 1".encode()) for letter in "abcdef"}
     backwards = dict(reversed(states.items()))
-    assert normalised_digest(states, {}.get) == normalised_digest(backwards, {}.get)
+    assert normalized_digest(states, {}.get) == normalized_digest(backwards, {}.get)
 
 
 def test_hostile_sources_are_taken_as_text():
@@ -438,10 +438,10 @@ def find_pythons():
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from fairtrial.arena.candidates.digest import normalised_digest
+from fairtrial.arena.candidates.digest import normalized_digest
 from fairtrial.arena.model.candidates import FileState
 for text in sys.stdin.read().split("\\0"):
-    print(normalised_digest({"a.py": FileState(text.encode(), False)}, {}.get))
+    print(normalized_digest({"a.py": FileState(text.encode(), False)}, {}.get))
 """
 
 
@@ -459,5 +459,5 @@ def test_other_pythons_give_the_same(minor, python):
     )
     if not done or done.returncode:
         pytest.skip(f"there is no Python 3.{minor} here that works")
-    ours = [normalised_digest({"a.py": FileState(text.encode(), False)}, {}.get) for text in texts]
+    ours = [normalized_digest({"a.py": FileState(text.encode(), False)}, {}.get) for text in texts]
     assert done.stdout.split() == ours

@@ -6,7 +6,7 @@ from clock_kit import few_problem
 from repository_kit import make_repository, run_git
 
 from fairtrial import run_study
-from fairtrial.arena import ArenaSettings, Check, CodeProblem, open_arena, refuse_matching_nothing
+from fairtrial.arena import ArenaSettings, Check, CodeProblem, open_arena, require_editable_files
 from fairtrial.cli.main import main
 from fairtrial.core import StudyError
 from fairtrial.optimize import Optimise
@@ -48,7 +48,7 @@ def problem_of(folder, *editable, **more):
     ],
 )
 def test_a_pattern_that_fits_something_will_do(project, editable, more):
-    refuse_matching_nothing(problem_of(project, *editable, **more))
+    require_editable_files(problem_of(project, *editable, **more))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_pattern_that_fits_something_will_do(project, editable, more):
 )
 def test_patterns_that_fit_nothing_are_named(project, editable):
     with pytest.raises(StudyError) as stop:
-        refuse_matching_nothing(problem_of(project, *editable), "p.yaml")
+        require_editable_files(problem_of(project, *editable), "p.yaml")
     (mistake,) = stop.value.mistakes
     assert mistake.path == ("editable",)
     assert mistake.message.startswith(", ".join(editable))
@@ -89,7 +89,7 @@ def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
             main(words)
         told = capsys.readouterr().err
         assert stop.value.code == 2
-        assert "p.yaml: editable: lib/*.py fits no file of" in told
+        assert "p.yaml: editable: lib/*.py matches no file of" in told
     assert not (project / "own/artifacts").exists()
 
 
@@ -103,13 +103,15 @@ def test_files_that_are_all_protected_are_as_good_as_none(tmp_path, monkeypatch)
         async with open_arena(problem, slots=1, settings=settings):
             pass
 
-    with pytest.raises(StudyError, match=r"tests/\*\.py fits no file that a candidate may change"):
+    with pytest.raises(
+        StudyError, match=r"tests/\*\.py matches no file that a candidate may change"
+    ):
         anyio.run(open_it)
 
 
 def test_that_a_repository_is_bare_is_said_where_it_is_looked_for(tmp_path):
     run_git(tmp_path, "init", "--bare", "-q", "bare.git")
-    refuse_matching_nothing(problem_of(tmp_path / "bare.git", "src/*.py"))
+    require_editable_files(problem_of(tmp_path / "bare.git", "src/*.py"))
 
 
 # -- code problems that Python code gives --
@@ -124,7 +126,7 @@ def test_a_code_problem_is_a_problem_wherever_python_gives_one(project):
 
 def test_one_that_nobody_could_change_is_refused_before_any_run(project):
     study = Study("s", "t", agent_specs=("opt",), problem_ids=("w",))
-    with pytest.raises(StudyError, match=r"problem_registry\.w\.editable: lib fits no file"):
+    with pytest.raises(StudyError, match=r"problem_registry\.w\.editable: lib matches no file"):
         run_study(
             study,
             agent_bindings={"opt": Optimise()},

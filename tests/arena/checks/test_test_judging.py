@@ -8,12 +8,12 @@ from hypothesis import given, strategies as st
 
 from fairtrial.arena import Reason
 from fairtrial.arena.checks import pytest_reports as tests_read
-from fairtrial.arena.checks.pytest_judging import MOST_FAILURES, judge_run, set_standard
-from fairtrial.arena.checks.pytest_reports import Outcome, Told, read_run
+from fairtrial.arena.checks.pytest_judging import MAX_FAILURES, build_baseline, judge_run
+from fairtrial.arena.checks.pytest_reports import PytestOutcome, PytestResult, read_run
 from fairtrial.sandbox import Captured, Command, Completed, Ending
 
 COMMAND = Command(("pytest",), cwd=None, timeout_s=5)
-OUTCOMES = [outcome.value for outcome in Outcome]
+OUTCOMES = [outcome.value for outcome in PytestOutcome]
 
 
 def completed(channel=b"", ending=Ending.EXITED, exit_code=0, **more):
@@ -54,7 +54,7 @@ def told(outcomes, exit_code=None, closed=True, started=(), **more):
 
 
 def judge(base, run, base_runs=3):
-    return judge_run("check[0]", set_standard([told(base)] * base_runs), run, COMMAND)
+    return judge_run("check[0]", build_baseline([told(base)] * base_runs), run, COMMAND)
 
 
 NAMES = st.sampled_from([f"t.py::test_{letter}" for letter in "abcdef"])
@@ -65,7 +65,7 @@ TABLES = st.dictionaries(NAMES, st.sampled_from(OUTCOMES))
 def test_a_candidate_passes_if_and_only_if_every_counted_test_passes(base, candidate):
     """20: counted are those that pass in all runs of the base; nothing else matters."""
     counted = [name for name in base[0] if all(table.get(name) == "passed" for table in base)]
-    standard = set_standard([told(table) for table in base])
+    standard = build_baseline([told(table) for table in base])
     assert list(standard.counted) == counted
     rejection = judge_run("check[0]", standard, told(candidate), COMMAND)
     wrong = [name for name in counted if candidate.get(name) != "passed"]
@@ -78,7 +78,7 @@ def test_a_candidate_passes_if_and_only_if_every_counted_test_passes(base, candi
 
 @given(st.lists(TABLES, min_size=3, max_size=3))
 def test_every_test_of_the_base_that_passes_somewhere_is_counted_or_unstable(base):
-    standard = set_standard([told(table) for table in base])
+    standard = build_baseline([told(table) for table in base])
     passing = {name for table in base for name, outcome in table.items() if outcome == "passed"}
     assert {*standard.counted, *standard.unstable} == passing
     assert not set(standard.counted) & set(standard.unstable)
@@ -103,7 +103,7 @@ def test_a_test_that_is_not_reported_is_a_failure_and_not_a_smaller_sum():
 def test_an_id_that_two_tests_share_must_be_reported_twice():
     twice = lines(*[{"finished": "a", "outcome": "passed"}] * 2, {"closed": 0})
     once = lines({"finished": "a", "outcome": "passed"}, {"closed": 0})
-    standard = set_standard([read_run(completed(twice))] * 3)
+    standard = build_baseline([read_run(completed(twice))] * 3)
     assert judge_run("check[0]", standard, read_run(completed(twice)), COMMAND) is None
     rejection = judge_run("check[0]", standard, read_run(completed(once)), COMMAND)
     assert rejection.reason == Reason.MISSING
@@ -119,7 +119,7 @@ def test_a_process_that_leaves_before_pytest_is_done_has_crashed_where_it_was():
     rejection = judge(base, told({"a": "passed"}, closed=False, started=["b"]))
     assert rejection.reason == Reason.CRASH
     assert rejection.failures[0].what == "b"
-    assert "exited with 0 before it was done" in rejection.failures[0].message
+    assert "exited with 0 before it had finished" in rejection.failures[0].message
     assert rejection.message.endswith("in b")
     assert rejection.more == 1  # c
 
@@ -150,7 +150,7 @@ def test_what_ended_a_run_is_the_reason_and_the_test_that_ran_is_named(ending, r
 def test_an_exit_code_that_the_base_never_gives_is_a_crash_although_all_tests_pass():
     run = told({"a": "passed"}, exit_code=7)
     assert judge({"a": "passed"}, run).reason == Reason.CRASH
-    standard = set_standard([told({"a": "passed"}, exit_code=7)] * 3)
+    standard = build_baseline([told({"a": "passed"}, exit_code=7)] * 3)
     assert judge_run("check[0]", standard, run, COMMAND) is None
 
 
@@ -182,7 +182,7 @@ def test_failures_are_listed_in_order_up_to_a_limit_and_the_rest_is_counted(coun
     base = {f"test_{number}": "passed" for number in range(count)}
     rejection = judge(base, told(dict.fromkeys(reversed(base), "failed")))
     shown = [failure.what for failure in rejection.failures]
-    assert shown == list(base)[:MOST_FAILURES]
+    assert shown == list(base)[:MAX_FAILURES]
     assert len(shown) + rejection.more == count
 
 
@@ -232,13 +232,13 @@ def test_garbage_around_the_reports_never_raises_and_never_makes_a_failure_a_pas
 )
 def test_lines_made_to_break_a_reader_are_harmless(line):
     run = read_run(completed(line + b"\n" + lines({"finished": "a", "outcome": "passed"})))
-    assert run.tests["a"] == Told(Outcome.PASSED)
+    assert run.tests["a"] == PytestResult(PytestOutcome.PASSED)
     for name in run.tests:
         name.encode()
 
 
 def test_a_flood_of_lines_is_read_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(tests_read, "MOST_LINES", 100)
+    monkeypatch.setattr(tests_read, "MAX_LINES", 100)
     report = lines({"finished": "a", "outcome": "passed"})
     assert read_run(completed(b"\n" * 99 + report)).tests
     assert not read_run(completed(b"\n" * 100 + report)).tests

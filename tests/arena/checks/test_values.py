@@ -1,4 +1,4 @@
-"""Encoded values compared (spec 20): what is equal, what isn't, and where."""
+"""Encoded values compared: what is equal, what isn't, and where."""
 
 import collections
 import copy
@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from value_strategies import atoms, values
 
 from fairtrial.arena.checks.encoded_values import find_unplain
-from fairtrial.arena.checks.value_comparison import MOST, compare
+from fairtrial.arena.checks.value_comparison import MAX_DIFFERENCES, compare
 from fairtrial.arena.checks.value_text import render, render_call
 from fairtrial.sandbox import dump, encode
 
@@ -272,9 +272,9 @@ def test_of_lists_of_other_length_the_first_difference_is_told():
 
 def test_a_few_places_are_told_and_all_are_counted():
     found = differ([0] * 1000, [1] * 1000)
-    assert (len(found.first), found.count) == (MOST, 1000)
+    assert (len(found.first), found.count) == (MAX_DIFFERENCES, 1000)
     found = differ(numpy.zeros(1000), numpy.ones(1000))
-    assert (len(found.first), found.count) == (MOST, 1000)
+    assert (len(found.first), found.count) == (MAX_DIFFERENCES, 1000)
 
 
 def test_long_texts_are_shown_from_where_they_differ():

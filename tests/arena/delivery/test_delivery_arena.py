@@ -153,7 +153,7 @@ def test_a_winner_holds_again(site):
 def test_who_has_learned_the_inputs_does_not_hold(site):
     _, trials, _ = site.arena.parts()
     known = {}
-    for case in trials[0].wanted.read_cases():
+    for case in trials[0].expectation.read_cases():
         numbers = case["args"][0]
         known[json.dumps(numbers)] = sum(numbers)
     learned = (

@@ -161,7 +161,9 @@ def test_a_task_that_is_cancelled_from_outside_waits_for_its_thread():
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("module", "work"), [(snapshot, "write_commit"), (base, "_settle")])
+@pytest.mark.parametrize(
+    ("module", "work"), [(snapshot, "write_commit"), (base, "_normalize_metadata")]
+)
 def test_a_thread_that_still_writes_ends_before_a_cancelled_pool_is_removed(
     repo, home, monkeypatch, module, work
 ):
