@@ -1,4 +1,4 @@
-"""Candidates from files and folders, and what they come to against the base (spec 4, 23, 24)."""
+"""Candidates from files and folders, resolved against the base."""
 
 import errno
 import os
@@ -92,11 +92,11 @@ def test_a_folder_is_known_by_its_own_name(tmp_path, monkeypatch):
         (["a/one", "a/b/one"], ["a/one", "b/one"]),
     ],
 )
-def test_candidates_of_one_name_are_told_apart_by_their_paths(tmp_path, paths, names):
+def test_candidates_of_one_name_are_named_by_their_paths(tmp_path, paths, names):
     given = [Candidate(Path(path).name, "", origin=str(tmp_path / path)) for path in paths]
-    assert [each.name for each in disambiguate_names(given)] == names
-    made = [Candidate("same", "x", origin="me"), Candidate("same", "y")]
-    assert disambiguate_names(made) == made
+    assert [candidate.name for candidate in disambiguate_names(given)] == names
+    candidates = [Candidate("same", "x", origin="me"), Candidate("same", "y")]
+    assert disambiguate_names(candidates) == candidates
 
 
 def test_what_is_no_candidate_is_refused(tmp_path):
@@ -145,15 +145,15 @@ def test_files_that_can_not_be_read_are_named(tmp_path, monkeypatch):
 
 def test_files_that_equal_the_base_are_left_out(base):
     copy = {path: encode(content) for path, content in FILES.items()}
-    found = resolve_candidate(base, {**copy, "src/pkg/core.py": "x = 1\n"}, ORDINARY)
-    assert contents(found) == {"src/pkg/core.py": b"x = 1\n"}
+    result = resolve_candidate(base, {**copy, "src/pkg/core.py": "x = 1\n"}, ORDINARY)
+    assert contents(result) == {"src/pkg/core.py": b"x = 1\n"}
     same = resolve_candidate(base, copy, ORDINARY)
     assert (dict(same.files), same.digest) == ({}, "")
 
 
 def test_modes_that_are_left_open_are_those_of_the_base(base):
-    found = resolve_candidate(base, {"run.sh": FileState(b"new\n"), "new.sh": FileState(b"new\n")})
-    assert found.files == {
+    result = resolve_candidate(base, {"run.sh": FileState(b"new\n"), "new.sh": FileState(b"new\n")})
+    assert result.files == {
         "run.sh": FileState(b"new\n", True),
         "new.sh": FileState(b"new\n", False),
     }
@@ -182,9 +182,9 @@ def test_the_digest_does_not_depend_on_how_it_was_given(base):
 
 def test_formatting_alone_is_the_base(base):
     other = FILES["src/pkg/core.py"].replace("total", "result").replace("\n\n\n", "\n\n# add\n")
-    found = resolve_candidate(base, {"src/pkg/core.py": other})
-    assert list(found.files) == ["src/pkg/core.py"]
-    assert found.digest == ""
+    result = resolve_candidate(base, {"src/pkg/core.py": other})
+    assert list(result.files) == ["src/pkg/core.py"]
+    assert result.digest == ""
 
 
 @pytest.mark.parametrize(
@@ -205,30 +205,30 @@ def test_formatting_alone_is_the_base(base):
     ],
 )  # fmt: skip
 def test_files_that_can_not_be_written_safely_are_refused(base, files, words):
-    found = resolve_candidate(base, files)
-    assert found.reason == Reason.UNUSABLE
-    assert words in found.message
+    result = resolve_candidate(base, files)
+    assert result.reason == Reason.UNUSABLE
+    assert words in result.message
 
 
 def test_links_inside_the_tree_are_kept_as_links(base):
-    found = resolve_candidate(base, {"src/again": FileState(b"pkg/core.py", is_link=True)})
-    assert found.files["src/again"] == FileState(b"pkg/core.py", False, is_link=True)
+    result = resolve_candidate(base, {"src/again": FileState(b"pkg/core.py", is_link=True)})
+    assert result.files["src/again"] == FileState(b"pkg/core.py", False, is_link=True)
 
 
 def test_paths_outside_editable_are_named_all(base):
     files = {"tests/test_core.py": "x", "pyproject.toml": "x", "src/pkg/core.py": "x = 1\n"}
-    found = resolve_candidate(base, files, ORDINARY)
-    assert found.reason == Reason.OUTSIDE
-    assert [failure.what for failure in found.failures] == ["pyproject.toml", "tests/test_core.py"]
-    assert "pyproject.toml is not among the editable files (**/*.py), and 1 more" in found.message
+    result = resolve_candidate(base, files, ORDINARY)
+    assert result.reason == Reason.OUTSIDE
+    assert [failure.what for failure in result.failures] == ["pyproject.toml", "tests/test_core.py"]
+    assert "pyproject.toml is not among the editable files (**/*.py), and 1 more" in result.message
 
 
 def test_removing_and_renaming_count_as_changes(base):
     rename = "diff --git a/tests/test_core.py b/src/pkg/core2.py\nsimilarity index 100%\n"
     rename += "rename from tests/test_core.py\nrename to src/pkg/core2.py\n"
-    found = resolve_candidate(base, rename, ORDINARY)
-    assert found.reason == Reason.OUTSIDE
-    assert "removed: tests/test_core.py" in found.failures[0].message
+    result = resolve_candidate(base, rename, ORDINARY)
+    assert result.reason == Reason.OUTSIDE
+    assert "removed: tests/test_core.py" in result.failures[0].message
 
 
 def test_a_new_module_that_hides_another_is_refused(base):
@@ -243,21 +243,21 @@ def test_a_candidate_is_a_diff_or_files(base):
 
 
 def test_editable_files(base):
-    found = anyio.run(editable_files, base, ORDINARY)
-    assert set(found) == {"src/pkg/__init__.py", "src/pkg/core.py", "projects/one/src/mod.py"}
-    assert found["src/pkg/core.py"] == FileState(encode(FILES["src/pkg/core.py"]), False)
+    result = anyio.run(editable_files, base, ORDINARY)
+    assert set(result) == {"src/pkg/__init__.py", "src/pkg/core.py", "projects/one/src/mod.py"}
+    assert result["src/pkg/core.py"] == FileState(encode(FILES["src/pkg/core.py"]), False)
 
 
-def test_many_at_once(base):
-    """Candidates don't meet: each has an index and objects of its own."""
-    found = {}
+def test_many_candidates_are_resolved_at_once(base):
+    """Candidates are resolved at the same time with separate indexes and objects."""
+    results = {}
 
     async def one(number):
         diff = (
             f"--- a/src/pkg/ten.txt\n+++ b/src/pkg/ten.txt\n@@ -4 +4 @@\n-line 4\n+LINE {number}\n"
         )
         candidate = Candidate(str(number), diff=diff.encode())
-        found[number] = await resolve(candidate, base, EVERYTHING)
+        results[number] = await resolve(candidate, base, EVERYTHING)
 
     async def all_of_them():
         async with anyio.create_task_group() as tasks:
@@ -266,10 +266,10 @@ def test_many_at_once(base):
 
     anyio.run(all_of_them)
     for number in range(12):
-        assert f"LINE {number}\n".encode() in contents(found[number])["src/pkg/ten.txt"]
+        assert f"LINE {number}\n".encode() in contents(results[number])["src/pkg/ten.txt"]
 
 
-def test_a_broken_repository_is_our_failure_not_the_candidates(tmp_path):
+def test_a_broken_repository_is_not_the_candidates_fault(tmp_path):
     snapshot = make_snapshot(tmp_path, {"a.txt": "only here\n"})
     (snapshot.repo / "HEAD").unlink()
     diff = b"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-only here\n+x\n"
@@ -293,18 +293,18 @@ def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch, is
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "fatal: unable to write loose object file: No space left on device",
         "fatal: sha1 file 'x/index.lock' write error. Out of diskspace",
         "error: unable to create 'x/index.lock': Disk quota exceeded\nfatal: that was all",
     ],
 )
-def test_git_without_room_says_nothing_of_a_candidate(base, monkeypatch, told):
+def test_a_full_disk_during_git_is_not_the_candidates_fault(base, monkeypatch, message):
     import fairtrial.arena.snapshot.git as module
 
     async def fail(*_, **__):
-        return SimpleNamespace(returncode=128, stdout=b"", stderr=told.encode())
+        return SimpleNamespace(returncode=128, stdout=b"", stderr=message.encode())
 
     monkeypatch.setattr(module, "run_trusted", fail)
     with pytest.raises(NoRoomError, match="make room"):
@@ -325,10 +325,10 @@ def test_a_path_that_reads_like_a_full_disk_is_a_path(base, name, hunk):
     diff = (
         f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n{hunk}"
     )
-    found = resolve_candidate(base, diff)
-    assert isinstance(found, Rejection)
-    assert found.reason == Reason.UNUSABLE
-    assert name in found.message
+    result = resolve_candidate(base, diff)
+    assert isinstance(result, Rejection)
+    assert result.reason == Reason.UNUSABLE
+    assert name in result.message
 
 
 @pytest.mark.parametrize("command", ["apply", "diff-index", "cat-file"])

@@ -76,8 +76,8 @@ def test_one_change_in_many_spellings(base, way):
 
 def test_one_change_has_one_digest(base):
     overlay = resolve_candidate(base, {"src/pkg/ten.txt": CHANGED})
-    found = {resolve_candidate(base, text).digest for text in [*list(WAYS.values())[:4]]}
-    assert found == {overlay.digest}
+    digests = {resolve_candidate(base, text).digest for text in [*list(WAYS.values())[:4]]}
+    assert digests == {overlay.digest}
 
 
 def test_a_diff_made_by_diff_itself(base, tmp_path):
@@ -121,8 +121,8 @@ def test_renames_copies_modes_links_binaries_and_removals(base):
         (folder / "link").unlink()
 
     for options in (("-M", "-C", "--find-copies-harder"), ("--no-renames",), ("--no-prefix", "-M")):
-        found = resolve_candidate(base, git_diff(base, change, "--binary", *options))
-        assert contents(found) == {
+        result = resolve_candidate(base, git_diff(base, change, "--binary", *options))
+        assert contents(result) == {
             "src/pkg/ten.txt": None,
             "src/pkg/moved.txt": TEN.encode(),
             "src/pkg/copy of core.py": FILES["src/pkg/core.py"].encode(),
@@ -136,9 +136,9 @@ def test_renames_copies_modes_links_binaries_and_removals(base):
             "link2": b"src/pkg/core.py",
             "link": None,
         }
-        assert found.files["run.sh"].executable is False
-        assert found.files["tool"].executable is True
-        assert found.files["link2"].is_link
+        assert result.files["run.sh"].executable is False
+        assert result.files["tool"].executable is True
+        assert result.files["link2"].is_link
 
 
 def test_lines_that_look_like_a_diff_are_content(base):
@@ -179,7 +179,7 @@ def test_missing_newline_at_the_end(base):
     ) == {"src/pkg/ten.txt": TEN.encode()[:-8] + b"LINE"}
 
 
-def test_new_files_however_they_are_told(base):
+def test_new_files_are_recognized_in_every_notation(base):
     for names in (
         "--- /dev/null\n+++ b/src/pkg/new.py\n",
         "--- /dev/null\n+++ src/pkg/new.py\n",
@@ -206,18 +206,18 @@ def test_paths_relative_to_the_projects_folder(base):
 def test_a_diff_that_changes_nothing_is_the_base(base):
     same = NAMES + "@@ -3,2 +3,2 @@\n line 3\n-line 4\n+line 4\n"
     for text in ("", " \n\n", same, NAMES + "@@ -3,2 +3,2 @@\n line 3\n line 4\n", GIT):
-        found = resolve_candidate(base, text)
-        assert (dict(found.files), found.digest) == ({}, "")
+        result = resolve_candidate(base, text)
+        assert (dict(result.files), result.digest) == ({}, "")
 
 
-def test_a_hunk_that_does_not_fit_says_where_and_what_stands_there(base):
+def test_a_hunk_that_does_not_fit_is_explained_with_the_lines_of_the_file(base):
     bad = "@@ -3,3 +3,3 @@\n line 3\n-line four\n+LINE\n line 5\n"
     good = "@@ -8 +8 @@\n-line 8\n+EIGHT\n"
-    found = resolve_candidate(base, NAMES + good + bad)
-    assert found.reason == Reason.UNUSABLE
-    assert "hunk 2 of src/pkg/ten.txt (line 3)" in found.message
-    assert "line 4 of the base is `line 4`, the diff has `line four`" in found.message
-    (failure,) = found.failures
+    result = resolve_candidate(base, NAMES + good + bad)
+    assert result.reason == Reason.UNUSABLE
+    assert "hunk 2 of src/pkg/ten.txt (line 3)" in result.message
+    assert "line 4 of the base is `line 4`, the diff has `line four`" in result.message
+    (failure,) = result.failures
     assert "    3 line 3\n    4 line 4\n    5 line 5" in failure.message
     (difference,) = failure.differences
     assert (difference.where, difference.expected, difference.actual) == (
@@ -227,8 +227,8 @@ def test_a_hunk_that_does_not_fit_says_where_and_what_stands_there(base):
 
 def test_every_file_and_hunk_that_does_not_fit_is_named(base):
     bad = "@@ -3 +3 @@\n-nothing like it\n+LINE\n@@ -300 +300 @@\n-nor this\n+LINE\n"
-    found = resolve_candidate(base, NAMES + bad + NAMES.replace("ten", "crlf") + bad + bad)
-    names = [failure.what.partition(" (")[0] for failure in found.failures]
+    result = resolve_candidate(base, NAMES + bad + NAMES.replace("ten", "crlf") + bad + bad)
+    names = [failure.what.partition(" (")[0] for failure in result.failures]
     assert names == [
         *("hunk 1 of src/pkg/ten.txt", "hunk 2 of src/pkg/ten.txt"),
         *(f"hunk {number} of src/pkg/crlf.txt" for number in (1, 2, 3, 4)),
@@ -273,10 +273,10 @@ def test_every_file_and_hunk_that_does_not_fit_is_named(base):
     ],
 )  # fmt: skip
 def test_what_can_not_be_used_is_refused_with_its_reason(base, diff, words):
-    found = resolve_candidate(base, diff)
-    assert isinstance(found, Rejection)
-    assert found.reason == Reason.UNUSABLE
-    assert words in found.message
+    result = resolve_candidate(base, diff)
+    assert isinstance(result, Rejection)
+    assert result.reason == Reason.UNUSABLE
+    assert words in result.message
 
 
 def bomb(size_mb):
@@ -300,11 +300,11 @@ def bomb(size_mb):
 
 
 def varint(number):
-    found = bytearray()
+    encoded = bytearray()
     while number > 127:
-        found.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def blob_id(content):
@@ -344,14 +344,14 @@ def test_prefixes_are_told_from_folders(tmp_path):
         assert list(contents(resolve_candidate(snapshot, names + hunk))) == [path]
 
 
-def test_line_ends_of_the_diffs_own_journey_are_not_content(base):
+def test_line_ends_that_were_converted_with_the_diff_are_not_content(base):
     diff = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".replace("\n", "\r\n")
     assert contents(resolve_candidate(base, diff)) == {"new.txt": b"one\ntwo\n"}
 
 
 def test_a_flood_of_hunks_is_refused(base):
-    found = resolve_candidate(base, NAMES + "@@ -4 +4 @@\n-line 4\n+LINE\n" * (MAX_HUNKS + 1))
-    assert "more than 20,000 hunks" in found.message
+    result = resolve_candidate(base, NAMES + "@@ -4 +4 @@\n-line 4\n+LINE\n" * (MAX_HUNKS + 1))
+    assert "more than 20,000 hunks" in result.message
 
 
 def test_nothing_is_left_behind(base):
@@ -383,8 +383,8 @@ def test_what_git_writes_is_read_as_git_reads_it(old, new, old_end, new_end, con
     before, after = text(old, old_end), text(new, new_end)
     diff = make_diff(before, after, context)
     applied = before
-    for each in read_diff(diff):
-        applied = apply_plainly(each.hunks, before)
+    for file_diff in read_diff(diff):
+        applied = apply_plainly(file_diff.hunks, before)
     assert applied == after
 
 
@@ -393,7 +393,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)  # git is asked four times for each
+@settings(max_examples=20, deadline=None)  # git is asked four times per example
 @given(EDITS, st.sampled_from((0, 0, 1, 3)))
 @example([(4, "new")], 0)
 @example([(4, None), (8, "new")], 0)
@@ -430,7 +430,7 @@ def apply_plainly(hunks, before):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from([*WAYS.values(), *TRICKY])))
-def test_reading_never_fails_in_a_way_of_its_own(pieces):
+def test_parsing_any_text_raises_nothing_but_unreadable_diff(pieces):
     with suppress(UnreadableDiff):
-        for each in read_diff(encode("\n".join(pieces))):
-            assert each.write()
+        for file_diff in read_diff(encode("\n".join(pieces))):
+            assert file_diff.write()

@@ -1,4 +1,4 @@
-"""`editable` has to fit something: said before anything is run, whoever asks."""
+"""`editable` must match a file; otherwise all commands refuse the problem before they run it."""
 
 import anyio
 import pytest
@@ -47,7 +47,7 @@ def problem_of(folder, *editable, **more):
         (("nowhere/*.py",), {"repo": "nowhere"}),  # that the folder isn't there is said elsewhere
     ],
 )
-def test_a_pattern_that_fits_something_will_do(project, editable, more):
+def test_a_pattern_that_matches_a_file_is_accepted(project, editable, more):
     require_editable_files(problem_of(project, *editable, **more))
 
 
@@ -63,7 +63,7 @@ def test_a_pattern_that_fits_something_will_do(project, editable, more):
         (".git/none.py",),
     ],
 )
-def test_patterns_that_fit_nothing_are_named(project, editable):
+def test_patterns_that_match_nothing_are_named(project, editable):
     with pytest.raises(StudyError) as stop:
         require_editable_files(problem_of(project, *editable), "p.yaml")
     (mistake,) = stop.value.mistakes
@@ -87,13 +87,13 @@ def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
     for words in (["evaluate", "p.yaml"], ["optimize", "p.yaml"], ["run", "s.yaml"]):
         with pytest.raises(SystemExit) as stop:
             main(words)
-        told = capsys.readouterr().err
+        error = capsys.readouterr().err
         assert stop.value.code == 2
-        assert "p.yaml: editable: lib/*.py matches no file of" in told
+        assert "p.yaml: editable: lib/*.py matches no file of" in error
     assert not (project / "own/artifacts").exists()
 
 
-def test_files_that_are_all_protected_are_as_good_as_none(tmp_path, monkeypatch):
+def test_patterns_that_match_protected_files_only_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
     top = make_repository(tmp_path / "repo", {"tests/test_it.py": "def test_it(): pass\n"})
     settings = ArenaSettings(unsandboxed=True, lock_folder=tmp_path)
@@ -109,7 +109,7 @@ def test_files_that_are_all_protected_are_as_good_as_none(tmp_path, monkeypatch)
         anyio.run(open_it)
 
 
-def test_that_a_repository_is_bare_is_said_where_it_is_looked_for(tmp_path):
+def test_a_bare_repository_is_reported_when_it_is_opened(tmp_path):
     run_git(tmp_path, "init", "--bare", "-q", "bare.git")
     require_editable_files(problem_of(tmp_path / "bare.git", "src/*.py"))
 
@@ -117,14 +117,14 @@ def test_that_a_repository_is_bare_is_said_where_it_is_looked_for(tmp_path):
 # -- code problems that Python code gives --
 
 
-def test_a_code_problem_is_a_problem_wherever_python_gives_one(project):
+def test_a_code_problem_can_be_registered_from_python(project):
     given = problem_of(project, "src/**/*.py", brief="faster")
     bound = make_problem("w", given, None)
     assert isinstance(bound, BoundCode)
     assert (bound.problem_id, bound.brief, bound.code) == ("w", "faster", given)
 
 
-def test_one_that_nobody_could_change_is_refused_before_any_run(project):
+def test_a_problem_without_editable_files_is_refused_before_any_run(project):
     study = Study("s", "t", agent_specs=("opt",), problem_ids=("w",))
     with pytest.raises(StudyError, match=r"problem_registry\.w\.editable: lib matches no file"):
         run_study(

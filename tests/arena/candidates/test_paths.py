@@ -1,4 +1,4 @@
-"""Which paths candidates may touch (spec 4, 24)."""
+"""Paths that candidates may change."""
 
 import subprocess
 
@@ -55,7 +55,7 @@ def listed(tmp_path_factory):
     sets = [[path for path in PATHS if path not in ("a", "b", ".a")], ["a", "b", ".a"]]
 
     def ask(patterns):
-        found = set()
+        matches = set()
         for number, paths in enumerate(sets):
             index = folder / f"index-{number}"
             if not index.exists():
@@ -65,12 +65,12 @@ def listed(tmp_path_factory):
                     stdin=lines.encode(),
                     GIT_INDEX_FILE=str(index),
                 )
-            told = run_git(
+            output = run_git(
                 *(folder, "--glob-pathspecs", "ls-files", "-z", "--", *patterns),
                 GIT_INDEX_FILE=str(index),
             )
-            found.update(told.decode().split("\0")[:-1])
-        return found
+            matches.update(output.decode().split("\0")[:-1])
+        return matches
 
     return ask
 
@@ -221,7 +221,7 @@ def test_a_project_may_add_to_a_module_that_it_has_already():
     )
 
 
-def test_rules_of_a_problem():
+def test_rules_are_derived_from_a_problem():
     problem = CodeProblem(
         "p",
         cwd="one",
@@ -250,12 +250,12 @@ def test_rules_of_a_problem():
         *("a" * 300, "/".join(["abc"] * 2000), "\ud800"),
     ],
 )
-def test_unsafe_paths(path):
+def test_unsafe_paths_are_refused(path):
     assert find_path_problem(path)
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", ".gitignore", "a..b", "...", "a\\b", "ä", "\udcff"])
-def test_safe_paths(path):
+def test_safe_paths_are_accepted(path):
     assert find_path_problem(path) is None
 
 
@@ -283,5 +283,5 @@ LINKS = {"up": "..", "deep/here": "../other", "loop": "loop", "away": "/etc", "d
         ("a/l", "./../a/././b", True),
     ],
 )
-def test_links_that_lead_out(path, target, stays):
+def test_links_that_lead_out_of_the_tree_are_refused(path, target, stays):
     assert (find_link_problem(path, target, LINKS.get) is None) == stays

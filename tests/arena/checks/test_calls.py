@@ -1,4 +1,4 @@
-"""Recorded calls: written, read, and held against the base before anybody is held to them."""
+"""Recorded calls: written, read, and compared with the base."""
 
 import json
 
@@ -78,15 +78,15 @@ def test_plain_json_is_enough_for_plain_values(tmp_path):
 
 
 def test_the_base_must_agree_with_the_file(tmp_path):
-    told = refusal(tmp_path, [{"args": [6, 3], "result": 2.0}, {"args": [6, 4], "result": 2}])
-    assert told == (
+    message = refusal(tmp_path, [{"args": [6, 3], "result": 2.0}, {"args": [6, 4], "result": 2}])
+    assert message == (
         "check[1].calls: cases.json, call 2, divide(6, 4): result is recorded as 2, but the base "
         "gives 1.5; record it again, or fix the base"
     )
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"output": "hello\n"}, "output is recorded as 'hello\\n', but the base gives 'hi\\n'"),
         (
@@ -95,14 +95,14 @@ def test_the_base_must_agree_with_the_file(tmp_path):
         ),
     ],
 )
-def test_output_and_changed_arguments_can_be_recorded(tmp_path, more, told):
+def test_output_and_changed_arguments_can_be_recorded(tmp_path, more, message):
     tools = """
         def divide(items):
             print("hi")
             items.append(2)
     """
     call = {"args": [[1]], "result": None}
-    assert told.partition(" is")[0] in refusal(tmp_path, [{**call, **more}], tools)
+    assert message.partition(" is")[0] in refusal(tmp_path, [{**call, **more}], tools)
     right = {"output": "hi\n", "arguments_after": {"args": [[1, 2]], "kwargs": {}}}
     slots, prepared = prepare(tmp_path / "right", [{**call, **right}], tools)
     assert slots.judge(prepared).rejection is None
@@ -124,7 +124,7 @@ def test_the_file_is_not_where_candidates_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("calls", "told"),
+    ("calls", "message"),
     [
         ("[", "cases.json isn't JSON"),
         ("{}", "must hold a list of calls"),
@@ -140,11 +140,11 @@ def test_the_file_is_not_where_candidates_run(tmp_path):
         ([{"args": [{"$": "enum", "type": "a.B"}], "result": 1}], "can't be made again"),
     ],
 )
-def test_mistakes_in_the_file_are_told(tmp_path, calls, told):
-    assert told in refusal(tmp_path, calls)
+def test_mistakes_in_the_file_are_reported(tmp_path, calls, message):
+    assert message in refusal(tmp_path, calls)
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     with pytest.raises(StudyError) as stop:
         read_calls(b'[1, {"result": 1, "x": 2}, {}]', ("check[0]", "calls"), "cases.json")
     assert len(stop.value.mistakes) == 3
@@ -156,10 +156,10 @@ def test_a_file_that_is_not_in_the_snapshot_is_refused(tmp_path, name):
     stage = slots.stage
 
     def with_traps(files, **more):
-        made = stage(files, **more)
-        (made.slot / "folder").mkdir()
-        (made.slot / "link.json").symlink_to("/etc/hostname")
-        return made
+        slot_stage = stage(files, **more)
+        (slot_stage.slot / "folder").mkdir()
+        (slot_stage.slot / "link.json").symlink_to("/etc/hostname")
+        return slot_stage
 
     slots.stage = with_traps
     with pytest.raises(StudyError, match=r"check\[1\]\.calls: .*(can't read|leads out)"):

@@ -1,4 +1,4 @@
-"""Checks that run other commands than pytest: exit status, and output that we compare (19, 22)."""
+"""Checks that run other commands than pytest: exit status and compared output (19, 22)."""
 
 from dataclasses import replace
 
@@ -66,7 +66,7 @@ def test_a_command_that_hangs_is_out(slots):
     assert slots.try_candidate(prepared, text).rejection.reason == Reason.TIMEOUT
 
 
-def test_output_is_compared_by_us_to_the_byte(slots):
+def test_output_is_compared_byte_by_byte(slots):
     prepared = prepare(slots, COMPARE)
     assert prepared.basis == Basis.COMPARED
     same = {"tool.py": "import os; os.write(1, b'one\\ntwo\\n')"}
@@ -122,15 +122,15 @@ def test_a_base_that_prints_more_than_is_kept_is_refused(tmp_path, monkeypatch):
 
 @given(st.binary(max_size=30), st.binary(max_size=30))
 def test_a_difference_is_found_if_and_only_if_there_is_one(expected, actual):
-    found = find_difference(expected, actual)
-    assert (found is None) == (expected == actual)
+    difference = find_difference(expected, actual)
+    assert (difference is None) == (expected == actual)
 
 
 def test_of_a_long_line_the_place_that_differs_is_shown():
-    found = find_difference(b"a" * 9000 + b"b" + b"c" * 9000, b"a" * 9000 + b"B" + b"c" * 9000)
-    assert "aaabccc" in found.expected
-    assert "aaaBccc" in found.actual
-    assert len(found.expected) < 600
+    difference = find_difference(b"a" * 9000 + b"b" + b"c" * 9000, b"a" * 9000 + b"B" + b"c" * 9000)
+    assert "aaabccc" in difference.expected
+    assert "aaaBccc" in difference.actual
+    assert len(difference.expected) < 600
 
 
 def test_what_a_program_said_last_has_no_gaps_in_messages():

@@ -74,7 +74,7 @@ def test_files_that_were_imported_are_those_of_the_slot(slots, prepared):
     assert any(file.endswith("/tools.py") for file in prepared.loaded)
 
 
-def test_a_wrong_result_is_told_with_its_place_and_the_call(slots, prepared):
+def test_a_wrong_result_is_reported_with_its_position_and_the_call(slots, prepared):
     tools = "def sort(items, reverse=False): return sorted(items, reverse=not reverse)"
     rejection = slots.judge(prepared, tools=tools).rejection
     assert rejection.reason == Reason.DIFFERENT
@@ -313,7 +313,7 @@ def test_right_results_do_not_help_a_process_that_ends_badly(slots, prepared, en
     assert (rejection and rejection.reason) == reason
 
 
-def test_limits_are_told_as_such(slots, prepared):
+def test_exceeded_limits_are_reported(slots, prepared):
     """Whoever goes beyond one of them is far from the other."""
     hog = """
         def sort(items, reverse=False):
@@ -357,7 +357,7 @@ def test_odd_but_right_code_still_gets_a_right_answer(slots, prepared, body):
     assert slots.judge(prepared, tools=tools).rejection is None
 
 
-def test_a_module_that_fails_is_told_with_its_own_line(slots, prepared):
+def test_a_module_that_fails_is_reported_with_its_own_line(slots, prepared):
     rejection = slots.judge(prepared, tools="def sort(items):\n    return [\n").rejection
     assert rejection.reason == Reason.CRASH
     assert rejection.message.startswith("tools:sort can't be used: SyntaxError: ")
@@ -380,7 +380,7 @@ def test_candidates_get_inputs_and_nothing_else(slots, prepared):
     assert prepared.seed not in command.env.values()
 
 
-def test_a_candidate_can_not_take_a_module_of_ours_for_its_own(slots, prepared):
+def test_a_candidate_can_not_take_a_module_of_the_harness_for_its_own(slots, prepared):
     """Our files don't stand before a project's modules of the same name."""
     tools = f"""
         import codec, library, rebuild, worker
@@ -459,10 +459,10 @@ def test_the_tolerance_is_the_checks(prepare):
     ],
 )
 def test_a_function_that_varies_is_refused(prepare, body):
-    told = refusal(prepare, f"def run(n):\n    {body}")
-    assert "check[1].function: tools:run, case 1 isn't the same every time on the base" in told
-    assert ", then " in told
-    assert "builtins:sorted" in told
+    message = refusal(prepare, f"def run(n):\n    {body}")
+    assert "check[1].function: tools:run, case 1 isn't the same every time on the base" in message
+    assert ", then " in message
+    assert "builtins:sorted" in message
 
 
 def test_a_view_makes_plain_data_of_objects_and_order_of_sets(prepare):
@@ -477,9 +477,9 @@ def test_a_view_makes_plain_data_of_objects_and_order_of_sets(prepare):
         def names(n):
             return list({'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'})
     """
-    told = refusal(prepare, tools)
-    assert "its result holds <an object of type tools.Graph>, which is not plain data" in told
-    assert "give view:" in told
+    message = refusal(prepare, tools)
+    assert "its result holds <an object of type tools.Graph>, which is not plain data" in message
+    assert "give view:" in message
     slots, prepared = prepare(tools, view="tools:show")
     wrong = tools.replace("self.n = n", "self.n = n + 1")
     assert slots.judge(prepared, tools=wrong).rejection.failures[0].differences[0].where == (
@@ -489,7 +489,7 @@ def test_a_view_makes_plain_data_of_objects_and_order_of_sets(prepare):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("return 'x' * (1 << 25)", "more than 16,777,216 bytes"),
         ("print('x' * (1 << 21))", "its output is too large"),
@@ -499,15 +499,15 @@ def test_a_view_makes_plain_data_of_objects_and_order_of_sets(prepare):
         ("import os; os.kill(os.getpid(), 11)", "died of SIGSEGV"),
     ],
 )
-def test_a_base_that_can_not_be_compared_is_refused(prepare, body, told):
+def test_a_base_that_can_not_be_compared_is_refused(prepare, body, message):
     maker = "def make(rng): return ([],), {}"
-    assert told in refusal(prepare, f"def run(n):\n    {body}", maker, cases=1)
+    assert message in refusal(prepare, f"def run(n):\n    {body}", maker, cases=1)
 
 
 def test_results_that_are_too_large_together_are_refused(prepare, monkeypatch):
     monkeypatch.setattr(functions, "CHANNEL_BYTES", 2**20)
-    told = refusal(prepare, "def run(n): return 'x' * 400_000")
-    assert "the base's results of all cases together take more than 1 MB" in told
+    message = refusal(prepare, "def run(n): return 'x' * 400_000")
+    assert "the base's results of all cases together take more than 1 MB" in message
     maker = "def make(rng): return ('x' * 400_000,), {}"
     assert "the inputs of all cases take more than 1 MB" in refusal(prepare, "run = len", maker)
 
@@ -523,37 +523,37 @@ class Hasty(Recorder):
 def test_a_base_that_is_too_slow_is_refused(tmp_path):
     files = {"tools.py": "def run(n):\n    while True: pass", "bench/inputs.py": ONE}
     slots = Slots(tmp_path, files, sandbox=Hasty())
-    told = refusal(slots.prepare, function="tools:run")
-    assert told.startswith(
+    message = refusal(slots.prepare, function="tools:run")
+    assert message.startswith(
         "check[1].function: on the unchanged base, tools:run was stopped: it took"
     )
-    assert "raise check[1].timeout_s" in told
+    assert "raise check[1].timeout_s" in message
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"view": "tools:show"}, "has no attribute 'show'"),
         ({"inputs": "bench/other.py:make"}, "there is no Python file"),
         ({"inputs": "bench/inputs.py:other"}, "has no function other"),
     ],
 )
-def test_names_that_lead_nowhere_are_refused(prepare, changes, told):
-    assert told in refusal(prepare, "run = abs", **changes)
+def test_names_that_lead_nowhere_are_refused(prepare, changes, message):
+    assert message in refusal(prepare, "run = abs", **changes)
 
 
-def test_a_function_that_is_not_there_is_told_once_with_where_it_was_looked_for(prepare):
-    told = refusal(prepare, "run = abs", function="nowhere:run")
-    assert "nowhere:run can't be used in the base: ModuleNotFoundErr" in told
-    assert told.count("No module named 'nowhere'") == 1
-    assert "from the import roots (here: .); the project has no module nowhere" in told
-    told = refusal(prepare, "run = abs", function="tools:walk")
-    assert told.endswith("(here: .)")
-    assert "'tools' has no attribute 'walk'" in told
+def test_a_missing_function_is_reported_once_with_the_import_roots(prepare):
+    message = refusal(prepare, "run = abs", function="nowhere:run")
+    assert "nowhere:run can't be used in the base: ModuleNotFoundErr" in message
+    assert message.count("No module named 'nowhere'") == 1
+    assert "from the import roots (here: .); the project has no module nowhere" in message
+    message = refusal(prepare, "run = abs", function="tools:walk")
+    assert message.endswith("(here: .)")
+    assert "'tools' has no attribute 'walk'" in message
 
 
 @pytest.mark.parametrize(
-    ("files", "cwd", "told"),
+    ("files", "cwd", "message"),
     [
         ({"extra.py": ""}, ".", "extra lies in .: import_roots: [src, .] finds it"),
         ({"a/b/extra/one.py": ""}, ".", "extra lies in a/b: import_roots: [src, a/b] finds it"),
@@ -564,17 +564,17 @@ def test_a_function_that_is_not_there_is_told_once_with_where_it_was_looked_for(
         ({".git/extra.py": "", "extra/data.txt": ""}, ".", "extra.py generates inputs"),
     ],
 )
-def test_where_a_module_lies_is_said_with_the_root_that_finds_it(tmp_path, files, cwd, told):
+def test_the_import_root_that_finds_a_module_is_suggested(tmp_path, files, cwd, message):
     stage = Slots(tmp_path, {}).stage(files)
     check = replace(stage.problem.check[0], inputs="bench/extra.py:make")
     problem = replace(stage.problem, cwd=cwd, check=(check,))
     roots = ("src" if cwd == "." else f"{cwd}/src",)
     hint = tell_roots("extra:run", replace(stage, problem=problem, import_roots=roots))
-    assert told in hint
+    assert message in hint
 
 
 @pytest.mark.parametrize(
-    ("maker", "told"),
+    ("maker", "message"),
     [
         ("1 / 0", "input 1: ZeroDivisionError: division by zero"),
         ("def make(rng):\n    raise SystemExit", "input 1: SystemExit"),
@@ -588,16 +588,16 @@ def test_where_a_module_lies_is_said_with_the_root_that_finds_it(tmp_path, files
         ("def make(): return (), {}", "takes 0 positional arguments"),
     ],
 )
-def test_mistakes_of_a_maker_are_told(prepare, maker, told):
+def test_mistakes_of_an_input_generator_are_reported(prepare, maker, message):
     message = refusal(
         prepare, "run = abs", maker, **({"timeout_s": 0.3} if "while" in maker else {})
     )
     assert message.startswith("check[1].inputs: bench/inputs.py:make: ")
-    assert told in message
+    assert message in message
     assert "make(rng)" in message
 
 
-def test_a_maker_may_use_its_neighbours_and_the_project(tmp_path):
+def test_a_maker_may_use_its_neighbors_and_the_project(tmp_path):
     files = {
         "tools.py": SORT,
         "bench/near.py": "five = 5",
@@ -635,7 +635,7 @@ def test_arrays_cross_and_are_compared(prepare):
         slots.judge(prepared, tools=tools.replace("a @ a.T", "numpy.dot(a, a.T)")).rejection is None
     )
     wrong = slots.judge(prepared, tools=tools.replace("a @ a.T", "a @ a.T + numpy.eye(2)"))
-    assert [each.where for each in wrong.rejection.failures[0].differences] == [
+    assert [difference.where for difference in wrong.rejection.failures[0].differences] == [
         "result[0][0, 0]",
         "result[0][1, 1]",
     ]

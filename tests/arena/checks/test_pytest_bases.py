@@ -103,8 +103,8 @@ def test_of_a_base_whose_tests_come_and_go_it_is_not_said_that_none_passes(tmp_p
             assert False
     """
     slots = Slots(tmp_path, {"tests/test_f.py": flaky}, env={"MARK": str(tmp_path / "mark")})
-    told = r"none passes each time, tests/test_f.py::test_flaky only in some runs"
-    with pytest.raises(StudyError, match=told):
+    message = r"none passes each time, tests/test_f.py::test_flaky only in some runs"
+    with pytest.raises(StudyError, match=message):
         prepare(slots, base_runs=BASE_RUNS)
 
 
@@ -189,6 +189,6 @@ def test_a_python_without_pytest_is_refused(tmp_path):
 )
 def test_pytest_is_run_as_a_module_of_the_problems_python_with_our_plugin(tmp_path, command):
     stage = Slots(tmp_path, {}).stage({}, sandbox=Plain())
-    made = pytest_command(stage, Check(command=command))
-    assert made.argv == (sys.executable, "-m", "pytest", "-p", "fairtrial_pytest", "-q")
-    assert Path(made.env["PYTHONPATH"].split(os.pathsep)[-1]).name == "plugin"
+    built = pytest_command(stage, Check(command=command))
+    assert built.argv == (sys.executable, "-m", "pytest", "-p", "fairtrial_pytest", "-q")
+    assert Path(built.env["PYTHONPATH"].split(os.pathsep)[-1]).name == "plugin"

@@ -43,7 +43,7 @@ def test_a_right_candidate_passes_and_its_files_were_loaded(slots, prepared):
     assert left == {"calc.py", "tests", "test_calc.py"}  # no cache, no bytecode
 
 
-def test_a_wrong_candidate_is_told_what_is_wrong_and_where(slots, prepared):
+def test_a_wrong_candidate_is_rejected_with_what_is_wrong_and_where(slots, prepared):
     rejection = reject(slots, prepared, calc("y = x[:1] if x else x\n    return y + y"))
     assert rejection.reason == Reason.TESTS
     first = rejection.failures[0]
@@ -86,8 +86,8 @@ def test_a_traceback_starts_at_the_test(slots):
     """
     files = {"tests/conftest.py": hook, "tests/test_t.py": "def test_t():\n    assert 0\n"}
     run = anyio.run(run_tests, slots.stage(files, sandbox=Plain()), CHECK)
-    [told] = run.tests.values()
-    assert told.message == "tests/test_t.py:2: in test_t\n    assert 0\nE   assert 0"
+    [result] = run.tests.values()
+    assert result.message == "tests/test_t.py:2: in test_t\n    assert 0\nE   assert 0"
 
 
 def test_a_candidate_that_leaves_with_status_0_in_a_test_has_crashed_there(slots, prepared):
@@ -204,7 +204,7 @@ def test_the_fork_of_a_test_reports_nothing(slots):
     fork = "import os; x == [1, 2] and os.fork() and os.wait()\n    return 2 * x"
     stage = slots.stage({**FILES, **calc(fork)}, sandbox=Plain())
     run = anyio.run(run_tests, stage, CHECK)
-    assert {name: told.times for name, told in run.tests.items()} == dict.fromkeys(run.tests, 1)
+    assert {name: result.times for name, result in run.tests.items()} == dict.fromkeys(run.tests, 1)
     assert len(run.tests) == 10
 
 
@@ -241,15 +241,17 @@ def test_of_a_test_that_is_tried_again_the_last_try_counts(slots):
     """
     files = {"tests/test_t.py": text, "tests/conftest.py": RERUNNING}
     run = anyio.run(run_tests, slots.stage(files, sandbox=Plain()), CHECK)
-    told = {name.split("::")[1]: (one.outcome, one.times) for name, one in run.tests.items()}
-    assert told == {"test_second_time": ("passed", 1), "test_never": ("failed", 1)}
+    outcomes = {
+        name.split("::")[1]: (result.outcome, result.times) for name, result in run.tests.items()
+    }
+    assert outcomes == {"test_second_time": ("passed", 1), "test_never": ("failed", 1)}
 
 
-def test_with_xdist_the_controller_reports_and_workers_tell_what_they_loaded(slots, prepared):
+def test_with_xdist_the_controller_reports_and_workers_report_what_they_loaded(slots, prepared):
     check = replace(CHECK, command=(*CHECK.command, "-p", "xdist.plugin", "-n", "1"))
     spread = replace(prepared, check=check)
     run = slots.try_candidate(spread, calc("return x + x"))
-    assert run.rejection is None  # all ten are told of
+    assert run.rejection is None  # all ten are reported
     assert str(slots.folder / f"slot{slots.given}" / "calc.py") in run.loaded
     rejection = reject(slots, spread, calc("import os; os._exit(0) if x == [1, 2] else 0"))
     assert rejection.reason == Reason.TESTS

@@ -1,4 +1,4 @@
-"""Which of a candidate's paths are refused."""
+"""Paths of candidates: which are refused, and where the others are written."""
 
 import os
 from pathlib import PurePosixPath
@@ -15,8 +15,8 @@ from fairtrial.core import StudyError
 FILE = FileState(b"new")
 
 
-def link(leads_to):
-    return FileState(os.fsencode(leads_to), is_link=True)
+def link(target):
+    return FileState(os.fsencode(target), is_link=True)
 
 
 @pytest.fixture
@@ -64,12 +64,12 @@ def test_paths_that_are_refused(base, path, state):
 
 
 @pytest.mark.parametrize(
-    "leads_to",
+    "target",
     ["/etc", "", "nul\0", "..", "pkg/../..", "out", "out/passwd", "up", "in/../..", "up/x"],
 )
-def test_links_that_lead_out_are_refused(base, leads_to):
+def test_links_that_lead_out_are_refused(base, target):
     with pytest.raises(StudyError, match="symbolic link"):
-        refuse_misplaced({"new": link(leads_to)}, read_target(base))
+        refuse_misplaced({"new": link(target)}, read_target(base))
 
 
 def test_links_that_lead_out_through_another_new_one_are_refused(base):
@@ -84,9 +84,9 @@ def test_a_link_in_circles_is_refused(base):
         refuse_misplaced({"new": link("loop/x")}, read_target(base))
 
 
-@pytest.mark.parametrize("leads_to", ["a.py", "pkg/sub/../b.py", "in/b.py", "nowhere", "./a.py"])
-def test_links_that_stay_inside_are_fine(base, leads_to):
-    refuse_misplaced({"new": link(leads_to)}, read_target(base))
+@pytest.mark.parametrize("target", ["a.py", "pkg/sub/../b.py", "in/b.py", "nowhere", "./a.py"])
+def test_links_that_stay_inside_are_fine(base, target):
+    refuse_misplaced({"new": link(target)}, read_target(base))
 
 
 def test_writing_through_a_link_that_the_candidate_itself_makes_is_refused(base):
@@ -94,7 +94,7 @@ def test_writing_through_a_link_that_the_candidate_itself_makes_is_refused(base)
         refuse_misplaced({"way": link("pkg"), "way/b.py": FILE}, read_target(base))
 
 
-def test_every_refusal_is_told(base):
+def test_every_refusal_is_reported(base):
     with pytest.raises(StudyError) as refusal:
         refuse_misplaced({"../a": FILE, "/b": FILE, "out/c": None}, read_target(base))
     assert len(refusal.value.mistakes) == 3
@@ -107,14 +107,14 @@ def test_bytecode_of_a_file_goes_with_it(tmp_path, base):
     )
     slot = stage(tmp_path, base)
     slot.stage(overlay(slot.target, {"solo/m.py": None, "pkg/b.py": None}, slot.store_original))
-    found = read_contents(slot.folder)
-    assert "solo" not in found  # else it would be a package without a source
-    assert "pkg/__pycache__/b.cpython-311.pyc" not in found
-    assert "pkg/__pycache__/c.cpython-311.pyc" in found
+    contents = read_contents(slot.folder)
+    assert "solo" not in contents  # else it would be a package without a source
+    assert "pkg/__pycache__/b.cpython-311.pyc" not in contents
+    assert "pkg/__pycache__/c.cpython-311.pyc" in contents
 
 
 def test_bytecode_of_a_file_that_changes_is_not_the_bases_any_more(tmp_path, base):
-    """A process that writes bytecode would write it anew, and look as if it tampered with it."""
+    """Otherwise Python would write it again, which would look like tampering."""
     write_files(base, {"solo/m.py": "", "solo/__pycache__/m.cpython-311.pyc": ""})
     slot = stage(tmp_path, base)
     slot.stage(overlay(slot.target, {"solo/m.py": FILE}, slot.store_original))
@@ -145,13 +145,13 @@ def write_and_check(folder, files):
     except StudyError:
         return
     slot.stage(overlay(slot.target, files, slot.store_original))
-    found = read_contents(slot.folder)
+    contents = read_contents(slot.folder)
     for path, state in files.items():
         if state is None:
-            assert path not in found or found[path][0].startswith("0o4")
+            assert path not in contents or contents[path][0].startswith("0o4")
             continue
         expected = os.fsdecode(state.content) if state.is_link else state.content
-        assert found[path][1] == expected
+        assert contents[path][1] == expected
         if state.is_link:
             assert (slot.folder / path).resolve().is_relative_to(slot.folder.resolve())
     untouched = {
@@ -160,9 +160,9 @@ def write_and_check(folder, files):
         if path not in files
         and not any(str(up) in files for up in PurePosixPath(path).parents)
         and not value[0].startswith("0o4")
-        and not any(str(up) == path for each in files for up in PurePosixPath(each).parents)
+        and not any(str(up) == path for file in files for up in PurePosixPath(file).parents)
     }
-    assert untouched.items() <= found.items()
+    assert untouched.items() <= contents.items()
     assert slot.restore() == []
     slot.stage(read_target(base))
     assert read_contents(slot.folder) == read_contents(base)

@@ -31,7 +31,7 @@ def home(quick, monkeypatch):
 
 @pytest.fixture
 def repo(quick, home):
-    before = os.umask(0o022)  # slots have these modes, whoever runs it
+    before = os.umask(0o022)  # modes must not depend on the user's umask
     yield make_mixed_repository(quick / "repo")
     os.umask(before)
 
@@ -65,10 +65,10 @@ def test_a_slot_holds_the_tree_as_it_is_and_no_repository(repo):
         async with pool.acquire() as slot:
             return read_contents(slot.path), slot.path
 
-    found, path = in_pool(repo, work)
+    contents, path = in_pool(repo, work)
     expected = {name: value for name, value in read_contents(repo).items() if not is_git(name)}
     del expected["tests"]  # an empty folder
-    assert found == expected
+    assert contents == expected
     assert not path.is_relative_to(repo)
 
 
@@ -249,7 +249,7 @@ def write_and_list(repo, files, **options):
 
 
 def test_a_candidate_is_written_with_folders_modes_and_links(repo):
-    found = write_and_list(
+    contents = write_and_list(
         repo,
         {
             "src/pkg/mod.py": FileState(b"VALUE = 2\n"),
@@ -260,16 +260,16 @@ def test_a_candidate_is_written_with_folders_modes_and_links(repo):
             "never/was": None,
         },
     )
-    assert found["src/pkg/mod.py"] == ("0o100644", b"VALUE = 2\n")
-    assert found["run.sh"] == ("0o100755", b"#!/bin/bash\n")  # kept
-    assert found["deep/er/tool"] == ("0o100755", b"#!")
-    assert found["src/alias.py"] == ("0o120777", "pkg/mod.py")
-    assert "tests" not in found  # nothing else was in it
-    assert "never" not in found
+    assert contents["src/pkg/mod.py"] == ("0o100644", b"VALUE = 2\n")
+    assert contents["run.sh"] == ("0o100755", b"#!/bin/bash\n")  # kept
+    assert contents["deep/er/tool"] == ("0o100755", b"#!")
+    assert contents["src/alias.py"] == ("0o120777", "pkg/mod.py")
+    assert "tests" not in contents  # nothing else was in it
+    assert "never" not in contents
 
 
 def test_a_file_takes_the_place_of_a_folder_and_the_other_way_round(repo):
-    found = write_and_list(
+    contents = write_and_list(
         repo,
         {
             "src": FileState(b"a file now"),
@@ -278,9 +278,9 @@ def test_a_file_takes_the_place_of_a_folder_and_the_other_way_round(repo):
             "link/inside": FileState(b"no link any more"),
         },
     )
-    assert found["src"] == ("0o100644", b"a file now")
-    assert found["README/inside"][1] == b"a folder now"
-    assert found["link/inside"][1] == b"no link any more"
+    assert contents["src"] == ("0o100644", b"a file now")
+    assert contents["README/inside"][1] == b"a folder now"
+    assert contents["link/inside"][1] == b"no link any more"
 
 
 def test_paths_that_lead_elsewhere_are_refused_before_anything_is_written(repo, quick):
@@ -378,8 +378,8 @@ def test_included_paths_are_copied_and_the_size_is_said(repo):
         async with pool.acquire() as slot:
             return read_contents(slot.path), pool.notes
 
-    found, notes = in_pool(repo, work, size=1, included=["data"])
-    assert {path for path in found if path.startswith("data/")} == {
+    contents, notes = in_pool(repo, work, size=1, included=["data"])
+    assert {path for path in contents if path.startswith("data/")} == {
         "data/big",
         "data/deep",
         "data/deep/y",

@@ -68,7 +68,7 @@ def wait_for_group(program):
 
 
 def is_group_left(group):
-    """Whether anybody of it is at work: of those who aren't, somebody else may take no note."""
+    """Return whether any process of the program runs; zombies may not have been waited for."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -82,7 +82,7 @@ def is_group_left(group):
 
 
 @pytest.mark.parametrize(
-    "stage", [*STAGES, *(pytest.param(each, marks=pytest.mark.slow) for each in BETWEEN)]
+    "stage", [*STAGES, *(pytest.param(stage, marks=pytest.mark.slow) for stage in BETWEEN)]
 )
 def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
     before = read_contents(repo)
@@ -94,12 +94,12 @@ def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
         with ThreadPoolExecutor() as threads:
             codes = list(threads.map(stop, programs, numbers))
         assert codes[1] == -signal.SIGKILL
-        assert stage == "close" or codes[2:] in ([], [0])  # by then nobody may listen any more
+        assert stage == "close" or codes[2:] in ([], [0])  # the handler may be gone by then
         for program in programs:
             wait_for_group(program)
         killed = find_pool_folders()
         assert len(killed) <= 1  # the one whose owner could do nothing about it
-        assert not any(each.is_alive for each in killed)
+        assert not any(folder.is_alive for folder in killed)
         assert len(remove_orphaned_pools()[0]) == len(killed)
         assert list(home.iterdir()) == []
         assert list(tmp_path.iterdir()) == []
@@ -117,14 +117,14 @@ def test_the_next_start_removes_what_a_killed_one_left_and_leaves_a_live_one_alo
     try:
         assert live.stdout.readline() == "reached\n"
         assert stop(dead, signal.SIGKILL) == -signal.SIGKILL
-        kept = [each.path for each in find_pool_folders() if each.is_alive]
+        kept = [folder.path for folder in find_pool_folders() if folder.is_alive]
         assert len(kept) == 1
         assert len(list(home.iterdir())) == 2
         before = read_contents(kept[0])
 
         async def run():
             async with WorktreePool(repo, 1) as pool, pool.acquire():
-                return {each.path for each in find_pool_folders()} - set(kept)
+                return {folder.path for folder in find_pool_folders()} - set(kept)
 
         assert len(anyio.run(run)) == 1  # the new one
         assert list(home.iterdir()) == kept
@@ -185,7 +185,7 @@ def test_a_thread_that_still_writes_ends_before_a_cancelled_pool_is_removed(
         while not begun.is_set():
             await asyncio.sleep(0.001)
         task.cancel()
-        gone, _ = await asyncio.wait({task}, timeout=0.2)  # time enough, if nobody waited
+        gone, _ = await asyncio.wait({task}, timeout=0.2)  # long enough if nothing waited
         may_go_on.set()
         assert not gone
         with pytest.raises(asyncio.CancelledError):

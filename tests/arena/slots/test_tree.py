@@ -1,4 +1,4 @@
-"""A slot's folder comes back to what it should hold, whatever was done in it."""
+"""A slot's folder is restored exactly, whatever was done in it."""
 
 import os
 import shutil
@@ -129,7 +129,7 @@ EDITS = {
 )
 @settings(max_examples=60)
 def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
-    # As an ordinary user: root could look into folders that nobody may look into.
+    # As an ordinary user: root could look into folders without permissions.
     with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"a.py": "one\n", "b/c.py": "two\n", "b/d/e.py": "3\n", "f/g": "4\n"})
@@ -141,7 +141,7 @@ def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
             for edit, path in edits:
                 place = slot.folder / path
                 try:
-                    if not place.is_fifo():  # opening one waits for somebody at the other end
+                    if not place.is_fifo():  # opening one would block
                         EDITS[edit](place)
                 except OSError:
                     continue  # nothing there, or something in the way
@@ -152,7 +152,7 @@ def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
 # --- single things ------------------------------------------------------------------------------
 
 
-def test_what_was_changed_or_missing_is_told_and_what_was_added_is_not(slot, base):
+def test_what_was_changed_or_missing_is_reported_and_what_was_added_is_not(slot, base):
     same_size(slot.folder / "a.py")
     (slot.folder / "b/c.py").unlink()
     (slot.folder / "run").chmod(0o700)
@@ -161,7 +161,7 @@ def test_what_was_changed_or_missing_is_told_and_what_was_added_is_not(slot, bas
     assert restored(slot, base) == []
 
 
-def test_a_file_that_was_changed_and_changed_back_is_told_all_the_same(slot, base):
+def test_a_file_that_was_changed_and_changed_back_is_reported_all_the_same(slot, base):
     place = slot.folder / "a.py"
     before = place.read_bytes()
     let_clock_tick(slot)
@@ -289,7 +289,7 @@ def test_a_folder_swapped_for_a_link_in_the_last_moment_is_not_entered(
     assert read_contents(outside) == before
 
 
-def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_path, slot, base):
+def test_folders_that_are_swapped_for_links_all_the_time_are_never_followed(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine", "other": "mine"})
     before = read_contents(outside)
@@ -346,7 +346,7 @@ def make_deep(folder):
     os.close(here)
 
 
-def test_folders_that_nobody_may_enter_are_opened_and_set_right():
+def test_folders_without_permissions_are_unlocked_and_restored():
     with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"b/c": "1", "b/d/e": "2"})
@@ -404,7 +404,7 @@ def test_names_that_are_no_text_are_names_like_others(tmp_path, base):
     slot.fingerprint()
 
 
-def test_an_original_that_somebody_changed_is_noticed(slot, base):
+def test_an_original_that_was_changed_is_noticed(slot, base):
     (base / "a.py").write_text("forged\n")
     (slot.folder / "a.py").unlink()
     with pytest.raises(LabError, match=r"a\.py"):
@@ -481,7 +481,7 @@ def test_one_that_can_not_be_removed_does_not_stop_the_rest(tmp_path, monkeypatc
     errors = removal.empty_folder(handle)
     os.close(handle)
     assert [error.filename for error in errors] == ["b"]
-    assert [each.name for each in tmp_path.iterdir()] == ["b"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["b"]
 
 
 def test_a_folder_in_which_somebody_still_writes_is_tried_again(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""A snapshot holds the tree as it is on disk (spec 1), and leaves no trace in it."""
+"""A snapshot holds the files on disk, and leaves no trace in the tree."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from fairtrial.core import LabError, StudyError
 
 @pytest.fixture
 def take(tmp_path_factory):
-    """Take a snapshot, see that nothing else changed, and give it with its files."""
+    """Return a function that takes a snapshot and checks that nothing else changed."""
 
     def take(top, folder=None, **options):
         home = tmp_path_factory.mktemp("home")
@@ -33,7 +33,7 @@ def take(tmp_path_factory):
 
 
 def taken(files):
-    """The paths and contents alone."""
+    """Return the contents of the files by path, without modes."""
     return {os.fsdecode(path): content for path, (_, content) in files.items()}
 
 
@@ -104,7 +104,7 @@ def test_modes_links_and_binaries(take, tmp_path):
     links = {"dangling": "no/where", "to_folder": "folder/", "out": str(outside), "odd": "./a//b"}
     for name, target in links.items():
         for place in (top / name, top / "folder" / name):
-            os.symlink(target, place)  # noqa: PTH211 - a Path would tidy the target up
+            os.symlink(target, place)  # noqa: PTH211 - `Path` would normalize the target
     run_git(top, "add", "dangling", "out")
     _, files = take(top)
     expected = {b"program": (0o100755, b""), b"plain": (0o100644, b""), b"empty": (0o100644, b"")}
@@ -183,7 +183,7 @@ def test_all_ignore_rules_of_the_user_hold(take, tmp_path, monkeypatch):
 
 
 def test_an_edit_of_the_same_size_in_the_same_second_is_not_lost(take, tmp_path):
-    # Trap: git's index says that the file is as it was.
+    # According to git's index, the file is unchanged.
     top = make_repository(tmp_path / "top", {"a": "1111"})
     place = top / "a"
     long_ago = 1_000_000_000_000_000_000
@@ -282,8 +282,8 @@ def test_modes_where_the_file_system_has_none(take, tmp_path):
     name = run_git(top, "hash-object", "link").decode().strip()
     run_git(top, "update-index", "--cacheinfo", f"120000,{name},link")
     write_files(top, {"new": ""})
-    for each in ("text", "new"):
-        (top / each).chmod(0o777)
+    for name in ("text", "new"):
+        (top / name).chmod(0o777)
     modes = {path: mode for path, (mode, _) in take(top)[1].items()}
     assert modes == {b"tool": 0o100755, b"text": 0o100644, b"new": 0o100644, b"link": 0o120000}
 
@@ -310,7 +310,6 @@ def test_a_folder_named_like_gits_own_is_refused(take, tmp_path):
 
 
 def test_untracked_data_over_the_limit_is_refused_by_name(take, tmp_path):
-    # Spec 2
     top = make_repository(tmp_path / "top", {"tracked": bytes(3_000_000)})
     write_files(top, {"small": "1", "large data": bytes(1_500_000), "more": bytes(600_000)})
     with pytest.raises(StudyError) as caught:
@@ -330,7 +329,6 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345
 
 
 def test_pointers_of_git_lfs_that_are_not_filled_are_refused_by_name(take, tmp_path):
-    # Spec 2
     lines = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
     top = make_repository(tmp_path / "top", {"fixture.txt": POINTER, ".gitattributes": lines})
     write_files(top, {"data/full.bin": b"\0" * 2000})
@@ -380,7 +378,7 @@ def test_a_file_that_grows_while_it_is_read(take, tmp_path, monkeypatch):
     assert taken(read_tree(snapshot.repo, snapshot.tree)) == {"log": b"123", "zzz": b"2"}
 
 
-def test_a_repository_that_takes_nothing_is_a_broken_lab(tmp_path):
+def test_a_repository_that_cannot_be_written_is_a_lab_error(tmp_path):
     # More than a pipe holds, so that writing fails before the end.
     write_files(tmp_path, {f"top/{number}": os.urandom(100_000) for number in range(20)})
     files = [DiskFile(b"%d" % number, 0o100644, 100_000, False) for number in range(20)]

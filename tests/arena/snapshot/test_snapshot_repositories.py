@@ -1,4 +1,4 @@
-"""Snapshots of repositories of all kinds: none is written to, and of each the files are taken."""
+"""Snapshots of all kinds of repositories, none of which is changed."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from fairtrial.core import StudyError
 
 @pytest.fixture
 def take(tmp_path, tmp_path_factory):
-    """Take a snapshot, see that nothing beside it changed, and give it with its files."""
+    """Return a function that takes a snapshot and checks that nothing else changed."""
 
     def take(top, folder=None):
         home = tmp_path_factory.mktemp("home")
@@ -37,8 +37,8 @@ def test_folders_without_a_tree_are_refused_with_what_to_do(tmp_path):
     (tmp_path / "plain").mkdir()
     run_git(tmp_path, "init", "--quiet", "--bare", "bare.git")
     top = make_repository(tmp_path / "top", {"a": "1"})
-    said = make_repository(tmp_path / "said", {"a": "1"})
-    run_git(said, "config", "core.bare", "true")
+    marked = make_repository(tmp_path / "marked", {"a": "1"})
+    run_git(marked, "config", "core.bare", "true")
     cases = {
         tmp_path / "plain": "not in a git repository.*git init",
         tmp_path / "nowhere": "can't be read: No such file",
@@ -46,14 +46,14 @@ def test_folders_without_a_tree_are_refused_with_what_to_do(tmp_path):
         tmp_path / "bare.git" / "objects": "bare repository.*clone it",
         top / ".git": "repository's own folder.*name the tree",
         top / ".git" / "hooks": "repository's own folder.*name the tree",
-        said: "bare repository.*clone it",
+        marked: "bare repository.*clone it",
     }
     for folder, message in cases.items():
         with pytest.raises(StudyError, match=message):
             anyio.run(find_top, folder)
 
 
-def test_a_configuration_that_git_cannot_read_is_said(tmp_path):
+def test_a_configuration_that_git_cannot_read_is_reported(tmp_path):
     top = make_repository(tmp_path / "top", {"a": "1"})
     (top / ".git" / "config").write_text("[core\n")
     with pytest.raises(StudyError, match=r"git can't read it: .*bad config"):
@@ -106,7 +106,7 @@ def test_a_tree_that_lies_elsewhere_than_its_repository(take, tmp_path):
 
 @pytest.fixture
 def family(tmp_path):
-    """A repository with submodules: `lib` (in it `lib/deep`), and `absent`, never initialised."""
+    """A repository with submodules: `lib` (in it `lib/deep`), and `absent`, never initialized."""
     deep = make_repository(tmp_path / "origins" / "deep", {"deep.py": "1", ".gitignore": "*.o\n"})
     lib = make_repository(tmp_path / "origins" / "lib", {"lib.py": "1"})
     run_git(lib, "submodule", "--quiet", "add", str(deep), "deep")
@@ -206,7 +206,7 @@ def test_repositories_inside_that_are_mere_files(take, tmp_path):
     assert {"data/x.git/HEAD", "data/x.git/config", "empty/file"} <= set(files)
 
 
-def test_sha256(take, tmp_path):
+def test_repositories_may_use_sha256(take, tmp_path):
     top = make_repository(tmp_path / "top", {"a": "1", "b": "1"}, "--object-format=sha256")
     make_repository(top / "inner", {"c": "1"})
     write_files(top, {"a": "2"})
@@ -294,7 +294,7 @@ def test_programs_that_a_repository_names_are_not_run(take, tmp_path):
 
 
 def test_variables_of_the_callers_git_do_not_leak_in(take, tmp_path, monkeypatch):
-    # Trap: git run with the caller's GIT_DIR and GIT_INDEX_FILE
+    # Without protection, git would use the caller's GIT_DIR and GIT_INDEX_FILE
     top = make_repository(tmp_path / "top", {"a": "1"})
     other = make_repository(tmp_path / "other", {"b": "1"})
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
@@ -310,7 +310,7 @@ def test_variables_of_the_callers_git_do_not_leak_in(take, tmp_path, monkeypatch
     assert take(top)[1] == {"a": b"1"}
 
 
-def test_started_from_a_hook(tmp_path):
+def test_a_snapshot_can_be_taken_in_a_git_hook(tmp_path):
     top = make_repository(tmp_path / "top", {"a": "1", "sub/b": "1"})
     home = make_home(tmp_path)
     hook = top / ".git" / "hooks" / "pre-commit"
@@ -323,12 +323,12 @@ def test_started_from_a_hook(tmp_path):
         f"sys.path[:0] = {sys.path!r}\n"
         "from fairtrial.arena.snapshot.snapshot import take_snapshot\n"
         f"shot = anyio.run(take_snapshot, Path.cwd(), Path({str(home)!r}))\n"
-        f"Path({str(tmp_path / 'told')!r}).write_text(shot.tree)\n"
+        f"Path({str(tmp_path / 'tree')!r}).write_text(shot.tree)\n"
     )
     hook.chmod(0o755)
     write_files(top, {"a": "2", "sub/b": "2", "new": "3"})
     run_git(top, "commit", "--quiet", "--message", "partial", "--only", "a")
-    tree = read_tree(home / "repo", (tmp_path / "told").read_text())
+    tree = read_tree(home / "repo", (tmp_path / "tree").read_text())
     assert {path: content for path, (_, content) in tree.items()} == {
         b"a": b"2", b"sub/b": b"2", b"new": b"3",
     }  # fmt: skip
@@ -380,8 +380,8 @@ def test_git_is_asked_as_often_for_many_files_as_for_few(tmp_path, monkeypatch):
 
 
 @contextlib.contextmanager
-def as_somebody_else():
-    """An ordinary user, and a folder for them; nothing changes for who is one already."""
+def as_other_user():
+    """Become an ordinary user, if this is root, and yield a folder for them."""
     folder = Path(tempfile.mkdtemp(prefix="snapshot-test-"))
     is_root = os.geteuid() == 0
     if is_root:
@@ -399,10 +399,9 @@ def as_somebody_else():
 
 
 def test_files_that_may_not_be_read_are_named(take, tmp_path, monkeypatch):
-    take(
-        make_repository(tmp_path / "top")
-    )  # loads all that an ordinary user can't load from root's home
-    with as_somebody_else() as folder:
+    # Imports all modules that an ordinary user can't read in the home of root.
+    take(make_repository(tmp_path / "top"))
+    with as_other_user() as folder:
         monkeypatch.setenv("HOME", str(folder))
         files = {"a": "1", "secret": "1", "closed/x": "1", "fine": "1"}
         top = make_repository(folder / "top", files)
@@ -424,7 +423,7 @@ def test_files_that_may_not_be_read_are_named(take, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_repository_that_belongs_to_somebody_else(take, tmp_path):
+def test_a_repository_that_belongs_to_another_user(take, tmp_path):
     top = make_repository(tmp_path / "top", {"a": "1"})
     for place in (top, *top.rglob("*")):
         os.chown(place, 65534, 65534)
@@ -434,7 +433,6 @@ def test_a_repository_that_belongs_to_somebody_else(take, tmp_path):
 
 
 def test_included_paths_are_those_that_slots_lack(tmp_path):
-    # Spec 2
     top = make_repository(tmp_path / "top", {"src/a.py": "1", ".gitignore": "*.so\n/data/\n/out\n"})
     write_files(top, {"src/x.so": "12345", "src/deep/y.so": "123", "data/1": "1", "data/s/2": "22"})
     (top / "out").symlink_to(tmp_path)
@@ -442,9 +440,9 @@ def test_included_paths_are_those_that_slots_lack(tmp_path):
 
     def find(*patterns):
         before = fingerprint(tmp_path)
-        found = anyio.run(find_included, top, patterns)
+        included = anyio.run(find_included, top, patterns)
         assert fingerprint(tmp_path) == before
-        return [(each.path, each.size_bytes) for each in found]
+        return [(path.path, path.size_bytes) for path in included]
 
     assert find() == []
     assert find("src/**/*.so") == [("src/deep/y.so", 3), ("src/x.so", 5)]
@@ -477,13 +475,15 @@ def test_included_folders_hold_no_tracked_file(tmp_path):
     run_git(top, "add", "--force", "build/kept")
     with pytest.raises(StudyError, match=r"build/kept\); name the ignored paths in it"):
         anyio.run(find_included, top, ["build"])
-    assert [each.path for each in anyio.run(find_included, top, ["build/*"])] == ["build/x"]
+    assert [included.path for included in anyio.run(find_included, top, ["build/*"])] == ["build/x"]
     inner = make_repository(top / "inner", {"m.py": "1", ".gitignore": "*.so\n"})
     write_files(inner, {"m.so": "123"})
-    assert [each.path for each in anyio.run(find_included, top, ["inner/*.so"])] == ["inner/m.so"]
+    assert [included.path for included in anyio.run(find_included, top, ["inner/*.so"])] == [
+        "inner/m.so"
+    ]
 
 
 def test_the_private_repository_is_for_its_owner(take, tmp_path):
     snapshot, _ = take(make_repository(tmp_path / "top", {"a": "1"}))
     assert not (snapshot.repo / "objects" / "info" / "alternates").exists()
-    assert not [each for each in snapshot.repo.rglob("*") if stat.S_IMODE(each.stat().st_mode) & 2]
+    assert not [path for path in snapshot.repo.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 2]
