@@ -298,19 +298,6 @@ def test_paths_that_lead_elsewhere_are_refused_before_anything_is_written(repo, 
     assert not (quick / "out").exists()
 
 
-def test_mirror_maps_the_users_paths_and_refuses_others(repo, tmp_path):
-    async def work(pool):
-        async with pool.acquire() as slot:
-            assert slot.mirror(repo / "src/pkg") == slot.path / "src/pkg"
-            assert slot.mirror("src/x") == slot.path / "src/x"
-            assert slot.mirror(repo) == slot.path
-            for path in (tmp_path, repo / "../other", "../other", "/etc/passwd", f"{repo}-2"):
-                with pytest.raises(StudyError, match="is not in"):
-                    slot.mirror(path)
-
-    in_pool(repo, work)
-
-
 def test_between_checks_a_slot_comes_back_to_base_candidate_and_build(repo):
     async def work(pool):
         async with pool.acquire() as slot:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,25 +32,15 @@ class WorktreeSlot:
     number: the slot's number in the pool, from 1
     """
 
-    def __init__(self, number: int, staging: Staging, base: Base, source: Path) -> None:
+    def __init__(self, number: int, staging: Staging, base: Base) -> None:
         self.number = number
         self._staging: Staging | None = staging
-        self._base, self._source = base, source
+        self._base = base
 
     @property
     def path(self) -> Path:
         """The slot's folder."""
         return self._get_staging().folder
-
-    def mirror(self, path: str | Path) -> Path:
-        """Return the slot's counterpart of a path of the user's tree.
-
-        Relative paths start at the tree's top. Raises `StudyError` for a path outside of the tree.
-        """
-        original = Path(os.path.normpath(self._source / path))
-        if not original.is_relative_to(self._source):
-            raise StudyError(f"{path} is not in {self._source}")
-        return self.path / original.relative_to(self._source)
 
     async def reset(self, *, trusted: bool = False) -> None:
         """Bring the slot back to the base, with hidden files only if it is `trusted`."""
@@ -285,15 +274,14 @@ class WorktreePool:
             event.set()
 
     async def _lease(self, number: int, trusted: bool) -> WorktreeSlot:
-        source = self.snapshot.source
         try:
-            slot = WorktreeSlot(number, self._stagings[number], self._get_base(), source)
+            slot = WorktreeSlot(number, self._stagings[number], self._get_base())
             await slot.reset(trusted=trusted)
         except LabError:
             # Something in the folder can't be removed: leave it, and use another folder.
             self._renewals += 1
             self._stagings[number] = await self._stage(f"{number}-{self._renewals}")
-            slot = WorktreeSlot(number, self._stagings[number], self._get_base(), source)
+            slot = WorktreeSlot(number, self._stagings[number], self._get_base())
             await slot.reset(trusted=trusted)
         return slot
 
