@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 
 import pytest
 from arena_kit import whole
-from tree_kit import make_repo
+from repository_kit import make_repository
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -92,7 +92,7 @@ CANDIDATES = [
 
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory):
-    top = make_repo(tmp_path_factory.mktemp("few") / "repo", FILES)
+    top = make_repository(tmp_path_factory.mktemp("few") / "repo", FILES)
     checks = (
         Check(command=("{python}", "-m", "pytest", "-q", "examined")),
         Check(function="few:smallest", inputs="inputs.py:numbers", cases=8),

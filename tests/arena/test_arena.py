@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from arena_kit import Watched, arena_of, whole
-from tree_kit import make_repo
+from repository_kit import make_repository
 
 from fairtrial.arena import (
     Basis,
@@ -38,7 +38,7 @@ def _home(tmp_path, monkeypatch):
 @pytest.fixture
 def top(tmp_path):
     files = {"src/mod.py": MODULE, "src/other.py": "X = 1\n", "tests/test_mod.py": "# tests\n"}
-    return make_repo(tmp_path / "repo", files)
+    return make_repository(tmp_path / "repo", files)
 
 
 async def hold(text, stage):
@@ -523,7 +523,7 @@ def test_texts_in_another_encoding_are_named_as_nobody_is_shown_them(tmp_path):
     }
 
     async def look():
-        async with arena_of(make_repo(tmp_path / "repo", files)) as (arena, _):
+        async with arena_of(make_repository(tmp_path / "repo", files)) as (arena, _):
             return await arena.sources(), await arena.list_unread()
 
     sources, unread = anyio.run(look)

@@ -1,7 +1,7 @@
 """Builds that run candidates' code: what they leave behind, and what they prove."""
 
 import pytest
-from tree_kit import make_repo
+from repository_kit import make_repository
 
 from fairtrial import Check, CodeProblem
 from fairtrial.arena import ArenaSettings, Candidate, FileState, judge_candidates
@@ -46,7 +46,7 @@ def make(tmp_path, files, **fields):
     fields = {"editable": ("src/**",), "import_roots": ("src",), **fields}
     return CodeProblem(
         "built",
-        folder=make_repo(tmp_path / "repo", files),
+        folder=make_repository(tmp_path / "repo", files),
         check=(Check(command=("{python}", "tests/test_mod.py")),),
         limits=Limits(memory_mb=512),
         sandbox="plain",

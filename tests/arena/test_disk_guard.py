@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 from arena_kit import Watched, arena_of, whole
-from tree_kit import make_repo
+from repository_kit import make_repository
 
 import fairtrial.arena.disk_guard as room_module
 import fairtrial.arena.resources as ground_module
@@ -40,7 +40,7 @@ class Disk:
 @pytest.fixture
 def top(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
-    return make_repo(tmp_path / "repo", {"src/mod.py": "N = 0\n", "src/other.py": "X = 1\n"})
+    return make_repository(tmp_path / "repo", {"src/mod.py": "N = 0\n", "src/other.py": "X = 1\n"})
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from arena_kit import whole
-from tree_kit import fingerprint, make_repo, write_files
+from repository_kit import fingerprint, make_repository, write_files
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -14,7 +14,7 @@ from fairtrial.arena import (
     CodeProblem,
     Reason,
     Verdict,
-    find_homes,
+    find_pool_folders,
     judge_candidates,
     read_candidate,
 )
@@ -97,7 +97,7 @@ def _home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def top(tmp_path_factory):
-    top = make_repo(tmp_path_factory.mktemp("few") / "repo", FILES)
+    top = make_repository(tmp_path_factory.mktemp("few") / "repo", FILES)
     write_files(top, {"src/few/unused.py": "X = 1  # edited, and not committed\n"})
     return top
 
@@ -231,7 +231,7 @@ def test_warm_is_really_used_where_it_can_be(evaluations, forks):
 
 
 def test_nothing_is_left_on_disk(evaluations):  # 7, 8
-    assert find_homes() == []
+    assert find_pool_folders() == []
 
 
 # -- which code runs --
@@ -245,7 +245,7 @@ def evaluate_base(top, tmp_path, **changes):
 
 
 def test_a_copy_elsewhere_that_wins_over_the_slot_is_found_by_the_canary(top, tmp_path):  # 12
-    project = make_repo(
+    project = make_repository(
         tmp_path / "repo",
         {
             **FILES,
@@ -280,7 +280,7 @@ def test_a_command_alone_must_run_the_code(top, tmp_path):
 def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_path):  # 24
     generate = "import pathlib; n = pathlib.Path('src/n.txt').read_text(); int(n); "
     generate += "pathlib.Path('src/made.py').write_text(f'N = {n}')"
-    project = make_repo(
+    project = make_repository(
         tmp_path / "repo",
         {
             "src/n.txt": "3\n",

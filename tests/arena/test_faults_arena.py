@@ -31,7 +31,7 @@ from arena_fault_kit import (
     Site,
     list_below,
 )
-from tree_kit import fingerprint, write_files
+from repository_kit import fingerprint, write_files
 
 from fairtrial import load_problem, open_arena
 from fairtrial.arena import ArenaSettings, has_room, read_candidate

@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 from arena_kit import whole
-from tree_kit import make_repo, write_files
+from repository_kit import make_repository, write_files
 
 import fairtrial.sandbox.warm_start as warm
 from fairtrial.arena import (
@@ -46,7 +46,7 @@ LOOK = Check(command=("{python}", "look.py"), timeout_s=60)
 
 @pytest.fixture
 def top(tmp_path):
-    top = make_repo(tmp_path / "repo", FILES)
+    top = make_repository(tmp_path / "repo", FILES)
     write_files(top, {"part/data/table.bin": b"included"})
     return top
 

@@ -162,9 +162,12 @@ limits: {memory_mb: 0}
     [
         ({}, "check[0]: needs `command` or `function`"),
         ({"cases": 5}, "check[0]: needs `command` or `function`"),
-        (COMMAND | FUNCTION, "check[0].function: stands beside a command; make two checks of it"),
+        (
+            COMMAND | FUNCTION,
+            "check[0].function: can't be combined with `command`; split it into two checks",
+        ),
         ({"function": "m:f"}, "check[0].function: needs `inputs` or `calls`: what to call it with"),
-        (FUNCTION | {"calls": "c.json"}, "check[0].calls: stands beside `inputs`"),
+        (FUNCTION | {"calls": "c.json"}, "check[0].calls: can't be combined with `inputs`"),
         (COMMAND | {"calls": "c.json"}, "check[0].calls: is for a check of a `function`"),
         (COMMAND | {"inputs": "a.py:f"}, "check[0].inputs: is for a check of a `function`"),
         (COMMAND | {"view": "m:f"}, "check[0].view: is for a check of a `function`"),
@@ -225,7 +228,7 @@ def test_what_is_unusual_and_right_is_taken(check: dict[str, Any]) -> None:
         ({"check": []}, "check: is empty: nothing would be judged; name at least one command"),
         ({"family": "packet"}, "family: expected 'code', got the text 'packet'"),
         ({"editable": []}, "editable: is empty: no candidate could change anything"),
-        ({"editable": [":!a"]}, "editable: only leaves files out: no candidate could"),
+        ({"editable": [":!a"]}, "editable: only excludes files: no candidate could"),
         ({"editable": ["/src/**"]}, "editable[0]: must not be an absolute path, got '/src/**'"),
         ({"editable": ["a", "../b"]}, "editable[1]: must not lead out of the project's folder"),
         ({"editable": ["a", ":!../b"]}, "editable[1]: must not lead out of the project's folder"),
@@ -265,7 +268,7 @@ def test_what_is_unusual_and_right_is_taken(check: dict[str, Any]) -> None:
         ({"bench": [{"name": "a", "call": "m:f"}]}, "bench[0].call: needs `inputs`"),
         (
             {"bench": [{"name": "a", "call": "m:f", "inputs": "a.py:f", "command": ["x"]}]},
-            "bench[0].call: stands beside a command; make two benchmarks of it",
+            "bench[0].call: can't be combined with `command`; split it into two benchmarks",
         ),
         (
             {"bench": [{"name": "a", "command": ["x"], "inputs": "a.py:f"}]},

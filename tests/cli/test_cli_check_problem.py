@@ -44,7 +44,7 @@ def test_a_problem_without_mistakes_is_told_how_to_check_more(run, project):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"editable": ["scr/*.py"]}, "editable: scr/*.py fits no file"),
+        ({"editable": ["scr/*.py"]}, "editable: scr/*.py matches no file"),
         ({"import_roots": ["scr"]}, "import_roots[0]: there is no folder"),
         ({"repo": "elsewhere"}, "repo: there is no folder"),
         ({"cwd": "elsewhere"}, "cwd: there is no folder"),

@@ -1,12 +1,12 @@
-"""`fairtrial clean` (spec 8)."""
+"""`fairtrial clean`."""
 
 import json
 import os
 
 import pytest
-from pool_kit import write_files
+from repository_kit import write_files
 
-from fairtrial.arena.slots import pool_folders as homes
+from fairtrial.arena.slots import pool_folders
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def orphan(tmp_path):
-    made = homes.open_home(tmp_path / "one")
+    made = pool_folders.create_pool_folder(tmp_path / "one")
     write_files(made.path, {"1/file": "x" * 1_000_000})
     os.close(made.lock)
     return made.path
@@ -24,7 +24,7 @@ def orphan(tmp_path):
 
 @pytest.fixture
 def live(tmp_path):
-    made = homes.open_home(tmp_path / "two")
+    made = pool_folders.create_pool_folder(tmp_path / "two")
     yield made.path
     made.remove()
 
@@ -62,7 +62,7 @@ def test_json(run, orphan, live, tmp_path):
 
 
 def test_kept_ones_are_said_to_be_and_go(run, tmp_path):
-    made = homes.open_home(tmp_path / "one")
+    made = pool_folders.create_pool_folder(tmp_path / "one")
     made.leave(tmp_path / "one")
     _, out, _ = run("clean")
     assert "kept on purpose, now removed" in out

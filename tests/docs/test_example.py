@@ -25,7 +25,7 @@ from fairtrial.arena import (
     read_candidate,
 )
 from fairtrial.arena.checks import pytest_check as tests
-from fairtrial.arena.checks.pytest_check import SuiteTrial
+from fairtrial.arena.checks.pytest_check import PreparedPytestCheck
 from fairtrial.arena.evaluation import judge_all
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "toposort"
@@ -88,7 +88,7 @@ def test_each_candidate_of_the_example_gets_the_verdict_it_deserves(
 def in_a_hurry(arena: Arena) -> Arena:
     """The same tests with little time, of which others had enough: who hangs uses it up."""
     ground, (trial, *_), rules = arena.parts()
-    assert isinstance(trial, SuiteTrial)
+    assert isinstance(trial, PreparedPytestCheck)
     return Arena(ground, [replace(trial, check=replace(trial.check, timeout_s=2.0))], rules, ())
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tree_kit import make_repo, write_files
+from repository_kit import make_repository, write_files
 
 from fairtrial.sandbox.selection import FULL, try_sandbox
 
@@ -177,7 +177,7 @@ class Site:
         )
         for each in (self.home, self.temp, self.cache, self.locks):
             each.mkdir(parents=True)
-        make_repo(
+        make_repository(
             self.top,
             {
                 "src/few.py": MODULE,

@@ -68,4 +68,4 @@ async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=(), bu
             lock=HostLock(lock_folder or top.parent),
             room=Room(pool.snapshot.repo.parent),
         )
-        yield Arena(ground, trials, PathRules.of(problem), base), ground
+        yield Arena(ground, trials, PathRules.from_problem(problem), base), ground

@@ -1,4 +1,4 @@
-"""Slots for the tests of function checks: a few files, in the plain sandbox, trusted or not."""
+"""Slots for tests of function checks: folders with a few files, in the plain sandbox."""
 
 import sys
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ from textwrap import dedent
 import anyio
 
 from fairtrial.arena import Check, CodeProblem
-from fairtrial.arena.checks.function_check import FunctionTrial, prepare_calls
+from fairtrial.arena.checks.function_check import PreparedFunctionCheck, prepare_calls
 from fairtrial.arena.checks.prepared_check import CheckRun
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.stage import Stage
@@ -29,7 +29,7 @@ CHECK = Check(function="tools:sort", inputs="bench/inputs.py:make", cases=4)
 
 @dataclass
 class Recorder:
-    """The plain sandbox; remembers what was run in it."""
+    """The plain sandbox; records the commands that were run in it."""
 
     commands: list[Command] = field(default_factory=list)
     name: str = "plain"
@@ -43,7 +43,7 @@ class Recorder:
 
 @dataclass
 class Slots:
-    """Gives out slots with these files; those that are hidden are in trusted ones only."""
+    """Provides slots with these files; hidden files are in trusted slots only."""
 
     folder: Path
     files: dict[str, str]
@@ -68,8 +68,8 @@ class Slots:
     async def __call__(self, *, sandboxed=True, trusted=False):
         yield self.stage(self.files, trusted=trusted)
 
-    def prepare(self, check=CHECK, **changes) -> FunctionTrial:
-        """The check, ready for candidates."""
+    def prepare(self, check=CHECK, **changes) -> PreparedFunctionCheck:
+        """Return the prepared check."""
         check = replace(check, **changes)
 
         async def prepare():
@@ -77,7 +77,7 @@ class Slots:
 
         return anyio.run(prepare)
 
-    def judge(self, trial, **changes) -> CheckRun:
-        """What the check comes to with these modules instead of the base's."""
+    def judge(self, prepared, **changes) -> CheckRun:
+        """Run the check with these modules in place of the base's."""
         files = {**self.files, **{f"{name}.py": text for name, text in changes.items()}}
-        return anyio.run(trial.run, self.stage(files))
+        return anyio.run(prepared.run, self.stage(files))

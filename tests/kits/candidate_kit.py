@@ -1,11 +1,11 @@
-"""A small base, and ways to put candidates to it."""
+"""A small base, and helpers to resolve candidates against it."""
 
 import tempfile
 from functools import partial
 from pathlib import Path
 
 import anyio
-from tree_kit import make_repo, run_git
+from repository_kit import make_repository, run_git
 
 from fairtrial.arena import Candidate, FileState, Rejection, take_snapshot
 from fairtrial.arena.candidates.paths import PathRules
@@ -31,8 +31,8 @@ FILES = {
 
 
 def make_tree(folder, files=FILES):
-    """A repository with these files committed; one is executable, one a link."""
-    make_repo(folder, files)
+    """Create a repository with these files; by default one is executable, and one is a link."""
+    make_repository(folder, files)
     if files is FILES:
         (folder / "run.sh").chmod(0o755)
         (folder / "link").symlink_to("src/pkg")
@@ -48,8 +48,8 @@ def make_snapshot(folder, files=FILES):
     return anyio.run(take_snapshot, tree, home)
 
 
-def settle(snapshot, candidate, rules=EVERYTHING):
-    """What a candidate comes to; a text or bytes are a diff, a mapping is files."""
+def resolve_candidate(snapshot, candidate, rules=EVERYTHING):
+    """Resolve a candidate: a `Candidate`, a diff as text or bytes, or a mapping of files."""
     if isinstance(candidate, str | bytes):
         candidate = Candidate("it", diff=encode(candidate))
     elif not isinstance(candidate, Candidate):
@@ -65,14 +65,14 @@ def encode(content):
     return content if isinstance(content, bytes) else content.encode()
 
 
-def contents(found):
-    """path -> bytes, or None for a file that goes."""
-    assert not isinstance(found, Rejection), found
-    return {path: state and state.content for path, state in found.files.items()}
+def contents(changes):
+    """Return the content of each changed path, None for a deleted file."""
+    assert not isinstance(changes, Rejection), changes
+    return {path: state and state.content for path, state in changes.files.items()}
 
 
 def git_diff(snapshot, change, *options):
-    """What `git diff` prints after `change(folder)` in a copy of the base."""
+    """Return the output of `git diff` after `change(folder)` in a clone of the base."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "copy")
         run_git(name, "clone", "--quiet", str(snapshot.source), str(folder))

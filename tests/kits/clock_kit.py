@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from anyio.from_thread import start_blocking_portal
 from arena_fault_kit import WORKING, list_below
-from tree_kit import make_repo
+from repository_kit import make_repository
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -295,7 +295,7 @@ def open_site(folder, files=None, *, slots=1, locks=None, **problem):
     if locks is None:
         locks = folder / "locks"
         locks.mkdir()
-    top = make_repo(folder / "repo", {**FILES, **(files or {})})
+    top = make_repository(folder / "repo", {**FILES, **(files or {})})
     is_plain = problem.get("sandbox") == "plain"
     settings = ArenaSettings(unsandboxed=is_plain or not WORKING, lock_folder=locks, warm=False)
     with (

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-from tree_kit import make_repo, run_git
+from repository_kit import make_repository, run_git
 
 from fairtrial.arena import Changes, FileState, take_snapshot
 from fairtrial.arena.delivery.edits import read_edits
@@ -70,7 +70,7 @@ class User:
 
 def make_user(folder, files=None):
     """A repository with these files, committed by somebody with a name."""
-    top = make_repo(folder / "user", FILES if files is None else files)
+    top = make_repository(folder / "user", FILES if files is None else files)
     user = User(top)
     user.git("config", "user.name", "Ada")
     user.git("config", "user.email", "ada@example.org")

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from arena_fault_kit import NURSERY, PATIENCE_S, WORKING, Nursery, Site
 from clock_kit import make_session
-from tree_kit import fingerprint, make_repo, run_git
+from repository_kit import fingerprint, make_repository, run_git
 
 from fairtrial.arena import (
     Arena,
@@ -324,7 +324,7 @@ class OptimiseSite(Site):
         for each in (self.home, self.temp, self.cache, self.locks):
             each.mkdir(parents=True)
         text = json.dumps({**PROBLEM, **dict(problem)})
-        make_repo(self.top, {**FILES, "problem.yaml": text})
+        make_repository(self.top, {**FILES, "problem.yaml": text})
 
     def optimise(self, *options, instant="", timer="simulated", asking=ASKING, **env):
         """Start `fairtrial optimize`; it dies at its instant."""

@@ -1,16 +1,16 @@
-"""Small repositories, and what exactly lies in a folder."""
+"""Repositories and slots for tests of the worktree pool, and exact contents of folders."""
 
 import os
 import stat
-import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtrial.arena.slots.copying import originate
+from repository_kit import make_repository, write_files
+
+from fairtrial.arena.slots.copying import build_target
 from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.tree import list_tree
-from fairtrial.arena.snapshot.git import git_environment
 
 FILES = {
     "README": "read me\n",
@@ -23,78 +23,56 @@ FILES = {
 
 
 @contextmanager
-def quick_folder():
-    """A folder in memory, where there is one: these tests make thousands of files."""
+def memory_folder():
+    """Yield a temporary folder, in memory if possible: these tests write thousands of files."""
     memory = Path("/dev/shm")
-    place = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="fairtrial-test-", dir=place) as name:
+    parent = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="fairtrial-test-", dir=parent) as name:
         yield Path(name)
 
 
-def make_repository(top, files=None):
-    """A committed tree; `run.sh` is executable, `link` leads to README."""
-    write_files(top, FILES if files is None else files)
-    if files is None:
-        (top / "run.sh").chmod(0o755)
-        (top / "link").symlink_to("README")
-        (top / ".gitignore").write_text("data/\n__pycache__/\n")
-    run_git(top, "init", "-q")
-    run_git(top, "add", "-A")
-    run_git(top, "commit", "-q", "-m", "first")
-    return top
+def make_mixed_repository(top):
+    """Create a repository with an executable file (`run.sh`), a link and ignored folders."""
+    write_files(top, FILES)
+    (top / "run.sh").chmod(0o755)
+    (top / "link").symlink_to("README")
+    return make_repository(top, {".gitignore": "data/\n__pycache__/\n"})
 
 
-def run_git(top, *arguments):
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=top,
-        env=git_environment(),
-        check=True,
-        capture_output=True,
-    )
-    return done.stdout.decode("utf-8", "replace")
-
-
-def write_files(top, files):
-    for path, content in files.items():
-        (top / path).parent.mkdir(parents=True, exist_ok=True)
-        (top / path).write_text(content)
-
-
-def contents(top):
-    """Every path below `top` with its kind, mode and content."""
-    found = {}
-    for folder, folders, files in os.walk(top):
-        for name in [*folders, *files]:
-            place = Path(folder, name)
-            mode = place.lstat().st_mode
+def read_contents(top):
+    """Return the mode and content of every path below `top`, by relative path."""
+    files = {}
+    for folder, folders, names in os.walk(top):
+        for name in [*folders, *names]:
+            path = Path(folder, name)
+            mode = path.lstat().st_mode
             if stat.S_ISLNK(mode):
-                content = os.readlink(place)  # noqa: PTH115 - to the letter
+                content = os.readlink(path)  # noqa: PTH115 - without normalization
             else:
-                content = place.read_bytes() if stat.S_ISREG(mode) else None
-            found[str(place.relative_to(top))] = (oct(mode), content)
-    return found
+                content = path.read_bytes() if stat.S_ISREG(mode) else None
+            files[str(path.relative_to(top))] = (oct(mode), content)
+    return files
 
 
-def wanted_of(top):
-    """The table that wants what lies in `top`."""
+def read_target(top):
+    """Return the target tree that copies the entries of `top`."""
     handle = os.open(top, os.O_RDONLY)
     try:
-        return originate(top, list_tree(handle))
+        return build_target(top, list_tree(handle))
     finally:
         os.close(handle)
 
 
 def stage(folder, top, **options):
-    """A slot in `folder / "slot"`, staged from `top`."""
+    """Create a slot in `folder / "slot"` that holds the entries of `top`."""
     staging = Staging(folder / "slot", folder / "store", {}, **options)
-    staging.become(wanted_of(top))
+    staging.stage(read_target(top))
     return staging
 
 
 @contextmanager
 def as_ordinary_user():
-    """Without root's rights to read and write everything."""
+    """Give up root's permission to read and write everything, within the block."""
     if os.geteuid() != 0:
         yield
         return
@@ -102,7 +80,7 @@ def as_ordinary_user():
 
     os.setegid(65534)
     os.seteuid(65534)
-    # Or /proc/self would be root's: changing users makes a process opaque.
+    # Changing the user makes a process undumpable, and then /proc/self would belong to root.
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
     try:
         yield

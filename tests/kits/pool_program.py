@@ -1,6 +1,6 @@
-"""A program with a pool that tells when it comes to a stage, and then goes on.
+"""A program that opens a pool, and prints a line when it reaches a given stage.
 
-Run as: pool_program.py REPOSITORY STAGE. SIGTERM cancels it; SIGINT does so by itself.
+Run as: pool_program.py REPOSITORY STAGE. SIGTERM cancels it, as SIGINT does by default.
 """
 
 import functools
@@ -13,28 +13,30 @@ import anyio
 
 from fairtrial.arena import Changes, FileState
 from fairtrial.arena.slots import pool as worktrees
-from fairtrial.arena.slots.pool_folders import Home
+from fairtrial.arena.slots.pool_folders import PoolFolder
 from fairtrial.arena.slots.staging import Staging
 
 REPOSITORY, STAGE = Path(sys.argv[1]), sys.argv[2]
-signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start some that are deaf to it
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # shells start background jobs with it ignored
 
 
-telling_once = threading.Lock()
+announced = threading.Lock()
 
 
-def tell():
-    if telling_once.acquire(blocking=False):  # and never released
-        print("there", flush=True)
+def announce():
+    if announced.acquire(blocking=False):  # never released
+        print("reached", flush=True)
 
 
-def telling(function):
+def announcing(function):
     @functools.wraps(function)
-    def and_tell(*args, **kwargs):
-        tell()
+    def wrapper(*args, **kwargs):
+        announce()
         return function(*args, **kwargs)
 
-    return and_tell
+    return wrapper
 
 
 async def listen(scope):
@@ -47,23 +49,23 @@ async def work(pool):
     async with pool.acquire() as slot:
         await slot.write_candidate(Changes({f"new/{n}": FileState(b"x") for n in range(50)}))
         if STAGE == "lease":
-            tell()
+            announce()
             await anyio.sleep_forever()
         if STAGE == "reset":
-            Staging.mend = telling(Staging.mend)
+            Staging.restore = announcing(Staging.restore)
             while True:
                 await slot.reset()
     if STAGE == "close":
-        Home.remove = telling(Home.remove)
+        PoolFolder.remove = announcing(PoolFolder.remove)
 
 
 async def main():
     if STAGE == "snapshot":
-        worktrees.take_snapshot = telling(worktrees.take_snapshot)
+        worktrees.take_snapshot = announcing(worktrees.take_snapshot)
     if STAGE == "checkout":
-        worktrees.prepare_base = telling(worktrees.prepare_base)
+        worktrees.prepare_base = announcing(worktrees.prepare_base)
     if STAGE == "slots":
-        Staging.mend = telling(Staging.mend)
+        Staging.restore = announcing(Staging.restore)
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listen, scope)
@@ -77,7 +79,7 @@ if __name__ == "__main__":
 
         async def alone():
             async with worktrees.WorktreePool(REPOSITORY, 3) as pool, pool.acquire() as slot:
-                Staging.mend = telling(Staging.mend)
+                Staging.restore = announcing(Staging.restore)
                 while True:
                     await slot.reset()
 

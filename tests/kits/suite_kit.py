@@ -1,4 +1,4 @@
-"""Slots for the tests of checks: folders of a few files, in the plain sandbox, with our Python."""
+"""Slots for tests of checks: folders with a few files, in the plain sandbox, with this Python."""
 
 import sys
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ import pytest
 
 from fairtrial.arena import Check, CodeProblem
 from fairtrial.arena.checks import pytest_check as tests
-from fairtrial.arena.checks.prepared_check import CheckRun, Trial
+from fairtrial.arena.checks.prepared_check import CheckRun, PreparedCheck
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.stage import Stage
 from fairtrial.sandbox import Limits, Plain, Sandbox
@@ -21,7 +21,7 @@ PYTHON = Interpreter(Path(sys.executable), tuple(sys.version_info[:3]), (), has_
 
 @dataclass
 class Slots:
-    """Gives out slots with these files in them, each in a folder of its own."""
+    """Provides slots with these files, each in a folder of its own."""
 
     folder: Path
     files: dict[str, str]
@@ -40,9 +40,9 @@ class Slots:
             path.write_text(dedent(content), "utf-8")
         problem = CodeProblem(
             "p",
-            # Loading the plug-ins that happen to be installed takes longer than all the rest.
+            # Loading all installed plug-ins would take longer than the tests.
             env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **self.env},
-            check=(Check(command=("true",)),),  # a problem needs one; tests bring their own
+            check=(Check(command=("true",)),),  # a problem needs one; tests use others
             limits=Limits(memory_mb=512),
         )
         return Stage(problem, self.interpreter, sandbox, slot, slot, (".",))
@@ -51,10 +51,10 @@ class Slots:
     async def __call__(self, *, sandboxed=True, trusted=False):
         yield self.stage(self.files, sandbox=self.sandbox if sandboxed else Plain())
 
-    def try_candidate(self, trial: Trial, changes: dict[str, str | None]) -> CheckRun:
-        """What a check comes to on the base with these files instead; None removes one."""
+    def try_candidate(self, prepared: PreparedCheck, changes: dict[str, str | None]) -> CheckRun:
+        """Run a check on the base with these files replaced; None removes a file."""
         files = {name: text for name, text in {**self.files, **changes}.items() if text is not None}
-        return anyio.run(trial.run, self.stage(files, sandbox=self.sandbox))
+        return anyio.run(prepared.run, self.stage(files, sandbox=self.sandbox))
 
 
 CHECK = Check(command=("{python}", "-m", "pytest", "-q", "tests"))
@@ -100,14 +100,14 @@ FILES = {"calc.py": CALC, "tests/test_calc.py": TESTS}
 
 
 def prepare(slots, check=CHECK, base_runs=1):
-    """The check as a trial; the base runs once, unless what its runs differ in matters."""
+    """Return the prepared check; by default pytest runs only once on the base."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tests, "BASE_RUNS", base_runs)
         return anyio.run(tests.prepare_tests, "check[0]", check, slots)
 
 
-def reject(slots, trial, changes):
-    rejection = slots.try_candidate(trial, changes).rejection
+def reject(slots, prepared, changes):
+    rejection = slots.try_candidate(prepared, changes).rejection
     assert rejection is not None
     assert all(failure.check == "check[0]" for failure in rejection.failures)
     return rejection

@@ -1,4 +1,4 @@
-"""Values that can be written down, for property tests."""
+"""Strategies for values that can be encoded, for property tests."""
 
 import array
 import collections
@@ -68,7 +68,7 @@ def nested(inner):
         st.dictionaries(st.text(max_size=3), inner, max_size=4),
         pairs.map(collections.OrderedDict),
         st.dictionaries(hashables, st.integers(), max_size=4).map(collections.Counter),
-        pairs.map(lambda found: collections.defaultdict(list, found)),
+        pairs.map(lambda items: collections.defaultdict(list, items)),
         st.builds(collections.deque, st.lists(inner, max_size=4), st.sampled_from([None, 3, 9])),
     )
 

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from optimize_kit import make_repo
+from repository_kit import make_repository
 
 from fairtrial import Optimise, Study, dry_run_validate, load_problem, run_study
 
@@ -60,7 +60,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.delenv("NO_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
     files = {"src/mod.py": "x = 1\n", "problem.yaml": json.dumps(PROBLEM)}
-    make_repo(tmp_path / "code", files)
+    make_repository(tmp_path / "code", files)
     (tmp_path / "code/bare").mkdir()
     return tmp_path
 

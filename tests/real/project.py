@@ -11,7 +11,7 @@ from pathlib import Path
 
 import mischief
 from registry import install, unpack
-from tree_kit import fingerprint, run_git
+from repository_kit import fingerprint, run_git
 
 from fairtrial import Candidate, CodeProblem
 from fairtrial.arena import ArenaSettings, FileState, judge_candidates

@@ -18,7 +18,7 @@ import anyio
 import pytest
 from project import own_children, read_all
 from registry import PATIENCE_S, cache_folder
-from tree_kit import fingerprint, make_repo
+from repository_kit import fingerprint, make_repository
 
 from fairtrial.arena import ArenaSettings, Check, CodeProblem, Verdict, open_arena
 from fairtrial.arena.workshop.workshop import make_ready
@@ -201,7 +201,7 @@ def ask(tmp_path, home, monkeypatch):
     """Asks an agent: what it replies, and how that is judged; nothing may be left of it."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    top = make_repo(tmp_path / "project", FILES)
+    top = make_repository(tmp_path / "project", FILES)
     same = "import sys; sys.path[0] = 'src'; import mod; assert mod.f(3) and not mod.f(4)"
     check = Check(command=("{python}", "-c", same))
     problem = CodeProblem("kit", editable=("src/**/*.py",), check=(check,), folder=top)

@@ -11,13 +11,13 @@ from fairtrial.arena.candidates.diffs import (
     UnreadableDiff as UnreadableDiff,
 )
 from fairtrial.arena.candidates.editable_match import (
-    refuse_matching_nothing as refuse_matching_nothing,
+    require_editable_files as require_editable_files,
 )
 from fairtrial.arena.candidates.folders import (
-    LARGEST_MB as LARGEST_MB,
-    SUFFIXES as SUFFIXES,
+    DIFF_SUFFIXES as DIFF_SUFFIXES,
+    MAX_CANDIDATE_MB as MAX_CANDIDATE_MB,
+    disambiguate_names as disambiguate_names,
     read_candidate as read_candidate,
-    tell_apart as tell_apart,
 )
 from fairtrial.arena.checks.function_check import (
     SEEDED as SEEDED,
@@ -127,10 +127,10 @@ from fairtrial.arena.slots.pool import (
 )
 from fairtrial.arena.slots.pool_folders import (
     HOME_VARIABLE as HOME_VARIABLE,
-    Found as Found,
-    find_homes as find_homes,
-    list_places as list_places,
-    remove_orphans as remove_orphans,
+    PoolFolderInfo as PoolFolderInfo,
+    find_pool_folders as find_pool_folders,
+    list_pool_locations as list_pool_locations,
+    remove_orphaned_pools as remove_orphaned_pools,
 )
 from fairtrial.arena.slots.threads import (
     NoRoomError as NoRoomError,

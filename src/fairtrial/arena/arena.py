@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from fairtrial.arena.blame import blame_us, is_our_fault, rejected, unjudged
 from fairtrial.arena.build import run_build
 from fairtrial.arena.candidates.patches import render_patch
-from fairtrial.arena.candidates.paths import Change, PathRules
-from fairtrial.arena.candidates.protection import protection_of
+from fairtrial.arena.candidates.paths import PathChange, PathRules
+from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.candidates.resolution import editable_texts, resolve
-from fairtrial.arena.checks.check_results import Tally
-from fairtrial.arena.checks.prepared_check import Trial
+from fairtrial.arena.checks.check_results import CheckResults
+from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.disk_guard import Use
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
@@ -56,7 +56,11 @@ class Arena:
     """
 
     def __init__(
-        self, ground: Ground, trials: Sequence[Trial], rules: PathRules, notes: Sequence[str]
+        self,
+        ground: Ground,
+        trials: Sequence[PreparedCheck],
+        rules: PathRules,
+        notes: Sequence[str],
     ) -> None:
         import anyio
 
@@ -181,7 +185,7 @@ class Arena:
     async def _check(
         self, candidate: Candidate, changes: Changes, begun: Callable[[], None] | None
     ) -> Judgement:
-        async def check(use: Use, slot: WorktreeSlot) -> Tally:
+        async def check(use: Use, slot: WorktreeSlot) -> CheckResults:
             if begun is not None:
                 begun()
             self._room.begin(use)
@@ -211,8 +215,8 @@ class Arena:
             peak_rss_mb=tally.peak_rss_mb,
         )
 
-    async def _run_checks(self, slot: WorktreeSlot, changes: Changes) -> Tally:
-        tally = Tally()
+    async def _run_checks(self, slot: WorktreeSlot, changes: Changes) -> CheckResults:
+        tally = CheckResults()
         try:
             await slot.write_candidate(changes)
         except StudyError as error:
@@ -249,7 +253,7 @@ class Arena:
         return [
             path
             for path in paths
-            if protection_of(path) and self._rules.mistake(path, Change.CHANGED)
+            if get_protection(path) and self._rules.find_violation(path, PathChange.CHANGED)
         ]
 
     def _find_tampering(self, label: str, touched: Sequence[str]) -> Rejection | None:
@@ -282,7 +286,7 @@ class Arena:
         async with open_bench(self._ground, self._trials) as bench:
             yield bench
 
-    def parts(self) -> tuple[Ground, tuple[Trial, ...], PathRules]:
+    def parts(self) -> tuple[Ground, tuple[PreparedCheck, ...], PathRules]:
         """What it works with: for those who hand the winner over (`arena/handover`)."""
         return self._ground, self._trials, self._rules
 

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from fairtrial.arena.build import BUILD_VARIABLE
-from fairtrial.arena.checks.prepared_check import Trial
+from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.model.candidates import Changes, FileState
 from fairtrial.arena.stage import Stage
 from fairtrial.core import Mistake, StudyError
@@ -46,7 +46,9 @@ def make_canaries(files: Mapping[str, FileState]) -> dict[str, Changes]:
     return canaries
 
 
-def refuse_bystander(trial: Trial, stage: Stage, way: str, broken: Iterable[str]) -> StudyError:
+def refuse_bystander(
+    trial: PreparedCheck, stage: Stage, way: str, broken: Iterable[str]
+) -> StudyError:
     """What to say of a check that holds although no editable file can be imported, or compiled."""
     paths = sorted(broken)
     if way == COMPILED:

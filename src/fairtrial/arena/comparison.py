@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from fairtrial.arena.arena import BASE
-from fairtrial.arena.candidates.folders import read_candidate, tell_apart
+from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
 from fairtrial.arena.evaluation import Given, judge_all
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
@@ -102,7 +102,7 @@ async def compare_candidates(
     """Check both, then time the second against the first; ``base`` stands for the base."""
     settings = settings or ArenaSettings()
     valgrind = find_valgrind() if settings.instructions else None
-    given = tell_apart([_read(first), _read(second)])
+    given = disambiguate_names([_read(first), _read(second)])
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
         settings.say("timing the unchanged base")

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.blame import unjudged
-from fairtrial.arena.candidates.folders import read_candidate, tell_apart
+from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
@@ -179,7 +179,7 @@ async def evaluate_candidates(
     """
     settings = settings or ArenaSettings()
     valgrind = find_valgrind() if settings.instructions else None
-    read = tell_apart(
+    read = disambiguate_names(
         [each if isinstance(each, Candidate) else read_candidate(Path(each)) for each in candidates]
     )
     async with (

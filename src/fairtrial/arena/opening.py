@@ -11,13 +11,13 @@ from pathlib import Path, PurePosixPath
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.build import run_build
 from fairtrial.arena.canary import make_canaries, refuse_bystander
-from fairtrial.arena.candidates.editable_match import no_match, refuse_matching_nothing
+from fairtrial.arena.candidates.editable_match import no_match_error, require_editable_files
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files
 from fairtrial.arena.checks.command_check import prepare_command
 from fairtrial.arena.checks.function_check import prepare_calls
-from fairtrial.arena.checks.prepared_check import Trial
-from fairtrial.arena.checks.pytest_check import SuiteTrial, prepare_tests
+from fairtrial.arena.checks.prepared_check import PreparedCheck
+from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, prepare_tests
 from fairtrial.arena.disk_guard import Room
 from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.interpreter import probe_interpreter
@@ -27,7 +27,7 @@ from fairtrial.arena.resources import Ground
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.slots.threads import in_thread
-from fairtrial.arena.snapshot.included import find_included
+from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.warm_imports import warming
@@ -56,7 +56,7 @@ async def open_arena(
 
     settings = settings or ArenaSettings()
     top = await find_top(problem.folder / problem.repo)
-    await anyio.to_thread.run_sync(refuse_matching_nothing, problem)
+    await anyio.to_thread.run_sync(require_editable_files, problem)
     problem = resolve_paths(problem, top)
     # Sandboxes are tried, which takes a moment; the loop may be somebody else's.
     find = partial(find_sandbox, problem.sandbox, unsandboxed=settings.unsandboxed)
@@ -94,7 +94,9 @@ async def open_arena(
         settings.say("running the checks on the unchanged base")
         trials = await prepare_trials(ground)
         async with warming(ground, trials, is_wanted=settings.warm) as (ground, warm_notes):
-            rules = PathRules.of(problem, ground.import_roots, find_test_files(ground, trials))
+            rules = PathRules.from_problem(
+                problem, ground.import_roots, find_test_files(ground, trials)
+            )
             settings.say("making sure that it is the candidates' code that runs")
             canary_notes = await fly_canary(ground, trials, rules)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
@@ -130,19 +132,21 @@ def find_roots(problem: CodeProblem, base: Path) -> tuple[str, ...]:
     return given if given is not None else find_import_roots(base, problem.cwd)
 
 
-def find_test_files(ground: Ground, trials: Sequence[Trial]) -> frozenset[str]:
+def find_test_files(ground: Ground, trials: Sequence[PreparedCheck]) -> frozenset[str]:
     """The files that hold the base's tests: protected, whatever they are called."""
-    named = [trial.standard.find_files() for trial in trials if isinstance(trial, SuiteTrial)]
+    named = [
+        trial.baseline.find_files() for trial in trials if isinstance(trial, PreparedPytestCheck)
+    ]
     # pytest names them from where its configuration is: the project's folder, or one above.
     places = (PurePosixPath(ground.problem.cwd), *PurePosixPath(ground.problem.cwd).parents)
     paths = {str(place / file) for file in set().union(*named) for place in places}
     return frozenset(path for path in paths if (ground.pool.base / path).is_file())
 
 
-async def prepare_trials(ground: Ground) -> list[Trial]:
+async def prepare_trials(ground: Ground) -> list[PreparedCheck]:
     """Each check, run on the base, in the problem's order."""
 
-    def preparing(place: int, check: Check) -> Callable[[], Awaitable[Trial]]:
+    def preparing(place: int, check: Check) -> Callable[[], Awaitable[PreparedCheck]]:
         label = f"check[{place}]"
         if check.function:
             return lambda: prepare_calls(label, check, ground)
@@ -153,12 +157,14 @@ async def prepare_trials(ground: Ground) -> list[Trial]:
     return await run_all([preparing(*each) for each in enumerate(ground.problem.check)])
 
 
-async def fly_canary(ground: Ground, trials: Sequence[Trial], rules: PathRules) -> list[str]:
+async def fly_canary(
+    ground: Ground, trials: Sequence[PreparedCheck], rules: PathRules
+) -> list[str]:
     """Refuse a problem whose checks hold although no editable file can be used."""
     files = await editable_files(ground.pool.snapshot, rules)
     if not files:
         where = "that a candidate may change (see `unprotect`, and .gitignore)"
-        raise no_match(rules.editable, where)
+        raise no_match_error(rules.editable, where)
     canaries = make_canaries(files)
     if not canaries:
         return ["no editable file could be broken on purpose: which code runs was not proved"]

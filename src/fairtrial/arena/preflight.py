@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairtrial.arena.candidates.editable_match import refuse_matching_nothing
+from fairtrial.arena.candidates.editable_match import require_editable_files
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.core import Mistake, Place, StudyError, did_you_mean
 
@@ -23,7 +23,7 @@ def missing_parts(problem: CodeProblem) -> list[Mistake]:
             return [Mistake((name,), f"there is no folder {folder}")]
     found = [*_missing_roots(problem, project), *_missing_files(problem, project)]
     try:
-        refuse_matching_nothing(problem)
+        require_editable_files(problem)
     except StudyError as error:
         found += error.mistakes
     return found

@@ -1,4 +1,4 @@
-"""Reading files of code problems: one call, one report with every mistake and its line."""
+"""Load code problems from YAML or JSON files, and report all mistakes with their lines."""
 
 from __future__ import annotations
 
@@ -21,26 +21,29 @@ from fairtrial.core import (
     read_text,
 )
 
-_START = "docs/problems.md has one to start from"
+_EMPTY_FILE_HINT = "docs/problems.md has one to start from"
 
 
 def load_problem(path: str | os.PathLike[str], format: str | None = None) -> CodeProblem:
-    """Read a code problem from a YAML or JSON file; `format` overrules the file's ending.
+    """Read a code problem from a YAML or JSON file; `format` overrides the file's suffix.
 
-    Raises one `StudyError` with all mistakes, or returns the problem and issues a `StudyWarning`
-    for each value that is read as something else than it looks. Whether what it names is there
-    (repository, Python, files) is found out when candidates are judged.
+    Returns the problem, and issues a `StudyWarning` for each value that YAML reads differently than
+    it looks. Raises one `StudyError` with all mistakes. That the repository, the Python and the
+    files exist is checked only when candidates are judged.
     """
-    problem, doubts = read_problem(path, format)
-    for doubt in doubts:
-        warnings.warn(doubt, StudyWarning, stacklevel=2)
+    problem, messages = read_problem(path, format)
+    for message in messages:
+        warnings.warn(message, StudyWarning, stacklevel=2)
     return problem
 
 
 def read_problem(
     path: str | os.PathLike[str], format: str | None = None
 ) -> tuple[CodeProblem, list[str]]:
-    """The same, with the warnings as lines of text."""
+    """Read a code problem from a YAML or JSON file, like `load_problem`.
+
+    Returns the problem and the warnings as lines of text. Raises `StudyError` with all mistakes.
+    """
     source = os.fspath(path)
     document = _read(path, format)
     if is_study(document.data):
@@ -48,17 +51,17 @@ def read_problem(
         raise StudyError(Mistake((), "this is a study, not a code problem", hint), source=source)
     mistakes: list[Mistake] = []
     problem = build(CodeProblem, document.data, (), mistakes)
-    found = document.place(mistakes)
-    if found:
-        raise StudyError(found, source=source)
-    # The problem is nobody else's yet.
+    located = document.place(mistakes)
+    if located:
+        raise StudyError(located, source=source)
+    # A frozen record may be changed here, since no other code has a reference to it yet.
     object.__setattr__(problem, "folder", Path(path).absolute().parent.resolve())
     object.__setattr__(problem, "file", Path(path).name)
     return problem, [f"{source}:{warning.line}: {warning}" for warning in document.warnings]
 
 
 def is_problem_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is meant as a code problem; not if it can't be read at all."""
+    """Return whether a file holds a code problem; False if it can't be read."""
     try:
         return is_problem(_read(path, None).data)
     except StudyError:
@@ -66,13 +69,13 @@ def is_problem_file(path: str | os.PathLike[str]) -> bool:
 
 
 def locate(path: str | os.PathLike[str], mistakes: Sequence[Mistake]) -> StudyError:
-    """Mistakes in a problem that was read from a file, with their lines there."""
+    """Return an error with the mistakes of a problem and their lines in its file."""
     return StudyError(_read(path, None).place(mistakes), source=os.fspath(path))
 
 
 def _read(path: str | os.PathLike[str], format: str | None) -> Document:
     try:
         text = read_text(Path(path), "problem_id")
-        return parse(text, format or format_of(Path(path)), if_empty=_START)
+        return parse(text, format or format_of(Path(path)), if_empty=_EMPTY_FILE_HINT)
     except StudyError as error:
         raise StudyError(error.mistakes, source=os.fspath(path)) from None

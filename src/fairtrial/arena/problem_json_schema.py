@@ -1,14 +1,14 @@
-"""The JSON Schema of files of code problems.
+"""The JSON Schema of problem files.
 
-A schema can't state every rule (which placeholders a command knows, which names Python reserves),
-but whatever it rejects, the records reject too.
+The schema can't express every rule of the records (known placeholders of a command, names that
+Python reserves), but everything that it rejects, the records reject too.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.arena.model.problem import LEAST_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
+from fairtrial.arena.model.problem import MIN_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
 from fairtrial.core import (
     OUR_PREFIX,
     OURS,
@@ -22,14 +22,14 @@ from fairtrial.sandbox import Limits
 
 _NAME = r"[^\W\d]\w*"
 _DOTTED = rf"{_NAME}(\.{_NAME})*"
-_INSIDE = r"^(?![/~\s]|[A-Za-z]:|\\\\|(.*/)?\.\.(/|$))"
-# Empty stands for "not given".
+_RELATIVE = r"^(?![/~\s]|[A-Za-z]:|\\\\|(.*/)?\.\.(/|$))"
+# An empty string means "not given".
 _FUNCTION: Schema = {"pattern": rf"^((?!.*\.py:){_DOTTED}:{_DOTTED})?$"}
-_MAKER: Schema = {"pattern": rf"^$|{_INSIDE}.*\.py:{_NAME}$"}
-_PATH: Schema = {"pattern": rf"{_INSIDE}.*\S"}
+_INPUTS: Schema = {"pattern": rf"^$|{_RELATIVE}.*\.py:{_NAME}$"}
+_PATH: Schema = {"pattern": rf"{_RELATIVE}.*\S"}
 _PATHS: Schema = {"items": {"type": "string", **_PATH}}
 _PATTERNS: Schema = {
-    "items": {"type": "string", "pattern": rf"^(:[!^]|:\(exclude\))?(?!:){_INSIDE[1:]}.*\S"}
+    "items": {"type": "string", "pattern": rf"^(:[!^]|:\(exclude\))?(?!:){_RELATIVE[1:]}.*\S"}
 }
 _COMMAND: Schema = {
     "items": {"type": "string"},
@@ -38,8 +38,8 @@ _COMMAND: Schema = {
 _VARIABLE: Schema = {"pattern": f"^(?!{OUR_PREFIX}|({'|'.join(OURS)})$)[A-Za-z_][A-Za-z0-9_]*$"}
 _NOT_BLANK: Schema = {"pattern": r"\S"}
 _ABOVE_ZERO: Schema = {"exclusiveMinimum": 0}
-_FROM_ZERO: Schema = {"minimum": 0}
-_FROM_ONE: Schema = {"minimum": 1}
+_AT_LEAST_ZERO: Schema = {"minimum": 0}
+_AT_LEAST_ONE: Schema = {"minimum": 1}
 _SHARE: Schema = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
 _RULES: dict[type[Any], dict[str, Schema]] = {
@@ -51,34 +51,34 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "unprotect": _PATTERNS,
         "include": _PATHS,
         "import_roots": {"type": ["array", "null"], **_PATHS},
-        "largest_mb": _FROM_ONE,
+        "largest_mb": _AT_LEAST_ONE,
         "build": _COMMAND,
         "build_timeout_s": _ABOVE_ZERO,
         "env": {"propertyNames": _VARIABLE},
         "check": {"minItems": 1},
         "min_effect": _SHARE,
         "alpha": _SHARE,
-        "budget_s": {"minimum": LEAST_BUDGET_S},
+        "budget_s": {"minimum": MIN_BUDGET_S},
     },
     Check: {
         "command": _COMMAND,
         "function": _FUNCTION,
-        "inputs": _MAKER,
+        "inputs": _INPUTS,
         "calls": {"pattern": rf"^$|{_PATH['pattern']}"},
-        "cases": {**_FROM_ONE, "maximum": MOST_CASES},
+        "cases": {**_AT_LEAST_ONE, "maximum": MOST_CASES},
         "view": _FUNCTION,
-        "rel_tol": _FROM_ZERO,
-        "abs_tol": _FROM_ZERO,
+        "rel_tol": _AT_LEAST_ZERO,
+        "abs_tol": _AT_LEAST_ZERO,
         "timeout_s": _ABOVE_ZERO,
     },
     Benchmark: {
         "name": _NOT_BLANK,
         "call": _FUNCTION,
-        "inputs": _MAKER,
+        "inputs": _INPUTS,
         "command": _COMMAND,
-        "cores": _FROM_ONE,
+        "cores": _AT_LEAST_ONE,
     },
-    Limits: {"memory_mb": _FROM_ONE, "processes": _FROM_ONE, "file_mb": _FROM_ONE},
+    Limits: {"memory_mb": _AT_LEAST_ONE, "processes": _AT_LEAST_ONE, "file_mb": _AT_LEAST_ONE},
 }
 
 
@@ -88,7 +88,7 @@ _WORDS: Schema = {"minItems": 1}
 _NO_WORDS: Schema = {"maxItems": 0}
 
 # How the fields of a record depend on each other.
-_SHAPES: dict[type[Any], Schema] = {
+_DEPENDENCIES: dict[type[Any], Schema] = {
     CodeProblem: {"required": ["problem_id", "check"]},
     Check: {
         "oneOf": [
@@ -126,7 +126,7 @@ _SHAPES: dict[type[Any], Schema] = {
 
 
 def problem_schema() -> Schema:
-    """Return the JSON Schema (draft 2020-12) of a code problem's file."""
+    """Return the JSON Schema (draft 2020-12) of a problem file."""
     definitions: dict[str, Schema] = {}
-    problem = record_schema(CodeProblem, SchemaRules(_RULES, _SHAPES), definitions)
+    problem = record_schema(CodeProblem, SchemaRules(_RULES, _DEPENDENCIES), definitions)
     return file_schema("fairtrial code problem", problem, definitions)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from fairtrial.arena.build import build_base
-from fairtrial.arena.checks.prepared_check import Trial
+from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.resources import Ground
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import common_variables
@@ -17,7 +17,7 @@ from fairtrial.sandbox import Warm, WarmServer, can_be_warm
 
 @asynccontextmanager
 async def warming(
-    ground: Ground, trials: Sequence[Trial], *, is_wanted: bool
+    ground: Ground, trials: Sequence[PreparedCheck], *, is_wanted: bool
 ) -> AsyncIterator[tuple[Ground, list[str]]]:
     """The ground with warm starts for its commands, where that is possible; and what to know.
 
@@ -50,7 +50,7 @@ async def warming(
             yield warmed, []
 
 
-async def _tell_failing(ground: Ground, trials: Sequence[Trial], failing: str) -> str:
+async def _tell_failing(ground: Ground, trials: Sequence[PreparedCheck], failing: str) -> str:
     """Whether it is the warm start that the base doesn't take, or a check that comes and goes."""
     cold = await find_failing(ground, trials)
     if not cold:
@@ -61,7 +61,7 @@ async def _tell_failing(ground: Ground, trials: Sequence[Trial], failing: str) -
     )
 
 
-def find_third_party(ground: Ground, trials: Sequence[Trial]) -> list[str]:
+def find_third_party(ground: Ground, trials: Sequence[PreparedCheck]) -> list[str]:
     """Files that the base's checks imported from the interpreter's own folders."""
     folders = [f"{folder}/" for folder in ground.interpreter.folders]
     loaded = {file for trial in trials for file in trial.loaded}
@@ -75,10 +75,10 @@ def find_own_names(ground: Ground) -> list[str]:
     return sorted({entry.name.partition(".")[0] for entry in entries} - {""})
 
 
-async def find_failing(ground: Ground, trials: Sequence[Trial]) -> list[str]:
+async def find_failing(ground: Ground, trials: Sequence[PreparedCheck]) -> list[str]:
     """The checks that don't hold for the unchanged base on this ground, and why."""
 
-    def trying(trial: Trial) -> Callable[[], Awaitable[str]]:
+    def trying(trial: PreparedCheck) -> Callable[[], Awaitable[str]]:
         async def work(slot: WorktreeSlot) -> str:
             stage = ground.stage(slot)
             await build_base(stage, slot)

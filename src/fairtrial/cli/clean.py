@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from fairtrial.arena import Found, find_homes, remove_orphans
+from fairtrial.arena import PoolFolderInfo, find_pool_folders, remove_orphaned_pools
 from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.core import LabError
 from fairtrial.sandbox import remove_orphaned_groups
@@ -28,8 +28,8 @@ def command(dry_run: bool, as_json: bool) -> int:
     Working copies of runs that are under way are shown and left alone. Those that were kept on
     purpose (--keep-slots) are removed, too.
     """
-    found = find_homes()
-    removed, failures = ([], []) if dry_run else remove_orphans(with_kept=True)
+    found = find_pool_folders()
+    removed, failures = ([], []) if dry_run else remove_orphaned_pools(with_kept=True)
     if not dry_run:
         remove_orphaned_groups()  # nothing to look at: a killed run's bounds for what it ran
     gone = set(removed)
@@ -51,7 +51,7 @@ def command(dry_run: bool, as_json: bool) -> int:
     return LabError.exit_code if failures else 0
 
 
-def _plain(each: Found) -> dict[str, object]:
+def _plain(each: PoolFolderInfo) -> dict[str, object]:
     return {
         "path": str(each.path),
         "repository": each.repository,
@@ -63,7 +63,7 @@ def _plain(each: Found) -> dict[str, object]:
     }
 
 
-def _spell(each: Found, *, is_gone: bool) -> str:
+def _spell(each: PoolFolderInfo, *, is_gone: bool) -> str:
     state = "left by a run that is gone"
     if each.is_alive:
         state = f"in use by process {each.pid}" if each.pid else "in use"
@@ -74,7 +74,7 @@ def _spell(each: Found, *, is_gone: bool) -> str:
     return f"{text}{about}; {state}{', now removed' if is_gone else ''}"
 
 
-def _sum_up(found: list[Found], removed: int, freed: int, *, is_dry: bool) -> str:
+def _sum_up(found: list[PoolFolderInfo], removed: int, freed: int, *, is_dry: bool) -> str:
     if not found:
         return "nothing is left on disk"
     if is_dry:

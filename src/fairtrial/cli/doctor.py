@@ -19,7 +19,7 @@ from fairtrial.arena import (
     builtin_problem,
     check_clock,
     find_valgrind,
-    list_places,
+    list_pool_locations,
     visible_within,
 )
 from fairtrial.cli.interrupts import run_until_told
@@ -49,7 +49,7 @@ def command(as_json: bool, quick: bool) -> int:
     seen in five seconds, for candidates that are timed; and whether their instructions can be
     counted. Exits with 0 if candidates can run in a full sandbox, else with 4.
     """
-    found = survey(list_places(), HOME_VARIABLE)
+    found = survey(list_pool_locations(), HOME_VARIABLE)
     clock = (*survey_clock(), look_at_valgrind())
     if not quick:
         if not as_json:

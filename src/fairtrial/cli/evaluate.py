@@ -14,12 +14,12 @@ from fairtrial.arena import (
     Candidate,
     CodeProblem,
     Evaluation,
+    disambiguate_names,
     evaluate_candidates,
     find_valgrind,
     judgement_as_dict,
     read_candidate,
     read_problem,
-    tell_apart,
 )
 from fairtrial.cli.evaluate_progress import Watch, watch
 from fairtrial.cli.interrupts import run_until_told
@@ -195,7 +195,7 @@ def _read_all(paths: Sequence[Path]) -> list[Candidate]:
                 for each in error.mistakes
             ]
         )
-    return tell_apart(read)
+    return disambiguate_names(read)
 
 
 def _evaluate(

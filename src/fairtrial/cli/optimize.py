@@ -21,7 +21,7 @@ from fairtrial.arena import (
     find_top,
     put_on_branch,
     read_problem,
-    refuse_matching_nothing,
+    require_editable_files,
     rules_of,
     write_patch,
 )
@@ -192,7 +192,7 @@ def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandbo
         message = "is empty, and no check runs pytest: nothing can be timed"
         hint = "name a call with inputs, or a command"
         raise StudyError(Mistake(("bench",), message, hint), source=str(path))
-    refuse_matching_nothing(problem, str(path))
+    require_editable_files(problem, str(path))
     find_sandbox(problem.sandbox, unsandboxed=unsandboxed)
     if branch is not None:
         top = run_until_told(partial(find_top, problem.folder / problem.repo))

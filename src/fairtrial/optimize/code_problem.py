@@ -24,7 +24,7 @@ from fairtrial.arena import (
     Verdict,
     judge_candidates,
     load_problem,
-    refuse_matching_nothing,
+    require_editable_files,
 )
 from fairtrial.core import (
     LabError,
@@ -85,7 +85,7 @@ class Code:
     @staticmethod
     def of(problem: CodeProblem, name: str, source: str = "") -> BoundCode:
         """The problem as runs have it, if candidates could change anything of it."""
-        refuse_matching_nothing(problem, source)
+        require_editable_files(problem, source)
         return BoundCode(problem, name)
 
 

@@ -1,4 +1,4 @@
-"""Candidates from files and folders, and what they come to against the base (spec 4, 23, 24)."""
+"""Candidates from files and folders, resolved against the base."""
 
 import errno
 import os
@@ -9,18 +9,18 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
-from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, settle
-from tree_kit import write_files
+from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, resolve_candidate
+from repository_kit import write_files
 
 from fairtrial.arena import (
-    LARGEST_MB,
+    MAX_CANDIDATE_MB,
     Candidate,
     FileState,
     NoRoomError,
     Reason,
     Rejection,
+    disambiguate_names,
     read_candidate,
-    tell_apart,
 )
 from fairtrial.arena.candidates.folders import MB
 from fairtrial.arena.candidates.paths import PathRules
@@ -92,11 +92,11 @@ def test_a_folder_is_known_by_its_own_name(tmp_path, monkeypatch):
         (["a/one", "a/b/one"], ["a/one", "b/one"]),
     ],
 )
-def test_candidates_of_one_name_are_told_apart_by_their_paths(tmp_path, paths, names):
+def test_candidates_of_one_name_are_named_by_their_paths(tmp_path, paths, names):
     given = [Candidate(Path(path).name, "", origin=str(tmp_path / path)) for path in paths]
-    assert [each.name for each in tell_apart(given)] == names
-    made = [Candidate("same", "x", origin="me"), Candidate("same", "y")]
-    assert tell_apart(made) == made
+    assert [candidate.name for candidate in disambiguate_names(given)] == names
+    candidates = [Candidate("same", "x", origin="me"), Candidate("same", "y")]
+    assert disambiguate_names(candidates) == candidates
 
 
 def test_what_is_no_candidate_is_refused(tmp_path):
@@ -109,15 +109,15 @@ def test_what_is_no_candidate_is_refused(tmp_path):
 
 def test_what_is_too_large_or_no_file_is_refused(tmp_path):
     with (tmp_path / "x.diff").open("wb") as file:
-        file.truncate(LARGEST_MB * MB + 1)
-    with pytest.raises(StudyError, match=f"{LARGEST_MB} MB in all"):
+        file.truncate(MAX_CANDIDATE_MB * MB + 1)
+    with pytest.raises(StudyError, match=f"{MAX_CANDIDATE_MB} MB in all"):
         read_candidate(tmp_path / "x.diff")
     folder = tmp_path / "large"
     folder.mkdir()
     for name in ("a", "b"):
         with (folder / name).open("wb") as file:
-            file.truncate(LARGEST_MB * MB // 2 + 1)
-    with pytest.raises(StudyError, match=f"{LARGEST_MB} MB in all"):
+            file.truncate(MAX_CANDIDATE_MB * MB // 2 + 1)
+    with pytest.raises(StudyError, match=f"{MAX_CANDIDATE_MB} MB in all"):
         read_candidate(folder)
     odd = tmp_path / "odd"
     odd.mkdir()
@@ -145,22 +145,22 @@ def test_files_that_can_not_be_read_are_named(tmp_path, monkeypatch):
 
 def test_files_that_equal_the_base_are_left_out(base):
     copy = {path: encode(content) for path, content in FILES.items()}
-    found = settle(base, {**copy, "src/pkg/core.py": "x = 1\n"}, ORDINARY)
-    assert contents(found) == {"src/pkg/core.py": b"x = 1\n"}
-    same = settle(base, copy, ORDINARY)
+    result = resolve_candidate(base, {**copy, "src/pkg/core.py": "x = 1\n"}, ORDINARY)
+    assert contents(result) == {"src/pkg/core.py": b"x = 1\n"}
+    same = resolve_candidate(base, copy, ORDINARY)
     assert (dict(same.files), same.digest) == ({}, "")
 
 
 def test_modes_that_are_left_open_are_those_of_the_base(base):
-    found = settle(base, {"run.sh": FileState(b"new\n"), "new.sh": FileState(b"new\n")})
-    assert found.files == {
+    result = resolve_candidate(base, {"run.sh": FileState(b"new\n"), "new.sh": FileState(b"new\n")})
+    assert result.files == {
         "run.sh": FileState(b"new\n", True),
         "new.sh": FileState(b"new\n", False),
     }
-    mode = settle(base, {"run.sh": FileState(encode(FILES["run.sh"]), False)})
+    mode = resolve_candidate(base, {"run.sh": FileState(encode(FILES["run.sh"]), False)})
     assert [state.executable for state in mode.files.values()] == [False]
     assert mode.digest
-    rejected = settle(
+    rejected = resolve_candidate(
         base, {"tests/test_core.py": FileState(encode(FILES["tests/test_core.py"]), True)}, ORDINARY
     )
     assert rejected.reason == Reason.OUTSIDE
@@ -172,16 +172,19 @@ def test_the_digest_does_not_depend_on_how_it_was_given(base):
         "-    total = a + b\n-    return total\n+    both = a - b\n+    return both\n"
     )
     other = FILES["src/pkg/core.py"].replace("a + b", "(a - b)  # quicker").replace("total", "x")
-    by_diff, by_files = settle(base, diff), settle(base, {"src/pkg/core.py": other})
+    by_diff, by_files = (
+        resolve_candidate(base, diff),
+        resolve_candidate(base, {"src/pkg/core.py": other}),
+    )
     assert by_diff.digest == by_files.digest != ""
     assert by_diff.files != by_files.files
 
 
 def test_formatting_alone_is_the_base(base):
     other = FILES["src/pkg/core.py"].replace("total", "result").replace("\n\n\n", "\n\n# add\n")
-    found = settle(base, {"src/pkg/core.py": other})
-    assert list(found.files) == ["src/pkg/core.py"]
-    assert found.digest == ""
+    result = resolve_candidate(base, {"src/pkg/core.py": other})
+    assert list(result.files) == ["src/pkg/core.py"]
+    assert result.digest == ""
 
 
 @pytest.mark.parametrize(
@@ -197,64 +200,64 @@ def test_formatting_alone_is_the_base(base):
         ({"l": FileState(b"../x", is_link=True)}, "leads out of the tree"),
         ({"l": FileState(b"/etc", is_link=True)}, "absolute"),
         ({"a/l": FileState(b"../link/../../../x", is_link=True)}, "leads out"),
-        ({"x": b"x" * (LARGEST_MB * MB + 1)}, f"larger than {LARGEST_MB} MB"),
+        ({"x": b"x" * (MAX_CANDIDATE_MB * MB + 1)}, f"larger than {MAX_CANDIDATE_MB} MB"),
         ({"x\0": "x"}, "null"),
     ],
 )  # fmt: skip
 def test_files_that_can_not_be_written_safely_are_refused(base, files, words):
-    found = settle(base, files)
-    assert found.reason == Reason.UNUSABLE
-    assert words in found.message
+    result = resolve_candidate(base, files)
+    assert result.reason == Reason.UNUSABLE
+    assert words in result.message
 
 
 def test_links_inside_the_tree_are_kept_as_links(base):
-    found = settle(base, {"src/again": FileState(b"pkg/core.py", is_link=True)})
-    assert found.files["src/again"] == FileState(b"pkg/core.py", False, is_link=True)
+    result = resolve_candidate(base, {"src/again": FileState(b"pkg/core.py", is_link=True)})
+    assert result.files["src/again"] == FileState(b"pkg/core.py", False, is_link=True)
 
 
 def test_paths_outside_editable_are_named_all(base):
     files = {"tests/test_core.py": "x", "pyproject.toml": "x", "src/pkg/core.py": "x = 1\n"}
-    found = settle(base, files, ORDINARY)
-    assert found.reason == Reason.OUTSIDE
-    assert [failure.what for failure in found.failures] == ["pyproject.toml", "tests/test_core.py"]
-    assert "pyproject.toml is not among the editable files (**/*.py), and 1 more" in found.message
+    result = resolve_candidate(base, files, ORDINARY)
+    assert result.reason == Reason.OUTSIDE
+    assert [failure.what for failure in result.failures] == ["pyproject.toml", "tests/test_core.py"]
+    assert "pyproject.toml is not among the editable files (**/*.py), and 1 more" in result.message
 
 
 def test_removing_and_renaming_count_as_changes(base):
     rename = "diff --git a/tests/test_core.py b/src/pkg/core2.py\nsimilarity index 100%\n"
     rename += "rename from tests/test_core.py\nrename to src/pkg/core2.py\n"
-    found = settle(base, rename, ORDINARY)
-    assert found.reason == Reason.OUTSIDE
-    assert "removed: tests/test_core.py" in found.failures[0].message
+    result = resolve_candidate(base, rename, ORDINARY)
+    assert result.reason == Reason.OUTSIDE
+    assert "removed: tests/test_core.py" in result.failures[0].message
 
 
 def test_a_new_module_that_hides_another_is_refused(base):
-    assert settle(base, {"src/random.py": "x = 1\n"}, ORDINARY).reason == Reason.OUTSIDE
-    assert contents(settle(base, {"src/pkg/random.py": "x = 1\n"}, ORDINARY))
+    assert resolve_candidate(base, {"src/random.py": "x = 1\n"}, ORDINARY).reason == Reason.OUTSIDE
+    assert contents(resolve_candidate(base, {"src/pkg/random.py": "x = 1\n"}, ORDINARY))
 
 
 def test_a_candidate_is_a_diff_or_files(base):
     both = Candidate("both", diff=b"", files={"x.py": FileState(b"")})
-    assert settle(base, both).reason == Reason.UNUSABLE
-    assert settle(base, Candidate("empty", files={})).digest == ""
+    assert resolve_candidate(base, both).reason == Reason.UNUSABLE
+    assert resolve_candidate(base, Candidate("empty", files={})).digest == ""
 
 
 def test_editable_files(base):
-    found = anyio.run(editable_files, base, ORDINARY)
-    assert set(found) == {"src/pkg/__init__.py", "src/pkg/core.py", "projects/one/src/mod.py"}
-    assert found["src/pkg/core.py"] == FileState(encode(FILES["src/pkg/core.py"]), False)
+    result = anyio.run(editable_files, base, ORDINARY)
+    assert set(result) == {"src/pkg/__init__.py", "src/pkg/core.py", "projects/one/src/mod.py"}
+    assert result["src/pkg/core.py"] == FileState(encode(FILES["src/pkg/core.py"]), False)
 
 
-def test_many_at_once(base):
-    """Candidates don't meet: each has an index and objects of its own."""
-    found = {}
+def test_many_candidates_are_resolved_at_once(base):
+    """Candidates are resolved at the same time with separate indexes and objects."""
+    results = {}
 
     async def one(number):
         diff = (
             f"--- a/src/pkg/ten.txt\n+++ b/src/pkg/ten.txt\n@@ -4 +4 @@\n-line 4\n+LINE {number}\n"
         )
         candidate = Candidate(str(number), diff=diff.encode())
-        found[number] = await resolve(candidate, base, EVERYTHING)
+        results[number] = await resolve(candidate, base, EVERYTHING)
 
     async def all_of_them():
         async with anyio.create_task_group() as tasks:
@@ -263,10 +266,10 @@ def test_many_at_once(base):
 
     anyio.run(all_of_them)
     for number in range(12):
-        assert f"LINE {number}\n".encode() in contents(found[number])["src/pkg/ten.txt"]
+        assert f"LINE {number}\n".encode() in contents(results[number])["src/pkg/ten.txt"]
 
 
-def test_a_broken_repository_is_our_failure_not_the_candidates(tmp_path):
+def test_a_broken_repository_is_not_the_candidates_fault(tmp_path):
     snapshot = make_snapshot(tmp_path, {"a.txt": "only here\n"})
     (snapshot.repo / "HEAD").unlink()
     diff = b"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-only here\n+x\n"
@@ -274,34 +277,34 @@ def test_a_broken_repository_is_our_failure_not_the_candidates(tmp_path):
         anyio.run(partial(resolve, Candidate("x", diff=diff), snapshot, EVERYTHING))
 
 
-@pytest.mark.parametrize("is_known", [False, True])
-def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch, is_known):
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_a_disk_without_room_is_not_the_candidates_failure(base, monkeypatch, is_cached):
     import fairtrial.arena.candidates.base_files as module
 
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(module, "_known", {})
-    if is_known:
+    monkeypatch.setattr(module, "_cache", {})
+    if is_cached:
         anyio.run(module.list_base, base)
     monkeypatch.setattr(module, "TemporaryDirectory", fail)
     with pytest.raises(NoRoomError, match="No space left on device; make room there"):
-        settle(base, {"src/pkg/core.py": "N = 1\n"})
+        resolve_candidate(base, {"src/pkg/core.py": "N = 1\n"})
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "fatal: unable to write loose object file: No space left on device",
         "fatal: sha1 file 'x/index.lock' write error. Out of diskspace",
         "error: unable to create 'x/index.lock': Disk quota exceeded\nfatal: that was all",
     ],
 )
-def test_git_without_room_says_nothing_of_a_candidate(base, monkeypatch, told):
+def test_a_full_disk_during_git_is_not_the_candidates_fault(base, monkeypatch, message):
     import fairtrial.arena.snapshot.git as module
 
     async def fail(*_, **__):
-        return SimpleNamespace(returncode=128, stdout=b"", stderr=told.encode())
+        return SimpleNamespace(returncode=128, stdout=b"", stderr=message.encode())
 
     monkeypatch.setattr(module, "run_trusted", fail)
     with pytest.raises(NoRoomError, match="make room"):
@@ -322,10 +325,10 @@ def test_a_path_that_reads_like_a_full_disk_is_a_path(base, name, hunk):
     diff = (
         f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n{hunk}"
     )
-    found = settle(base, diff)
-    assert isinstance(found, Rejection)
-    assert found.reason == Reason.UNUSABLE
-    assert name in found.message
+    result = resolve_candidate(base, diff)
+    assert isinstance(result, Rejection)
+    assert result.reason == Reason.UNUSABLE
+    assert name in result.message
 
 
 @pytest.mark.parametrize("command", ["apply", "diff-index", "cat-file"])
@@ -354,4 +357,4 @@ def test_cancelling_leaves_nothing_behind(base, monkeypatch, command):
 
 
 def test_rejections_are_data(base):
-    assert isinstance(settle(base, "nonsense"), Rejection)
+    assert isinstance(resolve_candidate(base, "nonsense"), Rejection)

@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot, settle
+from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot, resolve_candidate
 from hypothesis import example, given, settings, strategies as st
-from tree_kit import run_git
+from repository_kit import run_git
 
 from fairtrial.arena import Reason, Rejection, UnreadableDiff, read_diff
-from fairtrial.arena.candidates import diff_application as diff_applying
-from fairtrial.arena.candidates.diff_parser import MOST_HUNKS
+from fairtrial.arena.candidates import diff_application
+from fairtrial.arena.candidates.diff_parser import MAX_HUNKS
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.snapshot.git import GitError, git
 
@@ -71,13 +71,13 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_change_in_many_spellings(base, way):
-    assert contents(settle(base, WAYS[way])) == {"src/pkg/ten.txt": CHANGED}
+    assert contents(resolve_candidate(base, WAYS[way])) == {"src/pkg/ten.txt": CHANGED}
 
 
 def test_one_change_has_one_digest(base):
-    overlay = settle(base, {"src/pkg/ten.txt": CHANGED})
-    found = {settle(base, text).digest for text in [*list(WAYS.values())[:4]]}
-    assert found == {overlay.digest}
+    overlay = resolve_candidate(base, {"src/pkg/ten.txt": CHANGED})
+    digests = {resolve_candidate(base, text).digest for text in [*list(WAYS.values())[:4]]}
+    assert digests == {overlay.digest}
 
 
 def test_a_diff_made_by_diff_itself(base, tmp_path):
@@ -97,7 +97,7 @@ def test_a_diff_made_by_diff_itself(base, tmp_path):
         stdout=subprocess.PIPE,
         env={**os.environ, "TZ": "America/New_York"},
     )
-    assert contents(settle(base, done.stdout)) == {
+    assert contents(resolve_candidate(base, done.stdout)) == {
         "src/pkg/ten.txt": None,  # not in "new": dated at the epoch
         "src/pkg/crlf.txt": changed,
         "src/pkg/unended.txt": (TEN + "more").encode(),
@@ -121,8 +121,8 @@ def test_renames_copies_modes_links_binaries_and_removals(base):
         (folder / "link").unlink()
 
     for options in (("-M", "-C", "--find-copies-harder"), ("--no-renames",), ("--no-prefix", "-M")):
-        found = settle(base, git_diff(base, change, "--binary", *options))
-        assert contents(found) == {
+        result = resolve_candidate(base, git_diff(base, change, "--binary", *options))
+        assert contents(result) == {
             "src/pkg/ten.txt": None,
             "src/pkg/moved.txt": TEN.encode(),
             "src/pkg/copy of core.py": FILES["src/pkg/core.py"].encode(),
@@ -136,16 +136,16 @@ def test_renames_copies_modes_links_binaries_and_removals(base):
             "link2": b"src/pkg/core.py",
             "link": None,
         }
-        assert found.files["run.sh"].executable is False
-        assert found.files["tool"].executable is True
-        assert found.files["link2"].is_link
+        assert result.files["run.sh"].executable is False
+        assert result.files["tool"].executable is True
+        assert result.files["link2"].is_link
 
 
 def test_lines_that_look_like_a_diff_are_content(base):
     path = "src/pkg/marks.md"
     changed = FILES[path].replace("-- \nend\n--- a/x\n+++ b/y\n", "@@ -1 +1 @@\n--- a/y\n+++ b/z\n")
     diff = git_diff(base, lambda folder: (folder / path).write_text(changed))
-    assert contents(settle(base, diff)) == {path: changed.encode()}
+    assert contents(resolve_candidate(base, diff)) == {path: changed.encode()}
 
 
 def test_line_ends_of_the_file_are_kept(base):
@@ -154,7 +154,7 @@ def test_line_ends_of_the_file_are_kept(base):
     wanted = {"src/pkg/crlf.txt": text.replace("line 4", "LINE").encode()}
     for body in (BODY, BODY.replace("\n", "\r\n")):
         diff = (NAMES + "@@ -3,3 +3,3 @@\n").replace("ten", "crlf") + body
-        assert contents(settle(base, diff)) == wanted
+        assert contents(resolve_candidate(base, diff)) == wanted
 
 
 def test_missing_newline_at_the_end(base):
@@ -164,7 +164,7 @@ def test_missing_newline_at_the_end(base):
     body = TEN.rstrip("\n").encode()
 
     def result(hunk):
-        return contents(settle(base, names + hunk))
+        return contents(resolve_candidate(base, names + hunk))
 
     assert result(f"@@ -10 +10 @@\n-line 10\n{marker}+LINE\n") == {path: body[:-7] + b"LINE\n"}
     assert result("@@ -10 +10 @@\n-line 10\n+LINE\n") == {path: body[:-7] + b"LINE\n"}
@@ -174,12 +174,12 @@ def test_missing_newline_at_the_end(base):
     assert result("@@ -9,2 +9,2 @@\n-line 9\n+LINE\n line 10\n") == {
         path: body.replace(b"line 9", b"LINE")
     }
-    assert contents(settle(base, f"{NAMES}@@ -10 +10 @@\n-line 10\n{marker}+LINE\n{marker}")) == {
-        "src/pkg/ten.txt": TEN.encode()[:-8] + b"LINE"
-    }
+    assert contents(
+        resolve_candidate(base, f"{NAMES}@@ -10 +10 @@\n-line 10\n{marker}+LINE\n{marker}")
+    ) == {"src/pkg/ten.txt": TEN.encode()[:-8] + b"LINE"}
 
 
-def test_new_files_however_they_are_told(base):
+def test_new_files_are_recognized_in_every_notation(base):
     for names in (
         "--- /dev/null\n+++ b/src/pkg/new.py\n",
         "--- /dev/null\n+++ src/pkg/new.py\n",
@@ -188,7 +188,7 @@ def test_new_files_however_they_are_told(base):
         "--- /dev/null\n+++ b/src/pkg/new.py\n",
     ):
         diff = names + "@@ -0,0 +1,2 @@\n+x = 1\n+y = 2\n"
-        assert contents(settle(base, diff)) == {"src/pkg/new.py": b"x = 1\ny = 2\n"}
+        assert contents(resolve_candidate(base, diff)) == {"src/pkg/new.py": b"x = 1\ny = 2\n"}
 
 
 def test_paths_relative_to_the_projects_folder(base):
@@ -197,27 +197,27 @@ def test_paths_relative_to_the_projects_folder(base):
     wanted = {"projects/one/src/mod.py": b"x = 1\ny = 5\nz = 3\n"}
     for name in ("a/src/mod.py", "src/mod.py", "a/projects/one/src/mod.py"):
         diff = f"--- {name}\n+++ {name.replace('a/', 'b/')}\n{body}"
-        assert contents(settle(base, diff, rules)) == wanted
+        assert contents(resolve_candidate(base, diff, rules)) == wanted
     new = "--- /dev/null\n+++ b/src/other.py\n@@ -0,0 +1 @@\n+x = 1\n"
     moved = new + f"--- a/src/mod.py\n+++ b/src/mod.py\n{body}"
-    assert "projects/one/src/other.py" in contents(settle(base, moved, rules))
+    assert "projects/one/src/other.py" in contents(resolve_candidate(base, moved, rules))
 
 
 def test_a_diff_that_changes_nothing_is_the_base(base):
     same = NAMES + "@@ -3,2 +3,2 @@\n line 3\n-line 4\n+line 4\n"
     for text in ("", " \n\n", same, NAMES + "@@ -3,2 +3,2 @@\n line 3\n line 4\n", GIT):
-        found = settle(base, text)
-        assert (dict(found.files), found.digest) == ({}, "")
+        result = resolve_candidate(base, text)
+        assert (dict(result.files), result.digest) == ({}, "")
 
 
-def test_a_hunk_that_does_not_fit_says_where_and_what_stands_there(base):
+def test_a_hunk_that_does_not_fit_is_explained_with_the_lines_of_the_file(base):
     bad = "@@ -3,3 +3,3 @@\n line 3\n-line four\n+LINE\n line 5\n"
     good = "@@ -8 +8 @@\n-line 8\n+EIGHT\n"
-    found = settle(base, NAMES + good + bad)
-    assert found.reason == Reason.UNUSABLE
-    assert "hunk 2 of src/pkg/ten.txt (line 3)" in found.message
-    assert "line 4 of the base is `line 4`, the diff has `line four`" in found.message
-    (failure,) = found.failures
+    result = resolve_candidate(base, NAMES + good + bad)
+    assert result.reason == Reason.UNUSABLE
+    assert "hunk 2 of src/pkg/ten.txt (line 3)" in result.message
+    assert "line 4 of the base is `line 4`, the diff has `line four`" in result.message
+    (failure,) = result.failures
     assert "    3 line 3\n    4 line 4\n    5 line 5" in failure.message
     (difference,) = failure.differences
     assert (difference.where, difference.expected, difference.actual) == (
@@ -227,8 +227,8 @@ def test_a_hunk_that_does_not_fit_says_where_and_what_stands_there(base):
 
 def test_every_file_and_hunk_that_does_not_fit_is_named(base):
     bad = "@@ -3 +3 @@\n-nothing like it\n+LINE\n@@ -300 +300 @@\n-nor this\n+LINE\n"
-    found = settle(base, NAMES + bad + NAMES.replace("ten", "crlf") + bad + bad)
-    names = [failure.what.partition(" (")[0] for failure in found.failures]
+    result = resolve_candidate(base, NAMES + bad + NAMES.replace("ten", "crlf") + bad + bad)
+    names = [failure.what.partition(" (")[0] for failure in result.failures]
     assert names == [
         *("hunk 1 of src/pkg/ten.txt", "hunk 2 of src/pkg/ten.txt"),
         *(f"hunk {number} of src/pkg/crlf.txt" for number in (1, 2, 3, 4)),
@@ -273,10 +273,10 @@ def test_every_file_and_hunk_that_does_not_fit_is_named(base):
     ],
 )  # fmt: skip
 def test_what_can_not_be_used_is_refused_with_its_reason(base, diff, words):
-    found = settle(base, diff)
-    assert isinstance(found, Rejection)
-    assert found.reason == Reason.UNUSABLE
-    assert words in found.message
+    result = resolve_candidate(base, diff)
+    assert isinstance(result, Rejection)
+    assert result.reason == Reason.UNUSABLE
+    assert words in result.message
 
 
 def bomb(size_mb):
@@ -300,11 +300,11 @@ def bomb(size_mb):
 
 
 def varint(number):
-    found = bytearray()
+    encoded = bytearray()
     while number > 127:
-        found.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def blob_id(content):
@@ -312,12 +312,12 @@ def blob_id(content):
 
 
 def test_binary_patches_that_unpack_to_more_than_they_should(base, monkeypatch):
-    assert len(contents(settle(base, bomb(2)))["data.bin"]) > 1_990_000
-    assert "come to more than 20 MB" in settle(base, bomb(30)).message
-    monkeypatch.setattr(diff_applying, "LARGEST_PIECE_MB", 1)
-    assert "unpacks to more than 1 MB" in settle(base, bomb(2)).message
+    assert len(contents(resolve_candidate(base, bomb(2)))["data.bin"]) > 1_990_000
+    assert "come to more than 20 MB" in resolve_candidate(base, bomb(30)).message
+    monkeypatch.setattr(diff_application, "MAX_ALLOCATION_MB", 1)
+    assert "unpacks to more than 1 MB" in resolve_candidate(base, bomb(2)).message
     lie = bomb(2).replace("delta ", "delta 9999")
-    assert settle(base, lie).reason == Reason.UNUSABLE
+    assert resolve_candidate(base, lie).reason == Reason.UNUSABLE
 
 
 def test_a_full_disk_is_not_the_candidates_fault(base, monkeypatch):
@@ -328,7 +328,7 @@ def test_a_full_disk_is_not_the_candidates_fault(base, monkeypatch):
 
     monkeypatch.setattr("fairtrial.arena.candidates.base_files.git", full)
     with pytest.raises(GitError):
-        settle(base, NAMES + HUNK)
+        resolve_candidate(base, NAMES + HUNK)
 
 
 def test_prefixes_are_told_from_folders(tmp_path):
@@ -341,17 +341,17 @@ def test_prefixes_are_told_from_folders(tmp_path):
         ("--- a/y.txt\n+++ a/y.txt\n", "a/y.txt"),
         ("--- a/a/y.txt\n+++ b/a/y.txt\n", "a/y.txt"),
     ):
-        assert list(contents(settle(snapshot, names + hunk))) == [path]
+        assert list(contents(resolve_candidate(snapshot, names + hunk))) == [path]
 
 
-def test_line_ends_of_the_diffs_own_journey_are_not_content(base):
+def test_line_ends_that_were_converted_with_the_diff_are_not_content(base):
     diff = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".replace("\n", "\r\n")
-    assert contents(settle(base, diff)) == {"new.txt": b"one\ntwo\n"}
+    assert contents(resolve_candidate(base, diff)) == {"new.txt": b"one\ntwo\n"}
 
 
 def test_a_flood_of_hunks_is_refused(base):
-    found = settle(base, NAMES + "@@ -4 +4 @@\n-line 4\n+LINE\n" * (MOST_HUNKS + 1))
-    assert "more than 20,000 hunks" in found.message
+    result = resolve_candidate(base, NAMES + "@@ -4 +4 @@\n-line 4\n+LINE\n" * (MAX_HUNKS + 1))
+    assert "more than 20,000 hunks" in result.message
 
 
 def test_nothing_is_left_behind(base):
@@ -359,9 +359,9 @@ def test_nothing_is_left_behind(base):
         return sorted(str(path) for path in base.repo.rglob("*"))
 
     before = listing()
-    assert contents(settle(base, NAMES + HUNK.replace("LINE", "seen nowhere else")))
-    settle(base, NAMES + HUNK.replace("line 4", "line 44"))
-    settle(base, {"src/new.py": "x = 1\n"})
+    assert contents(resolve_candidate(base, NAMES + HUNK.replace("LINE", "seen nowhere else")))
+    resolve_candidate(base, NAMES + HUNK.replace("line 4", "line 44"))
+    resolve_candidate(base, {"src/new.py": "x = 1\n"})
     assert listing() == before
 
 
@@ -383,8 +383,8 @@ def test_what_git_writes_is_read_as_git_reads_it(old, new, old_end, new_end, con
     before, after = text(old, old_end), text(new, new_end)
     diff = make_diff(before, after, context)
     applied = before
-    for each in read_diff(diff):
-        applied = apply_plainly(each.hunks, before)
+    for file_diff in read_diff(diff):
+        applied = apply_plainly(file_diff.hunks, before)
     assert applied == after
 
 
@@ -393,7 +393,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)  # git is asked four times for each
+@settings(max_examples=20, deadline=None)  # git is asked four times per example
 @given(EDITS, st.sampled_from((0, 0, 1, 3)))
 @example([(4, "new")], 0)
 @example([(4, None), (8, "new")], 0)
@@ -405,7 +405,7 @@ def test_lines_that_are_everywhere_change_where_the_diff_says(base, edits, conte
     after = "".join(lines).encode()
     diff = make_diff(FILES[path].encode(), after, context)
     diff = diff.replace(b"a/x", b"a/" + path.encode()).replace(b"b/y", b"b/" + path.encode())
-    assert contents(settle(base, diff)) == ({path: after} if diff else {})
+    assert contents(resolve_candidate(base, diff)) == ({path: after} if diff else {})
 
 
 def make_diff(before, after, context):
@@ -430,7 +430,7 @@ def apply_plainly(hunks, before):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from([*WAYS.values(), *TRICKY])))
-def test_reading_never_fails_in_a_way_of_its_own(pieces):
+def test_parsing_any_text_raises_nothing_but_unreadable_diff(pieces):
     with suppress(UnreadableDiff):
-        for each in read_diff(encode("\n".join(pieces))):
-            assert each.write()
+        for file_diff in read_diff(encode("\n".join(pieces))):
+            assert file_diff.write()

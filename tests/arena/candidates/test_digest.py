@@ -1,4 +1,4 @@
-"""One digest for candidates that come to the same, another for all others (spec 23)."""
+"""Equivalent candidates have equal digests, all others have different ones."""
 
 import ast
 import importlib.util
@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from fairtrial.arena import FileState
 from fairtrial.arena.candidates import digest as digest_module
-from fairtrial.arena.candidates.digest import normalised_digest
+from fairtrial.arena.candidates.digest import normalized_digest
 from fairtrial.arena.candidates.scopes import find_locals
 
 BASE = FileState(b"base = 1\n", False)
@@ -21,7 +21,7 @@ BASE = FileState(b"base = 1\n", False)
 
 def digest(source, path="a.py", before=BASE):
     content = source if isinstance(source, bytes) else source.encode()
-    return normalised_digest({path: FileState(content, False)}, {path: before}.get)
+    return normalized_digest({path: FileState(content, False)}, {path: before}.get)
 
 
 def function(body):
@@ -160,7 +160,7 @@ DIFFERENT = {
         function("u = x\nreturn f'{u=}'"),
     ),
     "docstrings that are used": ('"""A."""\nprint(__doc__)\n', '"""B."""\nprint(__doc__)\n'),
-    "docstrings that somebody reads": (
+    "docstrings that the program reads": (
         'import inspect\ndef f():\n    """A."""\nprint(inspect.getdoc(f))\n',
         'import inspect\ndef f():\n    """B."""\nprint(inspect.getdoc(f))\n',
     ),
@@ -204,48 +204,48 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_same(what):
+def test_equivalent_sources_have_equal_digests(what):
     one, other = SAME[what]
     assert digest(one) == digest(other) != ""
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_different(what):
+def test_different_sources_have_different_digests(what):
     one, other = DIFFERENT[what]
     assert digest(one) != digest(other)
 
 
-def test_equal_to_the_base():
+def test_sources_equivalent_to_the_base_have_an_empty_digest():
     before = FileState(b"def f():\n    t = 1\n    return t\n", False)
     other = "# new\ndef f():\n    '''Doc.'''\n    u = 1\n    return u\n"
     assert digest(other, before=before) == ""
-    assert normalised_digest({}, {}.get) == ""
-    assert normalised_digest({"gone": None}, {}.get) == ""
+    assert normalized_digest({}, {}.get) == ""
+    assert normalized_digest({"gone": None}, {}.get) == ""
 
 
 def test_only_files_that_differ_count():
     before = {"a.py": BASE, "b.py": BASE}
     more = {"a.py": FileState(b"x = 2\n", False), "b.py": FileState(b"base=1 # as ever\n", False)}
-    assert normalised_digest(more, before.get) == digest("x = 2\n")
+    assert normalized_digest(more, before.get) == digest("x = 2\n")
 
 
 def test_paths_modes_kinds_and_removals_count():
     state, other = FileState(b"x = 1\n", False), FileState(b"x = 1\n", True)
     link = FileState(b"x = 1\n", False, is_link=True)
     before = {"a.py": BASE, "b.py": BASE}
-    found = [
-        normalised_digest(files, before.get)
+    digests = [
+        normalized_digest(files, before.get)
         for files in (
             *({"a.py": state}, {"a.py": other}, {"a.py": link}, {"a.py": None}, {"b.py": state}),
             *({"a.py": state, "b.py": None}, {"a.txt": state}, {"c.py": state}, {"a.pyi": state}),
             *({"a.py": None, "b.py": state}, {"a.py": None, "c.py": BASE}),
         )
     ]
-    assert len(set(found)) == len(found)
-    assert "" not in found
+    assert len(set(digests)) == len(digests)
+    assert "" not in digests
     # What is left open is what the base has.
-    kept = normalised_digest({"a.py": FileState(b"x = 1\n")}, before.get)
-    assert kept == found[0]
+    kept = normalized_digest({"a.py": FileState(b"x = 1\n")}, before.get)
+    assert kept == digests[0]
 
 
 def test_other_files_count_by_their_bytes():
@@ -256,7 +256,7 @@ def test_other_files_count_by_their_bytes():
 def test_the_order_of_files_does_not_matter():
     states = {f"{letter}.py": FileState(f"{letter} = 1".encode()) for letter in "abcdef"}
     backwards = dict(reversed(states.items()))
-    assert normalised_digest(states, {}.get) == normalised_digest(backwards, {}.get)
+    assert normalized_digest(states, {}.get) == normalized_digest(backwards, {}.get)
 
 
 def test_hostile_sources_are_taken_as_text():
@@ -275,8 +275,8 @@ def test_hostile_sources_are_taken_as_text():
         b"x = 1\n" * 200_000,
         b"x = '\\ud800'\n",
     ]
-    found = [digest(source) for source in sources]
-    assert len(set(found)) == len(sources)
+    digests = [digest(source) for source in sources]
+    assert len(set(digests)) == len(sources)
 
 
 def test_a_long_sum_is_read_without_recursion():
@@ -347,14 +347,14 @@ def test_real_modules_with_all_locals_renamed(name):
     """Their digest stays, and so do the globals, attributes and parameters of their code."""
     source = Path(importlib.util.find_spec(name).origin).read_bytes()
     tree = ast.parse(source)
-    found = find_locals(tree)
-    assert len(set(found.values())) > 5
+    variables = find_locals(tree)
+    assert len(set(variables.values())) > 5
     for node in ast.walk(tree):
         for field in ("id", "name", "rest", "asname"):
-            if (id(node), field, 0) in found:
-                setattr(node, field, "renamed_{}_{}".format(*found[id(node), field, 0]))
+            if (id(node), field, 0) in variables:
+                setattr(node, field, "renamed_{}_{}".format(*variables[id(node), field, 0]))
         if isinstance(node, ast.Nonlocal):
-            places = [found.get((id(node), "names", place)) for place in range(len(node.names))]
+            places = [variables.get((id(node), "names", place)) for place in range(len(node.names))]
             node.names = [
                 "renamed_{}_{}".format(*place) if place else given
                 for place, given in zip(places, node.names, strict=True)
@@ -367,7 +367,7 @@ def test_real_modules_with_all_locals_renamed(name):
 def interface(code):
     """What a code object has to do with the world: globals, attributes, parameters, inner code."""
     count = code.co_argcount + code.co_kwonlyargcount
-    inner = [interface(each) for each in code.co_consts if hasattr(each, "co_code")]
+    inner = [interface(const) for const in code.co_consts if hasattr(const, "co_code")]
     return code.co_name, code.co_names, code.co_varnames[:count], inner
 
 
@@ -382,7 +382,7 @@ def test_a_change_that_matters_changes_the_digest(body, chance):
 
 
 def alter(tree, chance):
-    """One thing that a program does, done otherwise."""
+    """Return a program with one change of its behavior."""
     deeds = []
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp):
@@ -411,13 +411,13 @@ def test_another_partition_of_names_is_another_program(body, one, other, chance)
     assert digest(ast.unparse(tree)) != digest(source)
 
 
-def test_the_scheme_is_part_of_it(monkeypatch):
+def test_the_scheme_is_part_of_the_digest(monkeypatch):
     before = digest("x = 1\n")
     monkeypatch.setattr(digest_module, "SCHEME", b"another")
     assert digest("x = 1\n") != before
 
 
-def test_digests_are_kept():
+def test_digests_never_change():
     """What people have written down stays true; a change needs another scheme."""
     source = "def f(a):\n    t = a + 1\n    return [t for _ in a]\n"
     assert digest(source) == "a5e9eb2b35629edcecd326bf8b44ca0c"
@@ -438,15 +438,15 @@ def find_pythons():
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from fairtrial.arena.candidates.digest import normalised_digest
+from fairtrial.arena.candidates.digest import normalized_digest
 from fairtrial.arena.model.candidates import FileState
 for text in sys.stdin.read().split("\\0"):
-    print(normalised_digest({"a.py": FileState(text.encode(), False)}, {}.get))
+    print(normalized_digest({"a.py": FileState(text.encode(), False)}, {}.get))
 """
 
 
 @pytest.mark.parametrize(("minor", "python"), list(find_pythons()))
-def test_other_pythons_give_the_same(minor, python):
+def test_other_versions_of_python_give_the_same_digests(minor, python):
     texts = [text for pair in (*SAME.values(), *DIFFERENT.values()) for text in pair]
     texts = [text for text in texts if isinstance(text, str)]
     source = Path(digest_module.__file__).parents[2]
@@ -459,5 +459,5 @@ def test_other_pythons_give_the_same(minor, python):
     )
     if not done or done.returncode:
         pytest.skip(f"there is no Python 3.{minor} here that works")
-    ours = [normalised_digest({"a.py": FileState(text.encode(), False)}, {}.get) for text in texts]
+    ours = [normalized_digest({"a.py": FileState(text.encode(), False)}, {}.get) for text in texts]
     assert done.stdout.split() == ours

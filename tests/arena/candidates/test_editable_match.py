@@ -1,12 +1,12 @@
-"""`editable` has to fit something: said before anything is run, whoever asks."""
+"""`editable` must match a file; otherwise all commands refuse the problem before they run it."""
 
 import anyio
 import pytest
 from clock_kit import few_problem
-from tree_kit import make_repo, run_git
+from repository_kit import make_repository, run_git
 
 from fairtrial import run_study
-from fairtrial.arena import ArenaSettings, Check, CodeProblem, open_arena, refuse_matching_nothing
+from fairtrial.arena import ArenaSettings, Check, CodeProblem, open_arena, require_editable_files
 from fairtrial.cli.main import main
 from fairtrial.core import StudyError
 from fairtrial.optimize import Optimise
@@ -47,8 +47,8 @@ def problem_of(folder, *editable, **more):
         (("nowhere/*.py",), {"repo": "nowhere"}),  # that the folder isn't there is said elsewhere
     ],
 )
-def test_a_pattern_that_fits_something_will_do(project, editable, more):
-    refuse_matching_nothing(problem_of(project, *editable, **more))
+def test_a_pattern_that_matches_a_file_is_accepted(project, editable, more):
+    require_editable_files(problem_of(project, *editable, **more))
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_a_pattern_that_fits_something_will_do(project, editable, more):
         (".git/none.py",),
     ],
 )
-def test_patterns_that_fit_nothing_are_named(project, editable):
+def test_patterns_that_match_nothing_are_named(project, editable):
     with pytest.raises(StudyError) as stop:
-        refuse_matching_nothing(problem_of(project, *editable), "p.yaml")
+        require_editable_files(problem_of(project, *editable), "p.yaml")
     (mistake,) = stop.value.mistakes
     assert mistake.path == ("editable",)
     assert mistake.message.startswith(", ".join(editable))
@@ -73,7 +73,7 @@ def test_patterns_that_fit_nothing_are_named(project, editable):
 
 
 def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
-    make_repo(project / "own", FILES)
+    make_repository(project / "own", FILES)
     monkeypatch.chdir(project / "own")
     (project / "own/p.yaml").write_text(
         'problem_id: p\neditable: ["lib/*.py"]\ncheck: [{command: ["true"]}]\n'
@@ -87,15 +87,15 @@ def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
     for words in (["evaluate", "p.yaml"], ["optimize", "p.yaml"], ["run", "s.yaml"]):
         with pytest.raises(SystemExit) as stop:
             main(words)
-        told = capsys.readouterr().err
+        error = capsys.readouterr().err
         assert stop.value.code == 2
-        assert "p.yaml: editable: lib/*.py fits no file of" in told
+        assert "p.yaml: editable: lib/*.py matches no file of" in error
     assert not (project / "own/artifacts").exists()
 
 
-def test_files_that_are_all_protected_are_as_good_as_none(tmp_path, monkeypatch):
+def test_patterns_that_match_protected_files_only_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
-    top = make_repo(tmp_path / "repo", {"tests/test_it.py": "def test_it(): pass\n"})
+    top = make_repository(tmp_path / "repo", {"tests/test_it.py": "def test_it(): pass\n"})
     settings = ArenaSettings(unsandboxed=True, lock_folder=tmp_path)
     problem = few_problem(top, editable=("tests/*.py",), check=CHECK, bench=(), sandbox="plain")
 
@@ -103,28 +103,30 @@ def test_files_that_are_all_protected_are_as_good_as_none(tmp_path, monkeypatch)
         async with open_arena(problem, slots=1, settings=settings):
             pass
 
-    with pytest.raises(StudyError, match=r"tests/\*\.py fits no file that a candidate may change"):
+    with pytest.raises(
+        StudyError, match=r"tests/\*\.py matches no file that a candidate may change"
+    ):
         anyio.run(open_it)
 
 
-def test_that_a_repository_is_bare_is_said_where_it_is_looked_for(tmp_path):
+def test_a_bare_repository_is_reported_when_it_is_opened(tmp_path):
     run_git(tmp_path, "init", "--bare", "-q", "bare.git")
-    refuse_matching_nothing(problem_of(tmp_path / "bare.git", "src/*.py"))
+    require_editable_files(problem_of(tmp_path / "bare.git", "src/*.py"))
 
 
 # -- code problems that Python code gives --
 
 
-def test_a_code_problem_is_a_problem_wherever_python_gives_one(project):
+def test_a_code_problem_can_be_registered_from_python(project):
     given = problem_of(project, "src/**/*.py", brief="faster")
     bound = make_problem("w", given, None)
     assert isinstance(bound, BoundCode)
     assert (bound.problem_id, bound.brief, bound.code) == ("w", "faster", given)
 
 
-def test_one_that_nobody_could_change_is_refused_before_any_run(project):
+def test_a_problem_without_editable_files_is_refused_before_any_run(project):
     study = Study("s", "t", agent_specs=("opt",), problem_ids=("w",))
-    with pytest.raises(StudyError, match=r"problem_registry\.w\.editable: lib fits no file"):
+    with pytest.raises(StudyError, match=r"problem_registry\.w\.editable: lib matches no file"):
         run_study(
             study,
             agent_bindings={"opt": Optimise()},

@@ -2,9 +2,9 @@
 
 import anyio
 import pytest
-from candidate_kit import FILES, contents, encode, git_diff, make_snapshot, settle
+from candidate_kit import FILES, contents, encode, git_diff, make_snapshot, resolve_candidate
 from hypothesis import given, settings, strategies as st
-from tree_kit import run_git
+from repository_kit import run_git
 
 from fairtrial.arena import Changes, FileState
 from fairtrial.arena.candidates.patches import render_patch
@@ -56,9 +56,9 @@ PATH = st.sampled_from(
 @given(st.dictionaries(PATH, STATE, max_size=4))
 def test_a_patch_comes_back_as_the_candidate(base, wanted):
     changes = Changes(drop_same(base, wanted))
-    found = settle(base, anyio.run(render_patch, changes, base))
-    assert not hasattr(found, "reason"), found
-    assert dict(found.files) == changes.files
+    result = resolve_candidate(base, anyio.run(render_patch, changes, base))
+    assert not hasattr(result, "reason"), result
+    assert dict(result.files) == changes.files
 
 
 def drop_same(base, wanted):
@@ -95,8 +95,8 @@ def test_a_patch_applies_to_the_users_tree(base, tmp_path):
 
 def test_a_folder_where_a_file_was(base):
     files = {"run.sh": None, "run.sh/inner.txt": FileState(b"x\n", False)}
-    found = settle(base, anyio.run(render_patch, Changes(files), base))
-    assert contents(found) == {"run.sh": None, "run.sh/inner.txt": b"x\n"}
+    result = resolve_candidate(base, anyio.run(render_patch, Changes(files), base))
+    assert contents(result) == {"run.sh": None, "run.sh/inner.txt": b"x\n"}
 
 
 def test_no_changes_are_an_empty_patch(base):
@@ -108,5 +108,5 @@ def test_what_git_diff_says_of_a_tree_is_the_same_candidate(base):
         (folder / "src/pkg/core.py").write_text("x = 1\n")
         (folder / "run.sh").unlink()
 
-    found = settle(base, git_diff(base, change, "--binary"))
-    assert settle(base, anyio.run(render_patch, found, base)) == found
+    result = resolve_candidate(base, git_diff(base, change, "--binary"))
+    assert resolve_candidate(base, anyio.run(render_patch, result, base)) == result

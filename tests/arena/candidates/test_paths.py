@@ -1,13 +1,18 @@
-"""Which paths candidates may touch (spec 4, 24)."""
+"""Paths that candidates may change."""
 
 import subprocess
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from tree_kit import run_git
+from repository_kit import run_git
 
 from fairtrial.arena import Check, CodeProblem
-from fairtrial.arena.candidates.paths import Change, PathRules, leads_out, unsafe_path
+from fairtrial.arena.candidates.paths import (
+    PathChange,
+    PathRules,
+    find_link_problem,
+    find_path_problem,
+)
 from fairtrial.arena.candidates.pathspecs import Pathspecs
 from fairtrial.core import StudyError
 
@@ -50,7 +55,7 @@ def listed(tmp_path_factory):
     sets = [[path for path in PATHS if path not in ("a", "b", ".a")], ["a", "b", ".a"]]
 
     def ask(patterns):
-        found = set()
+        matches = set()
         for number, paths in enumerate(sets):
             index = folder / f"index-{number}"
             if not index.exists():
@@ -60,12 +65,12 @@ def listed(tmp_path_factory):
                     stdin=lines.encode(),
                     GIT_INDEX_FILE=str(index),
                 )
-            told = run_git(
+            output = run_git(
                 *(folder, "--glob-pathspecs", "ls-files", "-z", "--", *patterns),
                 GIT_INDEX_FILE=str(index),
             )
-            found.update(told.decode().split("\0")[:-1])
-        return found
+            matches.update(output.decode().split("\0")[:-1])
+        return matches
 
     return ask
 
@@ -126,7 +131,7 @@ def test_patterns_match_as_in_git(listed, marked):
         theirs = listed(patterns)
     except subprocess.CalledProcessError:
         return  # a path that git itself refuses
-    assert {path for path in PATHS if ours.fit(path)} == theirs
+    assert {path for path in PATHS if ours.match(path)} == theirs
 
 
 def _is_foreign(pattern):
@@ -155,26 +160,30 @@ RULES = PathRules(
         *("src/x.dist-info/entry.py", "src/__pycache__/x.py"),
     ],
 )
-@pytest.mark.parametrize("change", Change)
+@pytest.mark.parametrize("change", PathChange)
 def test_tests_and_configuration_are_protected_where_editable_matches(path, change):
-    assert "protected" in RULES.mistake(path, change)
+    assert "protected" in RULES.find_violation(path, change)
     freed = PathRules(RULES.editable, unprotect=(path,))
-    assert freed.mistake(path, change) is None
+    assert freed.find_violation(path, change) is None
 
 
 @pytest.mark.parametrize(
     "path", ["src/pkg/core.py", "latest.py", "contest.py", "pkg/tester.py", "pkg/attest/x.py"]
 )
 def test_other_files_are_not_protected(path):
-    assert RULES.mistake(path, Change.ADDED) is None
+    assert RULES.find_violation(path, PathChange.ADDED) is None
 
 
 def test_a_path_outside_names_itself_and_the_patterns():
-    mistake = PathRules(("src/**/*.py", ":!src/gen/**")).mistake("docs/x.py", Change.CHANGED)
+    mistake = PathRules(("src/**/*.py", ":!src/gen/**")).find_violation(
+        "docs/x.py", PathChange.CHANGED
+    )
     assert "docs/x.py" in mistake
     assert "src/**/*.py, :!src/gen/**" in mistake
     # Not protected any more is not yet editable.
-    assert PathRules(("src/**",), ("pyproject.toml",)).mistake("pyproject.toml", Change.CHANGED)
+    assert PathRules(("src/**",), ("pyproject.toml",)).find_violation(
+        "pyproject.toml", PathChange.CHANGED
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,20 +205,23 @@ def test_a_path_outside_names_itself_and_the_patterns():
 )
 def test_new_modules_must_not_hide_those_that_checks_use(path, hidden):
     rules = PathRules(("**",))
-    mistake = rules.mistake(path, Change.ADDED)
+    mistake = rules.find_violation(path, PathChange.ADDED)
     assert (f"hide the module {hidden} " in mistake) if hidden else mistake is None
-    assert rules.mistake(path, Change.CHANGED) is None
+    assert rules.find_violation(path, PathChange.CHANGED) is None
 
 
 def test_a_project_may_add_to_a_module_that_it_has_already():
     rules = PathRules(("**",))
     inside = {"src/json", "src/json/__init__.py"}
-    assert rules.mistake("src/json.py", Change.ADDED, inside) is None
-    assert rules.mistake("src/json/__init__.py", Change.ADDED, {"src/json.py"}) is None
-    assert rules.mistake("src/json/__init__.py", Change.ADDED, {"src/json", "json.py"}) is not None
+    assert rules.find_violation("src/json.py", PathChange.ADDED, inside) is None
+    assert rules.find_violation("src/json/__init__.py", PathChange.ADDED, {"src/json.py"}) is None
+    assert (
+        rules.find_violation("src/json/__init__.py", PathChange.ADDED, {"src/json", "json.py"})
+        is not None
+    )
 
 
-def test_rules_of_a_problem():
+def test_rules_are_derived_from_a_problem():
     problem = CodeProblem(
         "p",
         cwd="one",
@@ -219,13 +231,15 @@ def test_rules_of_a_problem():
             Check(function="m:f", calls="one/calls.json"),
         ),
     )
-    rules = PathRules.of(problem)
-    assert "inputs or results" in rules.mistake("one/makers.py", Change.CHANGED)
-    assert "inputs or results" in rules.mistake("one/calls.json", Change.REMOVED)
-    assert "json" in rules.mistake("one/json.py", Change.ADDED)
-    assert "json" in rules.mistake("one/src/json.py", Change.ADDED)
-    assert rules.mistake("one/parts/json.py", Change.ADDED) is None
-    assert PathRules.of(problem, ["one/parts"]).mistake("one/parts/json.py", Change.ADDED)
+    rules = PathRules.from_problem(problem)
+    assert "inputs or results" in rules.find_violation("one/makers.py", PathChange.CHANGED)
+    assert "inputs or results" in rules.find_violation("one/calls.json", PathChange.REMOVED)
+    assert "json" in rules.find_violation("one/json.py", PathChange.ADDED)
+    assert "json" in rules.find_violation("one/src/json.py", PathChange.ADDED)
+    assert rules.find_violation("one/parts/json.py", PathChange.ADDED) is None
+    assert PathRules.from_problem(problem, ["one/parts"]).find_violation(
+        "one/parts/json.py", PathChange.ADDED
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,13 +250,13 @@ def test_rules_of_a_problem():
         *("a" * 300, "/".join(["abc"] * 2000), "\ud800"),
     ],
 )
-def test_unsafe_paths(path):
-    assert unsafe_path(path)
+def test_unsafe_paths_are_refused(path):
+    assert find_path_problem(path)
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", ".gitignore", "a..b", "...", "a\\b", "ä", "\udcff"])
-def test_safe_paths(path):
-    assert unsafe_path(path) is None
+def test_safe_paths_are_accepted(path):
+    assert find_path_problem(path) is None
 
 
 LINKS = {"up": "..", "deep/here": "../other", "loop": "loop", "away": "/etc", "deep/er/x": "../.."}
@@ -269,5 +283,5 @@ LINKS = {"up": "..", "deep/here": "../other", "loop": "loop", "away": "/etc", "d
         ("a/l", "./../a/././b", True),
     ],
 )
-def test_links_that_lead_out(path, target, stays):
-    assert (leads_out(path, target, LINKS.get) is None) == stays
+def test_links_that_lead_out_of_the_tree_are_refused(path, target, stays):
+    assert (find_link_problem(path, target, LINKS.get) is None) == stays

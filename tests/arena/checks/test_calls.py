@@ -1,4 +1,4 @@
-"""Recorded calls: written, read, and held against the base before anybody is held to them."""
+"""Recorded calls: written, read, and compared with the base."""
 
 import json
 
@@ -39,10 +39,10 @@ def test_calls_that_were_recorded_here_hold_there(tmp_path):
     path = tmp_path / "cases.json"
     recorded = [record_call(divide, 7, 2), record_call(divide, 7, 2, whole=True)]
     write_calls(path, [*recorded, record_call(divide, 1, 0)])
-    slots, trial = prepare(tmp_path, path.read_text("utf-8"))
-    assert (trial.basis, trial.seed) == (Basis.COMPARED, None)
-    assert slots.judge(trial).rejection is None
-    wrong = slots.judge(trial, tools=TOOLS.replace("one / other", "one / (other or 1)"))
+    slots, prepared = prepare(tmp_path, path.read_text("utf-8"))
+    assert (prepared.basis, prepared.seed) == (Basis.COMPARED, None)
+    assert slots.judge(prepared).rejection is None
+    wrong = slots.judge(prepared, tools=TOOLS.replace("one / other", "one / (other or 1)"))
     (failure,) = wrong.rejection.failures
     assert failure.what == "tools:divide, case 3"
     assert failure.differences[0].expected == "raised ZeroDivisionError('division by zero')"
@@ -64,29 +64,29 @@ def test_all_that_can_be_encoded_can_be_recorded(tmp_path_factory, cases):
 
 def test_what_is_not_plain_is_not_written(tmp_path):
     path = tmp_path / "cases.json"
-    with pytest.raises(StudyError, match=r"call 2 can't be written down: it holds <an object of"):
+    with pytest.raises(StudyError, match=r"call 2 can't be recorded: it holds <an object of"):
         write_calls(path, [record_call(divide, 1, 1), record_call(lambda: object())])
     assert not path.exists()
 
 
 def test_plain_json_is_enough_for_plain_values(tmp_path):
-    slots, trial = prepare(tmp_path, [{"args": [6, 3], "result": 2.0}])
-    assert slots.judge(trial).rejection is None
+    slots, prepared = prepare(tmp_path, [{"args": [6, 3], "result": 2.0}])
+    assert slots.judge(prepared).rejection is None
     assert slots.judge(
-        trial, tools=TOOLS.replace("one / other", "one // other")
+        prepared, tools=TOOLS.replace("one / other", "one // other")
     ).rejection.reason == (Reason.DIFFERENT)
 
 
 def test_the_base_must_agree_with_the_file(tmp_path):
-    told = refusal(tmp_path, [{"args": [6, 3], "result": 2.0}, {"args": [6, 4], "result": 2}])
-    assert told == (
+    message = refusal(tmp_path, [{"args": [6, 3], "result": 2.0}, {"args": [6, 4], "result": 2}])
+    assert message == (
         "check[1].calls: cases.json, call 2, divide(6, 4): result is recorded as 2, but the base "
-        "gives 1.5; record it again, or mend the base"
+        "gives 1.5; record it again, or fix the base"
     )
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"output": "hello\n"}, "output is recorded as 'hello\\n', but the base gives 'hi\\n'"),
         (
@@ -95,36 +95,36 @@ def test_the_base_must_agree_with_the_file(tmp_path):
         ),
     ],
 )
-def test_output_and_changed_arguments_can_be_recorded(tmp_path, more, told):
+def test_output_and_changed_arguments_can_be_recorded(tmp_path, more, message):
     tools = """
         def divide(items):
             print("hi")
             items.append(2)
     """
     call = {"args": [[1]], "result": None}
-    assert told.partition(" is")[0] in refusal(tmp_path, [{**call, **more}], tools)
+    assert message.partition(" is")[0] in refusal(tmp_path, [{**call, **more}], tools)
     right = {"output": "hi\n", "arguments_after": {"args": [[1, 2]], "kwargs": {}}}
-    slots, trial = prepare(tmp_path / "right", [{**call, **right}], tools)
-    assert slots.judge(trial).rejection is None
+    slots, prepared = prepare(tmp_path / "right", [{**call, **right}], tools)
+    assert slots.judge(prepared).rejection is None
     for change in (('print("hi")', "pass"), ("append(2)", "append(3)")):
-        assert slots.judge(trial, tools=tools.replace(*change)).rejection is not None
+        assert slots.judge(prepared, tools=tools.replace(*change)).rejection is not None
 
 
 def test_what_was_not_recorded_is_as_the_base_has_it(tmp_path):
     tools = TOOLS.replace("return", "print('hi'); return")
-    slots, trial = prepare(tmp_path, [{"args": [6, 3], "result": 2.0}], tools)
-    rejection = slots.judge(trial, tools=TOOLS).rejection
+    slots, prepared = prepare(tmp_path, [{"args": [6, 3], "result": 2.0}], tools)
+    rejection = slots.judge(prepared, tools=TOOLS).rejection
     assert rejection.failures[0].differences[0].where == "output"
 
 
 def test_the_file_is_not_where_candidates_run(tmp_path):
     tools = TOOLS.replace("return", "assert not __import__('os').path.exists('cases.json'); return")
-    slots, trial = prepare(tmp_path, [{"args": [6, 3], "result": 2.0}], tools)
-    assert slots.judge(trial).rejection is None
+    slots, prepared = prepare(tmp_path, [{"args": [6, 3], "result": 2.0}], tools)
+    assert slots.judge(prepared).rejection is None
 
 
 @pytest.mark.parametrize(
-    ("calls", "told"),
+    ("calls", "message"),
     [
         ("[", "cases.json isn't JSON"),
         ("{}", "must hold a list of calls"),
@@ -140,11 +140,11 @@ def test_the_file_is_not_where_candidates_run(tmp_path):
         ([{"args": [{"$": "enum", "type": "a.B"}], "result": 1}], "can't be made again"),
     ],
 )
-def test_mistakes_in_the_file_are_told(tmp_path, calls, told):
-    assert told in refusal(tmp_path, calls)
+def test_mistakes_in_the_file_are_reported(tmp_path, calls, message):
+    assert message in refusal(tmp_path, calls)
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     with pytest.raises(StudyError) as stop:
         read_calls(b'[1, {"result": 1, "x": 2}, {}]', ("check[0]", "calls"), "cases.json")
     assert len(stop.value.mistakes) == 3
@@ -156,10 +156,10 @@ def test_a_file_that_is_not_in_the_snapshot_is_refused(tmp_path, name):
     stage = slots.stage
 
     def with_traps(files, **more):
-        made = stage(files, **more)
-        (made.slot / "folder").mkdir()
-        (made.slot / "link.json").symlink_to("/etc/hostname")
-        return made
+        slot_stage = stage(files, **more)
+        (slot_stage.slot / "folder").mkdir()
+        (slot_stage.slot / "link.json").symlink_to("/etc/hostname")
+        return slot_stage
 
     slots.stage = with_traps
     with pytest.raises(StudyError, match=r"check\[1\]\.calls: .*(can't read|leads out)"):

@@ -1,4 +1,4 @@
-"""Checks that run other commands than pytest: exit status, and output that we compare (19, 22)."""
+"""Checks that run other commands than pytest: exit status and compared output (19, 22)."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ TOOL = "import sys; print('one'); print('two'); print('noise', file=sys.stderr)"
 
 
 def prepare(slots, check, base_runs=1):
-    """The check as a trial; the base runs once, unless what its runs differ in matters."""
+    """The check as a prepared; the base runs once, unless what its runs differ in matters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commands, "BASE_RUNS", base_runs)
         return anyio.run(prepare_command, "check[1]", check, slots)
@@ -37,9 +37,9 @@ def slots(tmp_path):
 
 
 def test_an_exit_status_alone_is_the_weaker_basis(slots):
-    trial = prepare(slots, RUN)
-    assert (trial.basis, trial.label, trial.notes) == (Basis.EXIT_STATUS, "check[1]", ())
-    run = slots.try_candidate(trial, {"tool.py": "print('whatever')"})
+    prepared = prepare(slots, RUN)
+    assert (prepared.basis, prepared.label, prepared.notes) == (Basis.EXIT_STATUS, "check[1]", ())
+    run = slots.try_candidate(prepared, {"tool.py": "print('whatever')"})
     assert run.rejection is None
     assert run.wall_s > 0
 
@@ -61,23 +61,23 @@ def test_a_command_that_no_longer_exits_with_0_is_out(slots, text, reason, words
 
 
 def test_a_command_that_hangs_is_out(slots):
-    trial = replace(prepare(slots, RUN), check=replace(RUN, timeout_s=0.5))
+    prepared = replace(prepare(slots, RUN), check=replace(RUN, timeout_s=0.5))
     text = {"tool.py": "import time; time.sleep(1e4)"}
-    assert slots.try_candidate(trial, text).rejection.reason == Reason.TIMEOUT
+    assert slots.try_candidate(prepared, text).rejection.reason == Reason.TIMEOUT
 
 
-def test_output_is_compared_by_us_to_the_byte(slots):
-    trial = prepare(slots, COMPARE)
-    assert trial.basis == Basis.COMPARED
+def test_output_is_compared_byte_by_byte(slots):
+    prepared = prepare(slots, COMPARE)
+    assert prepared.basis == Basis.COMPARED
     same = {"tool.py": "import os; os.write(1, b'one\\ntwo\\n')"}
-    assert slots.try_candidate(trial, same).rejection is None
+    assert slots.try_candidate(prepared, same).rejection is None
     for text, expected, actual in [
         ("print('one'); print('zwei')", "two\n", "zwei\n"),
         ("print('one')", "two\n", "(the output ends here)"),
         ("print('one'); print('two', end='')", "two\n", "two"),
         ("import os; os.write(1, b'one\\n\\xff\\n')", "two\n", "\\xff\n"),
     ]:
-        rejection = slots.try_candidate(trial, {"tool.py": text}).rejection
+        rejection = slots.try_candidate(prepared, {"tool.py": text}).rejection
         assert rejection.reason == Reason.DIFFERENT
         [difference] = rejection.failures[0].differences
         assert difference.where == "line 2 of the output"
@@ -86,9 +86,9 @@ def test_output_is_compared_by_us_to_the_byte(slots):
 
 def test_a_candidate_that_prints_without_end_is_out(slots, monkeypatch):
     monkeypatch.setattr(commands, "COMPARED_BYTES", 2**20)
-    trial = prepare(slots, COMPARE)
+    prepared = prepare(slots, COMPARE)
     flood = {"tool.py": "print('one\\ntwo\\n' + 'x' * 3 * 2**20)"}
-    rejection = slots.try_candidate(trial, flood).rejection
+    rejection = slots.try_candidate(prepared, flood).rejection
     assert rejection.reason == Reason.DIFFERENT
     assert "larger than 1 MB" in rejection.message
 
@@ -122,15 +122,15 @@ def test_a_base_that_prints_more_than_is_kept_is_refused(tmp_path, monkeypatch):
 
 @given(st.binary(max_size=30), st.binary(max_size=30))
 def test_a_difference_is_found_if_and_only_if_there_is_one(expected, actual):
-    found = find_difference(expected, actual)
-    assert (found is None) == (expected == actual)
+    difference = find_difference(expected, actual)
+    assert (difference is None) == (expected == actual)
 
 
 def test_of_a_long_line_the_place_that_differs_is_shown():
-    found = find_difference(b"a" * 9000 + b"b" + b"c" * 9000, b"a" * 9000 + b"B" + b"c" * 9000)
-    assert "aaabccc" in found.expected
-    assert "aaaBccc" in found.actual
-    assert len(found.expected) < 600
+    difference = find_difference(b"a" * 9000 + b"b" + b"c" * 9000, b"a" * 9000 + b"B" + b"c" * 9000)
+    assert "aaabccc" in difference.expected
+    assert "aaaBccc" in difference.actual
+    assert len(difference.expected) < 600
 
 
 def test_what_a_program_said_last_has_no_gaps_in_messages():

@@ -1,4 +1,4 @@
-"""Function checks (spec 19-22, 13): the base and a candidate, called with the same arguments."""
+"""Function checks: the base and a candidate, called with the same arguments."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ def slots(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trial(slots):
+def prepared(slots):
     return slots.prepare()
 
 
@@ -47,15 +47,15 @@ def refusal(prepare, *args, **changes):
     return str(stop.value)
 
 
-def test_the_base_holds_and_the_verdict_rests_on_compared_results(slots, trial):
-    run = slots.judge(trial)
+def test_the_base_holds_and_the_verdict_rests_on_compared_results(slots, prepared):
+    run = slots.judge(prepared)
     assert run.rejection is None
-    assert (trial.basis, trial.label) == (Basis.COMPARED, "check[1]")
+    assert (prepared.basis, prepared.label) == (Basis.COMPARED, "check[1]")
     assert run.cpu_s > 0
     assert run.peak_rss_mb > 1
 
 
-def test_another_way_to_the_same_results_holds(slots, trial):
+def test_another_way_to_the_same_results_holds(slots, prepared):
     tools = """
         def sort(items, reverse=False):
             rest, done = list(items), []
@@ -63,20 +63,20 @@ def test_another_way_to_the_same_results_holds(slots, trial):
                 done.append(rest.pop(rest.index((max if reverse else min)(rest))))
             return done
     """
-    assert slots.judge(trial, tools=tools).rejection is None
+    assert slots.judge(prepared, tools=tools).rejection is None
 
 
-def test_files_that_were_imported_are_those_of_the_slot(slots, trial):
-    run = slots.judge(trial, tools="import extra\nfrom extra import sort", extra=SORT)
+def test_files_that_were_imported_are_those_of_the_slot(slots, prepared):
+    run = slots.judge(prepared, tools="import extra\nfrom extra import sort", extra=SORT)
     slot = slots.folder / f"slot{slots.given}"
     inside = {file for file in run.loaded if file.startswith(str(slots.folder))}
     assert inside == {str(slot / "tools.py"), str(slot / "extra.py")}
-    assert any(file.endswith("/tools.py") for file in trial.loaded)
+    assert any(file.endswith("/tools.py") for file in prepared.loaded)
 
 
-def test_a_wrong_result_is_told_with_its_place_and_the_call(slots, trial):
+def test_a_wrong_result_is_reported_with_its_position_and_the_call(slots, prepared):
     tools = "def sort(items, reverse=False): return sorted(items, reverse=not reverse)"
-    rejection = slots.judge(trial, tools=tools).rejection
+    rejection = slots.judge(prepared, tools=tools).rejection
     assert rejection.reason == Reason.DIFFERENT
     assert "4 of 4 calls of tools:sort differ" in rejection.message
     first = rejection.failures[0]
@@ -88,7 +88,7 @@ def test_a_wrong_result_is_told_with_its_place_and_the_call(slots, trial):
     assert place.expected != place.actual
 
 
-def test_one_wrong_case_of_many_is_found(slots, trial):
+def test_one_wrong_case_of_many_is_found(slots, prepared):
     tools = """
         calls = 0
         def sort(items, reverse=False):
@@ -96,17 +96,17 @@ def test_one_wrong_case_of_many_is_found(slots, trial):
             calls += 1
             return sorted(items, reverse=reverse) + [0] * (calls == 3)
     """
-    rejection = slots.judge(trial, tools=tools).rejection
+    rejection = slots.judge(prepared, tools=tools).rejection
     assert [failure.what for failure in rejection.failures] == ["tools:sort, case 3"]
     assert rejection.failures[0].differences[0].where == "len(result)"
 
 
-def test_an_exception_comes_with_the_candidates_own_traceback(slots, trial):
+def test_an_exception_comes_with_the_candidates_own_traceback(slots, prepared):
     tools = """
         def sort(items, reverse=False):
             return items[99]
     """
-    rejection = slots.judge(trial, tools=tools).rejection
+    rejection = slots.judge(prepared, tools=tools).rejection
     assert rejection.reason == Reason.DIFFERENT
     failure = rejection.failures[0]
     assert failure.differences[0].actual == "raised IndexError('list index out of range')"
@@ -124,26 +124,28 @@ def test_an_exception_comes_with_the_candidates_own_traceback(slots, trial):
         ("import sys; sys.__stdout__.write('x')", "output"),
     ],
 )
-def test_what_a_call_changes_and_prints_counts(slots, trial, body, where):
+def test_what_a_call_changes_and_prints_counts(slots, prepared, body, where):
     tools = f"""
         def sort(items, reverse=False):
             result = sorted(items, reverse=reverse)
             {body}
             return result
     """
-    rejection = slots.judge(trial, tools=tools).rejection
+    rejection = slots.judge(prepared, tools=tools).rejection
     assert rejection.reason == Reason.DIFFERENT
     assert where in rejection.failures[0].differences[0].where
 
 
-def test_what_is_printed_while_importing_or_to_stderr_does_not_count(slots, trial):
+def test_what_is_printed_while_importing_or_to_stderr_does_not_count(slots, prepared):
     tools = "import sys\nprint('imported')\nsys.stderr.write('x')\n" + SORT.replace(
         "    def", "def"
     )
-    assert slots.judge(trial, tools=tools.replace("        return", "    return")).rejection is None
+    assert (
+        slots.judge(prepared, tools=tools.replace("        return", "    return")).rejection is None
+    )
 
 
-# What candidates do to get away with it: out, with a reason, and never an exception (spec 17, 21).
+# What candidates do to get away with it: out, with a reason, and never an exception.
 
 RIGHT = "return sorted(items, reverse=reverse)"
 CHEATS = {
@@ -174,24 +176,26 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_a_cheat_is_out_with_a_reason(slots, trial, name):
+def test_a_cheat_is_out_with_a_reason(slots, prepared, name):
     body, reason = CHEATS[name]
-    trial = prepared_for(slots, trial, name)
+    prepared = prepared_for(slots, prepared, name)
     tools = f"def sort(items, reverse=False):\n    {body}\n"
-    rejection = slots.judge(trial, tools=tools).rejection
+    rejection = slots.judge(prepared, tools=tools).rejection
     assert rejection is not None
     assert reason is None or rejection.reason == reason
     assert rejection.failures
     assert rejection.message
 
 
-def prepared_for(slots, trial, name):
+def prepared_for(slots, prepared, name):
     if name in ("never_returns", "slow_iterator"):
         # The base has had all the time that it needs: only the candidate is out of it soon.
-        return replace(trial, wanted=replace(trial.wanted, check=replace(CHECK, timeout_s=0.5)))
+        return replace(
+            prepared, expectation=replace(prepared.expectation, check=replace(CHECK, timeout_s=0.5))
+        )
     if name == "endless":
         return slots.prepare(cases=1)  # each is followed until it is too large
-    return trial
+    return prepared
 
 
 FORGED = {
@@ -232,7 +236,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_forged_report_never_passes(slots, trial, name):
+def test_a_forged_report_never_passes(slots, prepared, name):
     body, reason = FORGED[name]
     # The channel is the only pipe beside the standard streams; it is found by trying.
     tools = f"""
@@ -254,7 +258,7 @@ def test_a_forged_report_never_passes(slots, trial, name):
                 {body}
             return sorted(items, reverse=reverse)
     """
-    rejection = slots.judge(trial, tools=tools).rejection
+    rejection = slots.judge(prepared, tools=tools).rejection
     assert rejection is not None
     assert rejection.reason == reason
     assert rejection.failures
@@ -300,16 +304,16 @@ def test_a_report_is_complete_or_it_is_not(channel, lines, is_complete):
         ({"channel_overflowed": True}, Reason.MISSING),
     ],
 )
-def test_right_results_do_not_help_a_process_that_ends_badly(slots, trial, end, reason):
-    lines = b"\n".join(trial.wanted.lines) + b'\n{"done":4,"files":[]}\n'
+def test_right_results_do_not_help_a_process_that_ends_badly(slots, prepared, end, reason):
+    lines = b"\n".join(prepared.expectation.lines) + b'\n{"done":4,"files":[]}\n'
     done = Completed(Ending.EXITED, 0, None, Captured(), Captured(), lines, False, 1, 1, 1)
     done = replace(done, **end)
-    command = functions.call_command(slots.stage({"a": ""}), trial.wanted.check, b"", 1)
-    rejection = judge_calls(trial.wanted, read_report(lines, 4), done, command)
+    command = functions.call_command(slots.stage({"a": ""}), prepared.expectation.check, b"", 1)
+    rejection = judge_calls(prepared.expectation, read_report(lines, 4), done, command)
     assert (rejection and rejection.reason) == reason
 
 
-def test_limits_are_told_as_such(slots, trial):
+def test_exceeded_limits_are_reported(slots, prepared):
     """Whoever goes beyond one of them is far from the other."""
     hog = """
         def sort(items, reverse=False):
@@ -318,7 +322,7 @@ def test_limits_are_told_as_such(slots, trial):
                 pass
     """
     little = replace(slots, folder=slots.folder / "little", limits=Limits(memory_mb=150))
-    assert little.judge(trial, tools=hog).rejection.reason == Reason.MEMORY
+    assert little.judge(prepared, tools=hog).rejection.reason == Reason.MEMORY
     forks = """
         import os, time
         def sort(items, reverse=False):
@@ -329,7 +333,7 @@ def test_limits_are_told_as_such(slots, trial):
     """
     limits = Limits(memory_mb=4096, processes=8)
     few = replace(slots, folder=slots.folder / "few", limits=limits)
-    assert few.judge(trial, tools=forks).rejection.reason == Reason.PROCESSES
+    assert few.judge(prepared, tools=forks).rejection.reason == Reason.PROCESSES
 
 
 @pytest.mark.parametrize(
@@ -348,35 +352,35 @@ def test_limits_are_told_as_such(slots, trial):
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)",
     ],
 )
-def test_odd_but_right_code_still_gets_a_right_answer(slots, trial, body):
+def test_odd_but_right_code_still_gets_a_right_answer(slots, prepared, body):
     tools = f"def sort(items, reverse=False):\n    {body}\n    {RIGHT}\n"
-    assert slots.judge(trial, tools=tools).rejection is None
+    assert slots.judge(prepared, tools=tools).rejection is None
 
 
-def test_a_module_that_fails_is_told_with_its_own_line(slots, trial):
-    rejection = slots.judge(trial, tools="def sort(items):\n    return [\n").rejection
+def test_a_module_that_fails_is_reported_with_its_own_line(slots, prepared):
+    rejection = slots.judge(prepared, tools="def sort(items):\n    return [\n").rejection
     assert rejection.reason == Reason.CRASH
     assert rejection.message.startswith("tools:sort can't be used: SyntaxError: ")
     assert 'tools.py", line 2' in rejection.failures[0].message
-    rejection = slots.judge(trial, tools="other = 1").rejection
+    rejection = slots.judge(prepared, tools="other = 1").rejection
     assert "has no attribute 'sort'" in rejection.message
-    rejection = slots.judge(trial, tools="raise SystemExit").rejection
+    rejection = slots.judge(prepared, tools="raise SystemExit").rejection
     assert rejection.reason == Reason.CRASH
 
 
-def test_candidates_get_inputs_and_nothing_else(slots, trial):
+def test_candidates_get_inputs_and_nothing_else(slots, prepared):
     slots.sandbox.commands.clear()
-    slots.judge(trial)
+    slots.judge(prepared)
     (command,) = slots.sandbox.commands
-    expected = json.loads(trial.wanted.lines[0])["result"]
+    expected = json.loads(prepared.expectation.lines[0])["result"]
     case = json.loads(command.stdin)["cases"][0]
     assert set(case) == {"args", "kwargs"}
     assert json.dumps(expected) not in json.dumps(json.loads(command.stdin))
     assert not (command.cwd / "bench").exists()
-    assert trial.seed not in command.env.values()
+    assert prepared.seed not in command.env.values()
 
 
-def test_a_candidate_can_not_take_a_module_of_ours_for_its_own(slots, trial):
+def test_a_candidate_can_not_take_a_module_of_the_harness_for_its_own(slots, prepared):
     """Our files don't stand before a project's modules of the same name."""
     tools = f"""
         import codec, library, rebuild, worker
@@ -385,7 +389,7 @@ def test_a_candidate_can_not_take_a_module_of_ours_for_its_own(slots, trial):
             {RIGHT}
     """
     mine = dict.fromkeys(("codec", "library", "rebuild", "worker"), "mine = True")
-    assert slots.judge(trial, tools=tools, **mine).rejection is None
+    assert slots.judge(prepared, tools=tools, **mine).rejection is None
 
 
 # What the base may be, and what is refused.
@@ -395,8 +399,8 @@ def test_inputs_are_the_same_for_the_same_seed_and_each_has_its_own(prepare):
     maker = "def make(rng): return (rng.getrandbits(64),), {}"
     _, one = prepare("run = abs", maker)
     _, other = prepare("run = abs", maker, cases=2)
-    cases = one.wanted.read_cases()
-    assert cases[:2] == other.wanted.read_cases()
+    cases = one.expectation.read_cases()
+    assert cases[:2] == other.expectation.read_cases()
     assert cases[0] != cases[1] != cases[2]
     assert one.notes == ("check[1]: 3 inputs of tools:run were made with seed 7",)
 
@@ -416,32 +420,32 @@ def test_methods_coroutines_and_generators_can_be_called(tmp_path):
     """
     slots = Slots(tmp_path, {"tools.py": tools, "bench/inputs.py": ONE})
     for name in ("Tool.wait", "Tool.count", "many"):
-        trial = slots.prepare(function=f"tools:{name}", cases=1)
-        assert slots.judge(trial).rejection is None
+        prepared = slots.prepare(function=f"tools:{name}", cases=1)
+        assert slots.judge(prepared).rejection is None
         wrong = tools.replace("return n", "return -1 - n").replace("range(n)", "range(n + 1)")
-        assert slots.judge(trial, tools=wrong).rejection.reason == Reason.DIFFERENT
+        assert slots.judge(prepared, tools=wrong).rejection.reason == Reason.DIFFERENT
 
 
 def test_exceptions_of_the_base_are_expected(prepare):
     tools = "def run(n):\n    raise KeyError('no', n)"
-    slots, trial = prepare(tools)
-    assert any("every call of tools:run raises on the base" in note for note in trial.notes)
-    assert slots.judge(trial, tools=tools + "  # the same").rejection is None
+    slots, prepared = prepare(tools)
+    assert any("every call of tools:run raises on the base" in note for note in prepared.notes)
+    assert slots.judge(prepared, tools=tools + "  # the same").rejection is None
     for other in ("raise KeyError('no', n + 1)", "raise LookupError('no', n)", "return n"):
-        rejection = slots.judge(trial, tools=f"def run(n):\n    {other}").rejection
+        rejection = slots.judge(prepared, tools=f"def run(n):\n    {other}").rejection
         assert rejection.reason == Reason.DIFFERENT
 
 
 def test_one_call_does_not_take_the_output_from_the_next(prepare):
-    _, trial = prepare("import sys\ndef run(n):\n    print('x')\n    sys.stdout = None")
-    assert [json.loads(line)["output"] for line in trial.wanted.lines] == ["x\n"] * 3
+    _, prepared = prepare("import sys\ndef run(n):\n    print('x')\n    sys.stdout = None")
+    assert [json.loads(line)["output"] for line in prepared.expectation.lines] == ["x\n"] * 3
 
 
 def test_the_tolerance_is_the_checks(prepare):
-    slots, trial = prepare("def run(n): return n / 3 + 1", rel_tol=1e-6)
+    slots, prepared = prepare("def run(n): return n / 3 + 1", rel_tol=1e-6)
     close, far = (f"def run(n): return (n / 3 + 1) * {off}" for off in (1 + 1e-8, 1 + 1e-4))
-    assert slots.judge(trial, tools=close).rejection is None
-    assert slots.judge(trial, tools=far).rejection.reason == Reason.DIFFERENT
+    assert slots.judge(prepared, tools=close).rejection is None
+    assert slots.judge(prepared, tools=far).rejection.reason == Reason.DIFFERENT
 
 
 @pytest.mark.parametrize(
@@ -455,10 +459,10 @@ def test_the_tolerance_is_the_checks(prepare):
     ],
 )
 def test_a_function_that_varies_is_refused(prepare, body):
-    told = refusal(prepare, f"def run(n):\n    {body}")
-    assert "check[1].function: tools:run, case 1 isn't the same every time on the base" in told
-    assert ", then " in told
-    assert "builtins:sorted" in told
+    message = refusal(prepare, f"def run(n):\n    {body}")
+    assert "check[1].function: tools:run, case 1 isn't the same every time on the base" in message
+    assert ", then " in message
+    assert "builtins:sorted" in message
 
 
 def test_a_view_makes_plain_data_of_objects_and_order_of_sets(prepare):
@@ -473,19 +477,19 @@ def test_a_view_makes_plain_data_of_objects_and_order_of_sets(prepare):
         def names(n):
             return list({'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'})
     """
-    told = refusal(prepare, tools)
-    assert "its result holds <an object of type tools.Graph>, which is not plain data" in told
-    assert "give view:" in told
-    slots, trial = prepare(tools, view="tools:show")
+    message = refusal(prepare, tools)
+    assert "its result holds <an object of type tools.Graph>, which is not plain data" in message
+    assert "give view:" in message
+    slots, prepared = prepare(tools, view="tools:show")
     wrong = tools.replace("self.n = n", "self.n = n + 1")
-    assert slots.judge(trial, tools=wrong).rejection.failures[0].differences[0].where == (
+    assert slots.judge(prepared, tools=wrong).rejection.failures[0].differences[0].where == (
         "result['n']"
     )
     prepare(tools, function="tools:names", view="builtins:sorted")
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("return 'x' * (1 << 25)", "more than 16,777,216 bytes"),
         ("print('x' * (1 << 21))", "its output is too large"),
@@ -495,15 +499,15 @@ def test_a_view_makes_plain_data_of_objects_and_order_of_sets(prepare):
         ("import os; os.kill(os.getpid(), 11)", "died of SIGSEGV"),
     ],
 )
-def test_a_base_that_can_not_be_compared_is_refused(prepare, body, told):
+def test_a_base_that_can_not_be_compared_is_refused(prepare, body, message):
     maker = "def make(rng): return ([],), {}"
-    assert told in refusal(prepare, f"def run(n):\n    {body}", maker, cases=1)
+    assert message in refusal(prepare, f"def run(n):\n    {body}", maker, cases=1)
 
 
 def test_results_that_are_too_large_together_are_refused(prepare, monkeypatch):
     monkeypatch.setattr(functions, "CHANNEL_BYTES", 2**20)
-    told = refusal(prepare, "def run(n): return 'x' * 400_000")
-    assert "the base's results of all cases together take more than 1 MB" in told
+    message = refusal(prepare, "def run(n): return 'x' * 400_000")
+    assert "the base's results of all cases together take more than 1 MB" in message
     maker = "def make(rng): return ('x' * 400_000,), {}"
     assert "the inputs of all cases take more than 1 MB" in refusal(prepare, "run = len", maker)
 
@@ -519,58 +523,58 @@ class Hasty(Recorder):
 def test_a_base_that_is_too_slow_is_refused(tmp_path):
     files = {"tools.py": "def run(n):\n    while True: pass", "bench/inputs.py": ONE}
     slots = Slots(tmp_path, files, sandbox=Hasty())
-    told = refusal(slots.prepare, function="tools:run")
-    assert told.startswith(
+    message = refusal(slots.prepare, function="tools:run")
+    assert message.startswith(
         "check[1].function: on the unchanged base, tools:run was stopped: it took"
     )
-    assert "raise check[1].timeout_s" in told
+    assert "raise check[1].timeout_s" in message
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"view": "tools:show"}, "has no attribute 'show'"),
         ({"inputs": "bench/other.py:make"}, "there is no Python file"),
         ({"inputs": "bench/inputs.py:other"}, "has no function other"),
     ],
 )
-def test_names_that_lead_nowhere_are_refused(prepare, changes, told):
-    assert told in refusal(prepare, "run = abs", **changes)
+def test_names_that_lead_nowhere_are_refused(prepare, changes, message):
+    assert message in refusal(prepare, "run = abs", **changes)
 
 
-def test_a_function_that_is_not_there_is_told_once_with_where_it_was_looked_for(prepare):
-    told = refusal(prepare, "run = abs", function="nowhere:run")
-    assert "nowhere:run can't be used in the base: ModuleNotFoundErr" in told
-    assert told.count("No module named 'nowhere'") == 1
-    assert "from the import roots (here: .); the project has no module nowhere" in told
-    told = refusal(prepare, "run = abs", function="tools:walk")
-    assert told.endswith("(here: .)")
-    assert "'tools' has no attribute 'walk'" in told
+def test_a_missing_function_is_reported_once_with_the_import_roots(prepare):
+    message = refusal(prepare, "run = abs", function="nowhere:run")
+    assert "nowhere:run can't be used in the base: ModuleNotFoundErr" in message
+    assert message.count("No module named 'nowhere'") == 1
+    assert "from the import roots (here: .); the project has no module nowhere" in message
+    message = refusal(prepare, "run = abs", function="tools:walk")
+    assert message.endswith("(here: .)")
+    assert "'tools' has no attribute 'walk'" in message
 
 
 @pytest.mark.parametrize(
-    ("files", "cwd", "told"),
+    ("files", "cwd", "message"),
     [
         ({"extra.py": ""}, ".", "extra lies in .: import_roots: [src, .] finds it"),
         ({"a/b/extra/one.py": ""}, ".", "extra lies in a/b: import_roots: [src, a/b] finds it"),
         ({"a/extra.py": "", "extra.py": ""}, ".", "extra lies in .: "),
         ({"sub/extra.py": ""}, "sub", "extra lies in .: import_roots: [src, .] finds it"),
         ({"src/extra.py": ""}, ".", "(here: src)"),
-        ({}, ".", "extra.py makes inputs, and candidates may not see it"),
-        ({".git/extra.py": "", "extra/data.txt": ""}, ".", "extra.py makes inputs"),
+        ({}, ".", "extra.py generates inputs, and candidates may not see it"),
+        ({".git/extra.py": "", "extra/data.txt": ""}, ".", "extra.py generates inputs"),
     ],
 )
-def test_where_a_module_lies_is_said_with_the_root_that_finds_it(tmp_path, files, cwd, told):
+def test_the_import_root_that_finds_a_module_is_suggested(tmp_path, files, cwd, message):
     stage = Slots(tmp_path, {}).stage(files)
     check = replace(stage.problem.check[0], inputs="bench/extra.py:make")
     problem = replace(stage.problem, cwd=cwd, check=(check,))
     roots = ("src" if cwd == "." else f"{cwd}/src",)
     hint = tell_roots("extra:run", replace(stage, problem=problem, import_roots=roots))
-    assert told in hint
+    assert message in hint
 
 
 @pytest.mark.parametrize(
-    ("maker", "told"),
+    ("maker", "message"),
     [
         ("1 / 0", "input 1: ZeroDivisionError: division by zero"),
         ("def make(rng):\n    raise SystemExit", "input 1: SystemExit"),
@@ -584,16 +588,16 @@ def test_where_a_module_lies_is_said_with_the_root_that_finds_it(tmp_path, files
         ("def make(): return (), {}", "takes 0 positional arguments"),
     ],
 )
-def test_mistakes_of_a_maker_are_told(prepare, maker, told):
+def test_mistakes_of_an_input_generator_are_reported(prepare, maker, message):
     message = refusal(
         prepare, "run = abs", maker, **({"timeout_s": 0.3} if "while" in maker else {})
     )
     assert message.startswith("check[1].inputs: bench/inputs.py:make: ")
-    assert told in message
+    assert message in message
     assert "make(rng)" in message
 
 
-def test_a_maker_may_use_its_neighbours_and_the_project(tmp_path):
+def test_a_maker_may_use_its_neighbors_and_the_project(tmp_path):
     files = {
         "tools.py": SORT,
         "bench/near.py": "five = 5",
@@ -616,8 +620,8 @@ def test_arguments_of_many_types_arrive_as_they_were_made(prepare):
             return ((1, 2), {3}, b"x", float("nan"), when), {"d": decimal.Decimal("1.10")}
     """
     tools = "def run(*args, **kwargs): return repr((args, kwargs))"
-    _, trial = prepare(tools, maker, cases=1)
-    assert json.loads(trial.wanted.lines[0])["result"] == (
+    _, prepared = prepare(tools, maker, cases=1)
+    assert json.loads(prepared.expectation.lines[0])["result"] == (
         "(((1, 2), {3}, b'x', nan, datetime.datetime(2020, 1, 2, 0, 0, "
         "tzinfo=datetime.timezone.utc)), {'d': Decimal('1.10')})"
     )
@@ -626,14 +630,16 @@ def test_arguments_of_many_types_arrive_as_they_were_made(prepare):
 def test_arrays_cross_and_are_compared(prepare):
     maker = "import numpy\ndef make(rng): return (numpy.arange(6.0).reshape(2, 3),), {}"
     tools = "import numpy\ndef run(a): return a @ a.T, a.sum(), a.dtype.type(3)"
-    slots, trial = prepare(tools, maker, cases=1)
-    assert slots.judge(trial, tools=tools.replace("a @ a.T", "numpy.dot(a, a.T)")).rejection is None
-    wrong = slots.judge(trial, tools=tools.replace("a @ a.T", "a @ a.T + numpy.eye(2)"))
-    assert [each.where for each in wrong.rejection.failures[0].differences] == [
+    slots, prepared = prepare(tools, maker, cases=1)
+    assert (
+        slots.judge(prepared, tools=tools.replace("a @ a.T", "numpy.dot(a, a.T)")).rejection is None
+    )
+    wrong = slots.judge(prepared, tools=tools.replace("a @ a.T", "a @ a.T + numpy.eye(2)"))
+    assert [difference.where for difference in wrong.rejection.failures[0].differences] == [
         "result[0][0, 0]",
         "result[0][1, 1]",
     ]
-    plain = slots.judge(trial, tools=tools.replace("a.sum()", "float(a.sum())"))
+    plain = slots.judge(prepared, tools=tools.replace("a.sum()", "float(a.sum())"))
     assert plain.rejection.failures[0].differences[0].where == "result[1]"
 
 
@@ -648,8 +654,8 @@ def test_projects_may_have_an_old_python(tmp_path):
     """
     maker = "def make(rng): return ([rng.random() for _ in range(3)],), {}"
     slots = Slots(tmp_path, {"tools.py": tools, "bench/inputs.py": maker}, interpreter=python)
-    trial = slots.prepare(function="tools:run", cases=2)
-    assert json.loads(trial.wanted.lines[0])["output"] == "(3, 8)\n"
-    assert slots.judge(trial).rejection is None
-    rejection = slots.judge(trial, tools=tools.replace("{2}", "{3}")).rejection
+    prepared = slots.prepare(function="tools:run", cases=2)
+    assert json.loads(prepared.expectation.lines[0])["output"] == "(3, 8)\n"
+    assert slots.judge(prepared).rejection is None
+    rejection = slots.judge(prepared, tools=tools.replace("{2}", "{3}")).rejection
     assert rejection.failures[0].differences[0].where == "result[1][1] (an item)"

@@ -56,12 +56,12 @@ def test_a_demanding_configuration_is_obeyed_but_for_what_hides_results(tmp_path
         """,
     }
     slots = Slots(tmp_path, files)
-    trial = prepare(slots, replace(CHECK, command=("pytest", "-x", "tests", "calc.py")))
-    assert set(trial.standard.counted) == {"tests/test_z.py::test_last", "calc.py::calc.triple"}
-    assert "--maxfail" in trial.notes[-1]
-    assert "test_bad, tests/test_a.py::test_worse (the first: assert 0)" in trial.notes[0]
+    prepared = prepare(slots, replace(CHECK, command=("pytest", "-x", "tests", "calc.py")))
+    assert set(prepared.baseline.counted) == {"tests/test_z.py::test_last", "calc.py::calc.triple"}
+    assert "--maxfail" in prepared.notes[-1]
+    assert "test_bad, tests/test_a.py::test_worse (the first: assert 0)" in prepared.notes[0]
     broken = {"calc.py": documented.replace("3 * x", "4 * x")}
-    rejection = reject(slots, trial, broken)
+    rejection = reject(slots, prepared, broken)
     assert rejection.failures[0].what == "calc.py::calc.triple"
     assert "Expected:\n    6\nGot:\n    8" in rejection.failures[0].message
 
@@ -83,13 +83,13 @@ def test_a_test_that_varies_on_the_base_is_named_and_does_not_count(tmp_path):
             pass
     """
     slots = Slots(tmp_path, {"tests/test_f.py": flaky}, env={"MARK": str(tmp_path / "mark")})
-    trial = prepare(slots, base_runs=BASE_RUNS)
-    assert list(trial.standard.counted) == ["tests/test_f.py::test_stable"]
-    assert trial.notes == (
+    prepared = prepare(slots, base_runs=BASE_RUNS)
+    assert list(prepared.baseline.counted) == ["tests/test_f.py::test_stable"]
+    assert prepared.notes == (
         "check[0]: unstable on the base, not counted: tests/test_f.py::test_flaky",
     )
     failing = {"tests/test_f.py": flaky.replace("return", "assert False")}
-    assert slots.try_candidate(trial, failing).rejection is None
+    assert slots.try_candidate(prepared, failing).rejection is None
 
 
 def test_of_a_base_whose_tests_come_and_go_it_is_not_said_that_none_passes(tmp_path):
@@ -103,8 +103,8 @@ def test_of_a_base_whose_tests_come_and_go_it_is_not_said_that_none_passes(tmp_p
             assert False
     """
     slots = Slots(tmp_path, {"tests/test_f.py": flaky}, env={"MARK": str(tmp_path / "mark")})
-    told = r"none passes each time, tests/test_f.py::test_flaky only now and then"
-    with pytest.raises(StudyError, match=told):
+    message = r"none passes each time, tests/test_f.py::test_flaky only in some runs"
+    with pytest.raises(StudyError, match=message):
         prepare(slots, base_runs=BASE_RUNS)
 
 
@@ -132,9 +132,9 @@ def test_tests_that_pass_only_outside_the_sandbox_are_named_with_the_reason(tmp_
             pass
     """
     slots = Slots(tmp_path, {"tests/test_n.py": text}, sandbox=Pretended())
-    trial = prepare(slots)
-    assert list(trial.standard.counted) == ["tests/test_n.py::test_fine"]
-    [note] = trial.notes
+    prepared = prepare(slots)
+    assert list(prepared.baseline.counted) == ["tests/test_n.py::test_fine"]
+    [note] = prepared.notes
     assert "pass only outside the sandbox, not counted: tests/test_n.py::test_network" in note
     assert "no network" in note
     alone = Slots(
@@ -152,7 +152,7 @@ def test_tests_that_pass_only_outside_the_sandbox_are_named_with_the_reason(tmp_
         ("import nowhere", "No module named 'nowhere'", "importable"),
         ("def test_a(): assert 1 == 2", "assert 1 == 2", "fix the tests"),
         ("import os; os.kill(os.getpid(), 11)", "died of SIGSEGV", "without a crash"),
-        ("def test_a(): import os; os._exit(0)", "before it was done", "without a crash"),
+        ("def test_a(): import os; os._exit(0)", "before it had finished", "without a crash"),
     ],
 )
 def test_a_base_without_tests_to_count_is_refused_with_the_reason(tmp_path, text, words, hint):
@@ -189,6 +189,6 @@ def test_a_python_without_pytest_is_refused(tmp_path):
 )
 def test_pytest_is_run_as_a_module_of_the_problems_python_with_our_plugin(tmp_path, command):
     stage = Slots(tmp_path, {}).stage({}, sandbox=Plain())
-    made = pytest_command(stage, Check(command=command))
-    assert made.argv == (sys.executable, "-m", "pytest", "-p", "fairtrial_pytest", "-q")
-    assert Path(made.env["PYTHONPATH"].split(os.pathsep)[-1]).name == "plugin"
+    built = pytest_command(stage, Check(command=command))
+    assert built.argv == (sys.executable, "-m", "pytest", "-p", "fairtrial_pytest", "-q")
+    assert Path(built.env["PYTHONPATH"].split(os.pathsep)[-1]).name == "plugin"

@@ -23,18 +23,18 @@ def slots(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trial(slots):
+def prepared(slots):
     return prepare(slots)
 
 
-def test_every_test_of_the_base_counts_and_rests_on_tests_only(trial):
-    assert len(trial.standard.counted) == 10
-    assert "tests/test_calc.py::Halves::test_parts" in trial.standard.counted
-    assert (trial.basis, trial.notes, trial.label) == (Basis.TESTS, (), "check[0]")
+def test_every_test_of_the_base_counts_and_rests_on_tests_only(prepared):
+    assert len(prepared.baseline.counted) == 10
+    assert "tests/test_calc.py::Halves::test_parts" in prepared.baseline.counted
+    assert (prepared.basis, prepared.notes, prepared.label) == (Basis.TESTS, (), "check[0]")
 
 
-def test_a_right_candidate_passes_and_its_files_were_loaded(slots, trial):
-    run = slots.try_candidate(trial, calc("return x + x"))
+def test_a_right_candidate_passes_and_its_files_were_loaded(slots, prepared):
+    run = slots.try_candidate(prepared, calc("return x + x"))
     assert run.rejection is None
     slot = slots.folder / f"slot{slots.given}"
     assert {str(slot / "calc.py"), str(slot / "tests/test_calc.py")} <= run.loaded
@@ -43,8 +43,8 @@ def test_a_right_candidate_passes_and_its_files_were_loaded(slots, trial):
     assert left == {"calc.py", "tests", "test_calc.py"}  # no cache, no bytecode
 
 
-def test_a_wrong_candidate_is_told_what_is_wrong_and_where(slots, trial):
-    rejection = reject(slots, trial, calc("y = x[:1] if x else x\n    return y + y"))
+def test_a_wrong_candidate_is_rejected_with_what_is_wrong_and_where(slots, prepared):
+    rejection = reject(slots, prepared, calc("y = x[:1] if x else x\n    return y + y"))
     assert rejection.reason == Reason.TESTS
     first = rejection.failures[0]
     assert first.what == "tests/test_calc.py::test_double"
@@ -54,23 +54,23 @@ def test_a_wrong_candidate_is_told_what_is_wrong_and_where(slots, trial):
     assert (difference.expected, difference.actual) == ("[1, 2, 1, 2]", "[1, 1]")
 
 
-def test_a_test_that_is_now_skipped_is_a_failure(slots, trial):
-    rejection = reject(slots, trial, calc("return 2 * x if x != 1 else 3"))
+def test_a_test_that_is_now_skipped_is_a_failure(slots, prepared):
+    rejection = reject(slots, prepared, calc("return 2 * x if x != 1 else 3"))
     [failure] = rejection.failures
     assert failure.what == "tests/test_calc.py::test_that_can_be_skipped"
     assert failure.message == "is skipped:\nSkipped: double is broken"
 
 
-def test_a_session_that_is_ended_early_lacks_the_rest(slots, trial):
+def test_a_session_that_is_ended_early_lacks_the_rest(slots, prepared):
     leave = "import pytest; x == 1 and pytest.exit('done', returncode=0)\n    return 2 * x"
-    rejection = reject(slots, trial, calc(leave))
+    rejection = reject(slots, prepared, calc(leave))
     assert "3 of 10" in rejection.message
-    assert rejection.failures[0].message == "was not run to its end"
+    assert rejection.failures[0].message == "did not finish"
     assert "was collected, but not run" in rejection.failures[1].message
 
 
-def test_a_traceback_leads_into_the_candidates_code(slots, trial):
-    rejection = reject(slots, trial, calc(halve="return x // len(x)"))
+def test_a_traceback_leads_into_the_candidates_code(slots, prepared):
+    rejection = reject(slots, prepared, calc(halve="return x // len(x)"))
     message = rejection.failures[0].message
     assert "calc.py:5: in halve\n    return x // len(x)\nE   TypeError: object of type" in message
     assert "unittest/case.py" not in message
@@ -86,28 +86,28 @@ def test_a_traceback_starts_at_the_test(slots):
     """
     files = {"tests/conftest.py": hook, "tests/test_t.py": "def test_t():\n    assert 0\n"}
     run = anyio.run(run_tests, slots.stage(files, sandbox=Plain()), CHECK)
-    [told] = run.tests.values()
-    assert told.message == "tests/test_t.py:2: in test_t\n    assert 0\nE   assert 0"
+    [result] = run.tests.values()
+    assert result.message == "tests/test_t.py:2: in test_t\n    assert 0\nE   assert 0"
 
 
-def test_a_candidate_that_leaves_with_status_0_in_a_test_has_crashed_there(slots, trial):
-    rejection = reject(slots, trial, calc("import os; os._exit(0) if x else 0\n    return 0"))
+def test_a_candidate_that_leaves_with_status_0_in_a_test_has_crashed_there(slots, prepared):
+    rejection = reject(slots, prepared, calc("import os; os._exit(0) if x else 0\n    return 0"))
     assert rejection.reason == Reason.CRASH
     assert rejection.message.endswith("in tests/test_calc.py::test_double")
-    assert "exited with 0 before it was done" in rejection.message
+    assert "exited with 0 before it had finished" in rejection.message
 
 
-def test_a_candidate_that_dies_of_a_signal_has_crashed(slots, trial):
-    rejection = reject(slots, trial, calc("import ctypes; return ctypes.string_at(1)"))
+def test_a_candidate_that_dies_of_a_signal_has_crashed(slots, prepared):
+    rejection = reject(slots, prepared, calc("import ctypes; return ctypes.string_at(1)"))
     assert rejection.reason == Reason.CRASH
     assert "SIGSEGV" in rejection.message
     assert rejection.failures[0].what == "tests/test_calc.py::test_before"
     assert "calc.py" in rejection.failures[0].message  # what faulthandler said
 
 
-def test_a_candidate_that_hangs_is_stopped_and_the_test_named(slots, trial):
+def test_a_candidate_that_hangs_is_stopped_and_the_test_named(slots, prepared):
     for limit_s in (1.5, 6, 30):  # on a busy machine pytest may not come to the test
-        hurried = replace(trial, check=replace(CHECK, timeout_s=limit_s))
+        hurried = replace(prepared, check=replace(CHECK, timeout_s=limit_s))
         rejection = reject(slots, hurried, calc(halve="import time; time.sleep(10_000)"))
         assert rejection.reason == Reason.TIMEOUT
         assert f"longer than {limit_s} s" in rejection.message
@@ -126,31 +126,33 @@ def test_a_candidate_that_hangs_is_stopped_and_the_test_named(slots, trial):
         ("import pytest; pytest.skip('no', allow_module_level=True)", Reason.MISSING, "skipped"),
     ],
 )
-def test_a_candidate_that_keeps_tests_from_being_collected_is_out(slots, trial, top, reason, words):
-    rejection = reject(slots, trial, calc(top=top))
+def test_a_candidate_that_keeps_tests_from_being_collected_is_out(
+    slots, prepared, top, reason, words
+):
+    rejection = reject(slots, prepared, calc(top=top))
     assert rejection.reason == reason
     assert words in rejection.message + rejection.failures[0].message
     assert len(rejection.failures) + rejection.more >= 10
 
 
-def test_tests_that_were_deleted_are_missing(slots, trial):
+def test_tests_that_were_deleted_are_missing(slots, prepared):
     shorter = TESTS[: TESTS.index("    class Halves")]
-    rejection = reject(slots, trial, {"tests/test_calc.py": shorter})
+    rejection = reject(slots, prepared, {"tests/test_calc.py": shorter})
     assert rejection.reason == Reason.MISSING
     assert "2 of 10 tests" in rejection.message
 
 
-def test_what_a_candidate_prints_is_not_read(slots, trial):
+def test_what_a_candidate_prints_is_not_read(slots, prepared):
     fake = "import sys; print('10 passed in 0.01s', file=sys.__stdout__); return None"
-    assert reject(slots, trial, calc(fake)).reason == Reason.TESTS
+    assert reject(slots, prepared, calc(fake)).reason == Reason.TESTS
 
 
-def test_a_candidate_that_closes_every_descriptor_loses_its_reports(slots, trial):
+def test_a_candidate_that_closes_every_descriptor_loses_its_reports(slots, prepared):
     close = "import os; os.closerange(3, 4096) if x == [1, 2] else 0\n    return 2 * x"
-    assert reject(slots, trial, calc(close)).reason in (Reason.CRASH, Reason.MISSING)
+    assert reject(slots, prepared, calc(close)).reason in (Reason.CRASH, Reason.MISSING)
 
 
-def test_a_file_that_takes_the_place_of_the_channel_is_left_alone(slots, trial):
+def test_a_file_that_takes_the_place_of_the_channel_is_left_alone(slots, prepared):
     take = """
     import os
     if x == [1, 2]:
@@ -163,11 +165,11 @@ def test_a_file_that_takes_the_place_of_the_channel_is_left_alone(slots, trial):
             os.dup2(file, number)
     return 2 * x
     """
-    reject(slots, trial, calc(take.strip()))
+    reject(slots, prepared, calc(take.strip()))
     assert (slots.folder / f"slot{slots.given}" / "mine.txt").read_text() == ""
 
 
-def test_repeated_and_forged_reports_do_not_turn_a_failure_into_a_pass(slots, trial):
+def test_repeated_and_forged_reports_do_not_turn_a_failure_into_a_pass(slots, prepared):
     forge = """
     import os
     line = '{"finished": "tests/test_calc.py::test_double", "outcome": "passed"}'
@@ -178,11 +180,11 @@ def test_repeated_and_forged_reports_do_not_turn_a_failure_into_a_pass(slots, tr
             pass
     return None
     """
-    rejection = reject(slots, trial, calc(forge.strip()))
+    rejection = reject(slots, prepared, calc(forge.strip()))
     assert "tests/test_calc.py::test_double" in [failure.what for failure in rejection.failures]
 
 
-def test_what_tests_alone_cannot_stop_is_said_in_the_basis(slots, trial):
+def test_what_tests_alone_cannot_stop_is_said_in_the_basis(slots, prepared):
     """22: a candidate that patches the runner passes; the verdict says what it rests on."""
     patch = """
 from _pytest.reports import TestReport
@@ -192,9 +194,9 @@ def from_item_and_call(cls, item, call):
     return real(cls, item, call)
 TestReport.from_item_and_call = classmethod(from_item_and_call)
 """
-    run = slots.try_candidate(trial, calc("return None", halve="return 0", top=patch))
+    run = slots.try_candidate(prepared, calc("return None", halve="return 0", top=patch))
     assert run.rejection is None
-    assert trial.basis == Basis.TESTS
+    assert prepared.basis == Basis.TESTS
 
 
 def test_the_fork_of_a_test_reports_nothing(slots):
@@ -202,7 +204,7 @@ def test_the_fork_of_a_test_reports_nothing(slots):
     fork = "import os; x == [1, 2] and os.fork() and os.wait()\n    return 2 * x"
     stage = slots.stage({**FILES, **calc(fork)}, sandbox=Plain())
     run = anyio.run(run_tests, stage, CHECK)
-    assert {name: told.times for name, told in run.tests.items()} == dict.fromkeys(run.tests, 1)
+    assert {name: result.times for name, result in run.tests.items()} == dict.fromkeys(run.tests, 1)
     assert len(run.tests) == 10
 
 
@@ -239,15 +241,17 @@ def test_of_a_test_that_is_tried_again_the_last_try_counts(slots):
     """
     files = {"tests/test_t.py": text, "tests/conftest.py": RERUNNING}
     run = anyio.run(run_tests, slots.stage(files, sandbox=Plain()), CHECK)
-    told = {name.split("::")[1]: (one.outcome, one.times) for name, one in run.tests.items()}
-    assert told == {"test_second_time": ("passed", 1), "test_never": ("failed", 1)}
+    outcomes = {
+        name.split("::")[1]: (result.outcome, result.times) for name, result in run.tests.items()
+    }
+    assert outcomes == {"test_second_time": ("passed", 1), "test_never": ("failed", 1)}
 
 
-def test_with_xdist_the_controller_reports_and_workers_tell_what_they_loaded(slots, trial):
+def test_with_xdist_the_controller_reports_and_workers_report_what_they_loaded(slots, prepared):
     check = replace(CHECK, command=(*CHECK.command, "-p", "xdist.plugin", "-n", "1"))
-    spread = replace(trial, check=check)
+    spread = replace(prepared, check=check)
     run = slots.try_candidate(spread, calc("return x + x"))
-    assert run.rejection is None  # all ten are told of
+    assert run.rejection is None  # all ten are reported
     assert str(slots.folder / f"slot{slots.given}" / "calc.py") in run.loaded
     rejection = reject(slots, spread, calc("import os; os._exit(0) if x == [1, 2] else 0"))
     assert rejection.reason == Reason.TESTS

@@ -1,4 +1,4 @@
-"""Which tests count, and what is said of a run that doesn't do as the base does (19, 20)."""
+"""Which tests count, and how a run that differs from the base's is described (19, 20)."""
 
 import json
 import signal
@@ -8,12 +8,12 @@ from hypothesis import given, strategies as st
 
 from fairtrial.arena import Reason
 from fairtrial.arena.checks import pytest_reports as tests_read
-from fairtrial.arena.checks.pytest_judging import MOST_FAILURES, judge_run, set_standard
-from fairtrial.arena.checks.pytest_reports import Outcome, Told, read_run
+from fairtrial.arena.checks.pytest_judging import MAX_FAILURES, build_baseline, judge_run
+from fairtrial.arena.checks.pytest_reports import PytestOutcome, PytestResult, read_run
 from fairtrial.sandbox import Captured, Command, Completed, Ending
 
 COMMAND = Command(("pytest",), cwd=None, timeout_s=5)
-OUTCOMES = [outcome.value for outcome in Outcome]
+OUTCOMES = [outcome.value for outcome in PytestOutcome]
 
 
 def completed(channel=b"", ending=Ending.EXITED, exit_code=0, **more):
@@ -40,7 +40,7 @@ def lines(*reports):
     return b"".join(json.dumps(report).encode() + b"\n" for report in reports)
 
 
-def told(outcomes, exit_code=None, closed=True, started=(), **more):
+def make_run(outcomes, exit_code=None, closed=True, started=(), **more):
     """A run in which these tests were reported, and those started besides."""
     if exit_code is None:
         exit_code = int(any(outcome in ("failed", "error") for outcome in outcomes.values()))
@@ -54,7 +54,7 @@ def told(outcomes, exit_code=None, closed=True, started=(), **more):
 
 
 def judge(base, run, base_runs=3):
-    return judge_run("check[0]", set_standard([told(base)] * base_runs), run, COMMAND)
+    return judge_run("check[0]", build_baseline([make_run(base)] * base_runs), run, COMMAND)
 
 
 NAMES = st.sampled_from([f"t.py::test_{letter}" for letter in "abcdef"])
@@ -65,9 +65,9 @@ TABLES = st.dictionaries(NAMES, st.sampled_from(OUTCOMES))
 def test_a_candidate_passes_if_and_only_if_every_counted_test_passes(base, candidate):
     """20: counted are those that pass in all runs of the base; nothing else matters."""
     counted = [name for name in base[0] if all(table.get(name) == "passed" for table in base)]
-    standard = set_standard([told(table) for table in base])
-    assert list(standard.counted) == counted
-    rejection = judge_run("check[0]", standard, told(candidate), COMMAND)
+    baseline = build_baseline([make_run(table) for table in base])
+    assert list(baseline.counted) == counted
+    rejection = judge_run("check[0]", baseline, make_run(candidate), COMMAND)
     wrong = [name for name in counted if candidate.get(name) != "passed"]
     assert (rejection is None) == (not wrong)
     if rejection:
@@ -78,23 +78,23 @@ def test_a_candidate_passes_if_and_only_if_every_counted_test_passes(base, candi
 
 @given(st.lists(TABLES, min_size=3, max_size=3))
 def test_every_test_of_the_base_that_passes_somewhere_is_counted_or_unstable(base):
-    standard = set_standard([told(table) for table in base])
+    baseline = build_baseline([make_run(table) for table in base])
     passing = {name for table in base for name, outcome in table.items() if outcome == "passed"}
-    assert {*standard.counted, *standard.unstable} == passing
-    assert not set(standard.counted) & set(standard.unstable)
-    assert not passing & set(standard.failing)
+    assert {*baseline.counted, *baseline.unstable} == passing
+    assert not set(baseline.counted) & set(baseline.unstable)
+    assert not passing & set(baseline.failing)
 
 
 @pytest.mark.parametrize("outcome", [one for one in OUTCOMES if one != "passed"])
 def test_a_test_that_no_longer_passes_is_a_failure_whatever_became_of_it(outcome):
-    rejection = judge({"a": "passed", "b": "passed"}, told({"a": "passed", "b": outcome}))
+    rejection = judge({"a": "passed", "b": "passed"}, make_run({"a": "passed", "b": outcome}))
     assert rejection.reason == Reason.TESTS
     assert [(one.check, one.what) for one in rejection.failures] == [("check[0]", "b")]
     assert "why" in rejection.failures[0].message
 
 
 def test_a_test_that_is_not_reported_is_a_failure_and_not_a_smaller_sum():
-    rejection = judge({"a": "passed", "b": "passed"}, told({"a": "passed"}))
+    rejection = judge({"a": "passed", "b": "passed"}, make_run({"a": "passed"}))
     assert rejection.reason == Reason.MISSING
     assert [failure.what for failure in rejection.failures] == ["b"]
     assert "1 of 2" in rejection.message
@@ -103,23 +103,23 @@ def test_a_test_that_is_not_reported_is_a_failure_and_not_a_smaller_sum():
 def test_an_id_that_two_tests_share_must_be_reported_twice():
     twice = lines(*[{"finished": "a", "outcome": "passed"}] * 2, {"closed": 0})
     once = lines({"finished": "a", "outcome": "passed"}, {"closed": 0})
-    standard = set_standard([read_run(completed(twice))] * 3)
-    assert judge_run("check[0]", standard, read_run(completed(twice)), COMMAND) is None
-    rejection = judge_run("check[0]", standard, read_run(completed(once)), COMMAND)
+    baseline = build_baseline([read_run(completed(twice))] * 3)
+    assert judge_run("check[0]", baseline, read_run(completed(twice)), COMMAND) is None
+    rejection = judge_run("check[0]", baseline, read_run(completed(once)), COMMAND)
     assert rejection.reason == Reason.MISSING
     assert "less often" in rejection.failures[0].message
 
 
 def test_tests_that_a_candidate_adds_count_neither_for_nor_against_it():
-    assert judge({"a": "passed"}, told({"a": "passed", "new": "failed"})) is None
+    assert judge({"a": "passed"}, make_run({"a": "passed", "new": "failed"})) is None
 
 
 def test_a_process_that_leaves_before_pytest_is_done_has_crashed_where_it_was():
     base = {"a": "passed", "b": "passed", "c": "passed"}
-    rejection = judge(base, told({"a": "passed"}, closed=False, started=["b"]))
+    rejection = judge(base, make_run({"a": "passed"}, closed=False, started=["b"]))
     assert rejection.reason == Reason.CRASH
     assert rejection.failures[0].what == "b"
-    assert "exited with 0 before it was done" in rejection.failures[0].message
+    assert "exited with 0 before it had finished" in rejection.failures[0].message
     assert rejection.message.endswith("in b")
     assert rejection.more == 1  # c
 
@@ -136,25 +136,25 @@ def test_a_process_that_leaves_before_pytest_is_done_has_crashed_where_it_was():
 def test_what_ended_a_run_is_the_reason_and_the_test_that_ran_is_named(ending, reason, words):
     number = signal.SIGSEGV if ending == Ending.SIGNALLED else None
     base = {"a": "passed", "b": "passed", "c": "passed"}
-    run = told({"a": "failed"}, closed=False, started=["b"], ending=ending, signal=number)
+    run = make_run({"a": "failed"}, closed=False, started=["b"], ending=ending, signal=number)
     rejection = judge(base, run)
     assert rejection.reason == reason
     assert words in rejection.message
     assert [failure.what for failure in rejection.failures] == ["b", "a"]
-    # It may also happen when all is told: at the interpreter's end.
-    late = told(base, ending=ending, signal=number)
+    # It may also happen after all reports: at the interpreter's end.
+    late = make_run(base, ending=ending, signal=number)
     assert judge(base, late).reason == reason
     assert "after the tests" in judge(base, late).message
 
 
 def test_an_exit_code_that_the_base_never_gives_is_a_crash_although_all_tests_pass():
-    run = told({"a": "passed"}, exit_code=7)
+    run = make_run({"a": "passed"}, exit_code=7)
     assert judge({"a": "passed"}, run).reason == Reason.CRASH
-    standard = set_standard([told({"a": "passed"}, exit_code=7)] * 3)
-    assert judge_run("check[0]", standard, run, COMMAND) is None
+    baseline = build_baseline([make_run({"a": "passed"}, exit_code=7)] * 3)
+    assert judge_run("check[0]", baseline, run, COMMAND) is None
 
 
-def test_a_file_that_cannot_be_collected_is_told_first_and_its_tests_are_only_counted():
+def test_a_file_that_cannot_be_collected_is_reported_first_and_its_tests_are_only_counted():
     base = {f"t.py::test_{number}": "passed" for number in range(30)}
     reports = lines(
         {"opened": "9", "overrode": []},
@@ -180,9 +180,9 @@ def test_a_module_that_is_skipped_says_why_its_tests_are_missing():
 @given(st.integers(1, 60))
 def test_failures_are_listed_in_order_up_to_a_limit_and_the_rest_is_counted(count):
     base = {f"test_{number}": "passed" for number in range(count)}
-    rejection = judge(base, told(dict.fromkeys(reversed(base), "failed")))
+    rejection = judge(base, make_run(dict.fromkeys(reversed(base), "failed")))
     shown = [failure.what for failure in rejection.failures]
-    assert shown == list(base)[:MOST_FAILURES]
+    assert shown == list(base)[:MAX_FAILURES]
     assert len(shown) + rejection.more == count
 
 
@@ -232,13 +232,13 @@ def test_garbage_around_the_reports_never_raises_and_never_makes_a_failure_a_pas
 )
 def test_lines_made_to_break_a_reader_are_harmless(line):
     run = read_run(completed(line + b"\n" + lines({"finished": "a", "outcome": "passed"})))
-    assert run.tests["a"] == Told(Outcome.PASSED)
+    assert run.tests["a"] == PytestResult(PytestOutcome.PASSED)
     for name in run.tests:
         name.encode()
 
 
 def test_a_flood_of_lines_is_read_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(tests_read, "MOST_LINES", 100)
+    monkeypatch.setattr(tests_read, "MAX_LINES", 100)
     report = lines({"finished": "a", "outcome": "passed"})
     assert read_run(completed(b"\n" * 99 + report)).tests
     assert not read_run(completed(b"\n" * 100 + report)).tests
@@ -250,7 +250,7 @@ def test_the_last_line_counts_only_if_it_is_whole():
 
 
 def test_reports_cut_off_at_the_limit_are_missing_results_and_no_crash():
-    run = told({"a": "passed"}, closed=False, channel_overflowed=True)
+    run = make_run({"a": "passed"}, closed=False, channel_overflowed=True)
     rejection = judge({"a": "passed", "b": "passed"}, run)
     assert rejection.reason == Reason.MISSING
     assert "more than can be read" in rejection.message

@@ -1,4 +1,4 @@
-"""Encoded values compared (spec 20): what is equal, what isn't, and where."""
+"""Comparison of encoded values: which are equal, and where others differ."""
 
 import collections
 import copy
@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from value_strategies import atoms, values
 
 from fairtrial.arena.checks.encoded_values import find_unplain
-from fairtrial.arena.checks.value_comparison import MOST, compare
+from fairtrial.arena.checks.value_comparison import MAX_DIFFERENCES, compare
 from fairtrial.arena.checks.value_text import render, render_call
 from fairtrial.sandbox import dump, encode
 
@@ -45,7 +45,7 @@ def differ(expected, actual, **tolerance):
 
 
 def places(expected, actual, **tolerance):
-    return [each.where for each in differ(expected, actual, **tolerance).first]
+    return [difference.where for difference in differ(expected, actual, **tolerance).first]
 
 
 @given(values)
@@ -56,7 +56,7 @@ def test_a_value_equals_itself(value):
 
 
 def spots(node, where="result"):
-    """Every place in nested lists and dictionaries, with a way to change what stands there."""
+    """Yield every position in nested lists and dictionaries, with a function to change it."""
     if isinstance(node, list):
         for place in range(len(node)):
             yield f"{where}[{place}]", node, place
@@ -80,11 +80,11 @@ def test_a_single_change_is_found_in_its_place(value, data):
     changed = copy.deepcopy(value)
     where, holder, place = data.draw(st.sampled_from(list(spots(changed))))
     before, holder[place] = holder[place], decimal.Decimal("4.25")
-    found = differ(value, changed, **EXACT)
-    assert found.count == 1
-    assert found.first[0].where == where
-    assert found.first[0].actual == "Decimal('4.25')"
-    assert found.first[0].expected == render(encode(before))
+    differences = differ(value, changed, **EXACT)
+    assert differences.count == 1
+    assert differences.first[0].where == where
+    assert differences.first[0].actual == "Decimal('4.25')"
+    assert differences.first[0].expected == render(encode(before))
 
 
 @given(values, values)
@@ -116,8 +116,8 @@ forged = st.recursive(
 @given(values, forged)
 def test_nothing_forged_raises_and_only_the_same_is_equal(value, node):
     expected = json.loads(dump(encode(value)))
-    found = compare(expected, node, **NORMAL)
-    assert all(isinstance(each.actual, str) for each in found.first)
+    differences = compare(expected, node, **NORMAL)
+    assert all(isinstance(difference.actual, str) for difference in differences.first)
     render(node)
 
 
@@ -170,9 +170,9 @@ def test_a_forged_tree_that_is_too_deep_is_no_more_than_different():
 )
 def test_types_count(expected, actual):
     expected, actual = encode(expected), encode(actual)
-    found = compare(expected, actual, **NORMAL)
-    assert (found.count, found.first[0].where) == (1, "result")
-    assert found.first[0].expected != found.first[0].actual
+    differences = compare(expected, actual, **NORMAL)
+    assert (differences.count, differences.first[0].where) == (1, "result")
+    assert differences.first[0].expected != differences.first[0].actual
     assert compare(expected, expected, **NORMAL).count == 0
 
 
@@ -232,9 +232,9 @@ def test_sets_of_floats_are_compared_by_the_tolerance():
 
 
 def test_a_set_says_what_is_missing_and_what_is_too_much():
-    found = differ({1, 2, (3,)}, {1, 4})
-    told = [(each.expected, each.actual) for each in found.first]
-    assert told == [("2", "nothing"), ("(3,)", "nothing"), ("nothing", "4")]
+    differences = differ({1, 2, (3,)}, {1, 4})
+    shown = [(difference.expected, difference.actual) for difference in differences.first]
+    assert shown == [("2", "nothing"), ("(3,)", "nothing"), ("nothing", "4")]
 
 
 def test_places_are_written_as_python_would():
@@ -248,9 +248,9 @@ def test_places_are_written_as_python_would():
     assert places(numpy.eye(2), numpy.zeros((2, 2))) == ["result[0, 0]", "result[1, 1]"]
 
 
-def test_missing_and_additional_keys_are_told():
-    found = differ({"a": 1, "b": 2}, {"a": 1, "c": 3}).first
-    assert [(each.where, each.expected, each.actual) for each in found] == [
+def test_missing_and_additional_keys_are_shown():
+    differences = differ({"a": 1, "b": 2}, {"a": 1, "c": 3}).first
+    assert [(item.where, item.expected, item.actual) for item in differences] == [
         ("result['b']", "2", "nothing"),
         ("result['c']", "nothing", "3"),
     ]
@@ -262,27 +262,27 @@ def test_a_dictionary_that_needs_a_tag_is_compared_with_one_that_does_not():
     assert compare({"a": 1, "b": 2}, tagged, **NORMAL).count == 0
 
 
-def test_of_lists_of_other_length_the_first_difference_is_told():
-    found = differ([1, 2, 3, 4], [1, 3, 4]).first
-    assert [(each.where, each.expected, each.actual) for each in found] == [
+def test_of_lists_of_other_length_the_first_difference_is_shown():
+    differences = differ([1, 2, 3, 4], [1, 3, 4]).first
+    assert [(item.where, item.expected, item.actual) for item in differences] == [
         ("len(result)", "4", "3"),
         ("result[1]", "2", "3"),
     ]
 
 
-def test_a_few_places_are_told_and_all_are_counted():
-    found = differ([0] * 1000, [1] * 1000)
-    assert (len(found.first), found.count) == (MOST, 1000)
-    found = differ(numpy.zeros(1000), numpy.ones(1000))
-    assert (len(found.first), found.count) == (MOST, 1000)
+def test_a_few_differences_are_listed_and_all_are_counted():
+    differences = differ([0] * 1000, [1] * 1000)
+    assert (len(differences.first), differences.count) == (MAX_DIFFERENCES, 1000)
+    differences = differ(numpy.zeros(1000), numpy.ones(1000))
+    assert (len(differences.first), differences.count) == (MAX_DIFFERENCES, 1000)
 
 
 def test_long_texts_are_shown_from_where_they_differ():
     text = "line of text\n" * 50
-    (found,) = differ(text, text[:400] + "X" + text[401:]).first
-    assert found.where == "result at character 400"
-    assert "X" in found.actual
-    assert "X" not in found.expected
+    (difference,) = differ(text, text[:400] + "X" + text[401:]).first
+    assert difference.where == "result at character 400"
+    assert "X" in difference.actual
+    assert "X" not in difference.expected
 
 
 @pytest.mark.parametrize("value", [object(), [lambda: 0], {"a": object()}, Node("x", [object()])])

@@ -9,7 +9,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from arena_fault_kit import WORKING
 from arena_kit import Watched, arena_of
-from tree_kit import fingerprint, make_repo
+from repository_kit import fingerprint, make_repository
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -118,7 +118,7 @@ class Site:
 
 @contextmanager
 def open_site(folder, **problem):
-    top = make_repo(folder / "repo", FILES)
+    top = make_repository(folder / "repo", FILES)
     given = {
         "editable": ("src/**",),
         "check": (FUNCTION,),
@@ -153,7 +153,7 @@ def test_a_winner_holds_again(site):
 def test_who_has_learned_the_inputs_does_not_hold(site):
     _, trials, _ = site.arena.parts()
     known = {}
-    for case in trials[0].wanted.read_cases():
+    for case in trials[0].expectation.read_cases():
         numbers = case["args"][0]
         known[json.dumps(numbers)] = sum(numbers)
     learned = (
@@ -185,7 +185,7 @@ async def test_a_winner_is_checked_cold_though_it_was_judged_before(tmp_path):
     async def judge(text, stage):
         seen.append(stage.sandbox)
 
-    top = make_repo(tmp_path / "repo", {"src/mod.py": "A = 1\n"})
+    top = make_repository(tmp_path / "repo", {"src/mod.py": "A = 1\n"})
     async with arena_of(top, Watched(judge)) as (arena, ground):
         warm, cold = Plain(), Plain()
         arena._ground = replace(ground, sandbox=warm, cold=cold)

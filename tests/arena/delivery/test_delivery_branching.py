@@ -5,7 +5,7 @@ import time
 
 import pytest
 from delivery_kit import TEN, make_user, run
-from tree_kit import run_git
+from repository_kit import run_git
 
 from fairtrial.arena import FileState, as_message, check_branch, put_on_branch
 from fairtrial.core import StudyError

@@ -1,4 +1,4 @@
-"""Candidates and files as people write them: text is welcome, the rest is refused at once."""
+"""`Candidate` and `FileState` accept text and bytes, and refuse other types at once."""
 
 import pickle
 from dataclasses import replace
@@ -12,15 +12,15 @@ from fairtrial.core import StudyError
 ODD = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
 
 
-def test_none_shares_its_files_with_another():
+def test_candidates_do_not_share_their_default_files():
     one, other = Candidate("a", diff="x"), Candidate("b", diff="x")
     assert (dict(one.files), one.files is other.files) == ({}, False)
 
 
-def test_text_is_as_good_as_bytes():
+def test_text_is_encoded_as_utf8():
     assert Candidate("d", diff=ODD) == Candidate("d", diff=ODD.encode())
     assert FileState(ODD) == FileState(ODD.encode())
-    assert FileState("\udcff").content == b"\xff", "as it was before somebody read it"
+    assert FileState("\udcff").content == b"\xff", "surrogateescape is undone"
     files = {"a.py": ODD, PurePosixPath("b/c.py"): b"1", "d": FileState("x", True)}
     assert Candidate("f", files=files).files == {
         "a.py": FileState(ODD.encode()),
@@ -29,17 +29,17 @@ def test_text_is_as_good_as_bytes():
     }
 
 
-def test_what_is_right_stays_the_same_object():
+def test_valid_files_are_not_copied():
     files = {"a.py": FileState(b"1")}
-    made = Candidate("f", files=files)
-    assert made.files is files
-    assert replace(made, note="n").files is files
+    candidate = Candidate("f", files=files)
+    assert candidate.files is files
+    assert replace(candidate, note="n").files is files
     assert pickle.loads(pickle.dumps(Candidate("f", diff="x"))) == Candidate("f", diff=b"x")
-    assert Candidate("base", files={}).files == {}, "who says so means the base as it is"
+    assert Candidate("base", files={}).files == {}, "an explicit empty mapping proposes the base"
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Candidate("x"), "has neither a diff nor files; give one of them"),
         (lambda: Candidate(3, diff="x"), "name: expected text, got the number 3"),
@@ -59,16 +59,16 @@ def test_what_is_right_stays_the_same_object():
         (lambda: ArenaSettings(say="hello"), "say: expected a function, got the text 'hello'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_where_it_is_written(make, told):
+def test_values_of_a_wrong_type_are_refused_on_construction(make, message):
     with pytest.raises(StudyError) as stop:
         make()
-    assert told in str(stop.value)
+    assert message in str(stop.value)
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     with pytest.raises(StudyError) as stop:
         Candidate(None, diff=1, files={"p": 2}, note=3)
-    assert [each.path for each in stop.value.mistakes] == [
+    assert [mistake.path for mistake in stop.value.mistakes] == [
         ("name",),
         ("note",),
         ("diff",),

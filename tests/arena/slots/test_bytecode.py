@@ -1,4 +1,4 @@
-"""The base's bytecode: quick to import, and never in the way of what a candidate wrote (spec 5)."""
+"""The base's bytecode is imported, except for modules that a candidate changed."""
 
 import importlib.util
 import os
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pool_kit import contents, make_repository, quick_folder, write_files
+from pool_kit import make_mixed_repository, memory_folder, read_contents
+from repository_kit import write_files
 
 from fairtrial.arena import Changes, FileState, WorktreePool
 from fairtrial.arena.slots import bytecode
@@ -19,13 +20,13 @@ PYTHON = Path(sys.executable)
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         monkeypatch.setenv("FAIRTRIAL_HOME", str(folder))
         yield
 
 
 def run_python(top, code):
-    """What a Python in `top` prints, with no bytecode written."""
+    """Return what a Python program in `top` prints, without writing bytecode."""
     done = subprocess.run(
         [sys.executable, "-B", "-c", code],
         cwd=top,
@@ -50,14 +51,16 @@ def in_slots(repo, *works, **options):
 
 
 def test_slots_hold_bytecode_that_is_used_and_a_users_own_is_not_taken_along(tmp_path):
-    repo = make_repository(tmp_path / "repo")
+    repo = make_mixed_repository(tmp_path / "repo")
     write_files(repo, {"src/pkg/__pycache__/mod.cpython-399.pyc": "the user's own"})
 
     async def work(slot):
-        caches = [path for path in contents(slot.path) if path.endswith(".pyc")]
-        told = run_python(slot.path, "import pkg.mod; print(pkg.mod.__cached__, pkg.mod.__file__)")
+        caches = [path for path in read_contents(slot.path) if path.endswith(".pyc")]
+        output = run_python(
+            slot.path, "import pkg.mod; print(pkg.mod.__cached__, pkg.mod.__file__)"
+        )
         header = (slot.path / "src/pkg/__pycache__").glob("mod.*.pyc")
-        return caches, told.split(), [path.read_bytes()[4] for path in header], slot.path
+        return caches, output.split(), [path.read_bytes()[4] for path in header], slot.path
 
     [(caches, (cached, source), flags, path)] = in_slots(repo, work)
     tag = sys.implementation.cache_tag
@@ -69,8 +72,8 @@ def test_slots_hold_bytecode_that_is_used_and_a_users_own_is_not_taken_along(tmp
 
 
 def test_a_rewrite_of_the_same_size_in_the_same_second_is_what_python_imports(tmp_path):
-    """Trap: Python reuses stale bytecode."""
-    repo = make_repository(tmp_path / "repo")
+    """By default, Python would reuse stale bytecode."""
+    repo = make_mixed_repository(tmp_path / "repo")
     show = "import pkg.mod; print(pkg.mod.VALUE)"
 
     async def forged(slot):
@@ -89,7 +92,7 @@ def test_a_rewrite_of_the_same_size_in_the_same_second_is_what_python_imports(tm
 
 
 def test_forged_bytecode_does_not_outlive_a_reset(tmp_path):
-    repo = make_repository(tmp_path / "repo")
+    repo = make_mixed_repository(tmp_path / "repo")
     show = "import pkg.mod; print(pkg.mod.VALUE)"
 
     async def forge(slot):
@@ -117,26 +120,26 @@ def test_files_that_can_not_be_compiled_cost_nothing_else(tmp_path):
     write_files(tmp_path, files)
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "gone.py").symlink_to("nowhere")
-    notes, found = compiled(tmp_path, [*files, "bytes.py", "gone.py"])
+    notes, compiled_names = compiled(tmp_path, [*files, "bytes.py", "gone.py"])
     assert notes == []
-    assert found == ["good", "sp ace", "ümlaut"]
+    assert compiled_names == ["good", "sp ace", "ümlaut"]
 
 
 def test_without_files_nothing_is_compiled(tmp_path):
     assert compiled(tmp_path, []) == ([], [])
 
 
-def test_the_callers_variables_have_no_say(tmp_path, monkeypatch):
+def test_the_callers_variables_are_ignored(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "elsewhere"))
     write_files(tmp_path, {"m.py": "", "compileall.py": "raise SystemExit"})
     assert compiled(tmp_path, ["m.py"]) == ([], ["m"])
     assert (tmp_path / "__pycache__").is_dir()
 
 
-def test_a_python_that_does_not_start_is_told_and_no_more(tmp_path):
+def test_a_python_that_does_not_start_is_noted(tmp_path):
     write_files(tmp_path, {"m.py": ""})
-    notes, found = compiled(tmp_path, ["m.py"], tmp_path / "no-python")
-    assert found == []
+    notes, compiled_names = compiled(tmp_path, ["m.py"], tmp_path / "no-python")
+    assert compiled_names == []
     assert "no-python" in notes[0]
 
 

@@ -1,21 +1,22 @@
-"""Which of a candidate's paths are refused (spec 4)."""
+"""Paths of candidates: which are refused, and where the others are written."""
 
 import os
 from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given, strategies as st
-from pool_kit import contents, quick_folder, stage, wanted_of, write_files
+from pool_kit import memory_folder, read_contents, read_target, stage
+from repository_kit import write_files
 
 from fairtrial.arena import FileState
-from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
+from fairtrial.arena.slots.placement import overlay, refuse_misplaced
 from fairtrial.core import StudyError
 
 FILE = FileState(b"new")
 
 
-def link(leads_to):
-    return FileState(os.fsencode(leads_to), is_link=True)
+def link(target):
+    return FileState(os.fsencode(target), is_link=True)
 
 
 @pytest.fixture
@@ -58,44 +59,44 @@ def base(tmp_path):
 @pytest.mark.parametrize("state", [FILE, None])
 def test_paths_that_are_refused(base, path, state):
     with pytest.raises(StudyError) as refusal:
-        refuse_misplaced({"fine.py": FILE, path: state}, wanted_of(base))
+        refuse_misplaced({"fine.py": FILE, path: state}, read_target(base))
     assert len(refusal.value.mistakes) == 1
 
 
 @pytest.mark.parametrize(
-    "leads_to",
+    "target",
     ["/etc", "", "nul\0", "..", "pkg/../..", "out", "out/passwd", "up", "in/../..", "up/x"],
 )
-def test_links_that_lead_out_are_refused(base, leads_to):
+def test_links_that_lead_out_are_refused(base, target):
     with pytest.raises(StudyError, match="symbolic link"):
-        refuse_misplaced({"new": link(leads_to)}, wanted_of(base))
+        refuse_misplaced({"new": link(target)}, read_target(base))
 
 
 def test_links_that_lead_out_through_another_new_one_are_refused(base):
     with pytest.raises(StudyError, match="out of the tree"):
         refuse_misplaced(
-            {"deep/one": link("../pkg"), "two": link("deep/one/../..")}, wanted_of(base)
+            {"deep/one": link("../pkg"), "two": link("deep/one/../..")}, read_target(base)
         )
 
 
 def test_a_link_in_circles_is_refused(base):
-    with pytest.raises(StudyError, match="circles"):
-        refuse_misplaced({"new": link("loop/x")}, wanted_of(base))
+    with pytest.raises(StudyError, match="circle of links"):
+        refuse_misplaced({"new": link("loop/x")}, read_target(base))
 
 
-@pytest.mark.parametrize("leads_to", ["a.py", "pkg/sub/../b.py", "in/b.py", "nowhere", "./a.py"])
-def test_links_that_stay_inside_are_fine(base, leads_to):
-    refuse_misplaced({"new": link(leads_to)}, wanted_of(base))
+@pytest.mark.parametrize("target", ["a.py", "pkg/sub/../b.py", "in/b.py", "nowhere", "./a.py"])
+def test_links_that_stay_inside_are_fine(base, target):
+    refuse_misplaced({"new": link(target)}, read_target(base))
 
 
 def test_writing_through_a_link_that_the_candidate_itself_makes_is_refused(base):
     with pytest.raises(StudyError, match="a file and a folder"):
-        refuse_misplaced({"way": link("pkg"), "way/b.py": FILE}, wanted_of(base))
+        refuse_misplaced({"way": link("pkg"), "way/b.py": FILE}, read_target(base))
 
 
-def test_every_refusal_is_told(base):
+def test_every_refusal_is_reported(base):
     with pytest.raises(StudyError) as refusal:
-        refuse_misplaced({"../a": FILE, "/b": FILE, "out/c": None}, wanted_of(base))
+        refuse_misplaced({"../a": FILE, "/b": FILE, "out/c": None}, read_target(base))
     assert len(refusal.value.mistakes) == 3
 
 
@@ -105,19 +106,19 @@ def test_bytecode_of_a_file_goes_with_it(tmp_path, base):
         base, {"pkg/__pycache__/b.cpython-311.pyc": "", "pkg/__pycache__/c.cpython-311.pyc": ""}
     )
     slot = stage(tmp_path, base)
-    slot.become(lay_over(slot.wanted, {"solo/m.py": None, "pkg/b.py": None}, slot.store_original))
-    found = contents(slot.folder)
-    assert "solo" not in found  # else it would be a package without a source
-    assert "pkg/__pycache__/b.cpython-311.pyc" not in found
-    assert "pkg/__pycache__/c.cpython-311.pyc" in found
+    slot.stage(overlay(slot.target, {"solo/m.py": None, "pkg/b.py": None}, slot.store_original))
+    contents = read_contents(slot.folder)
+    assert "solo" not in contents  # else it would be a package without a source
+    assert "pkg/__pycache__/b.cpython-311.pyc" not in contents
+    assert "pkg/__pycache__/c.cpython-311.pyc" in contents
 
 
 def test_bytecode_of_a_file_that_changes_is_not_the_bases_any_more(tmp_path, base):
-    """A process that writes bytecode would write it anew, and look as if it tampered with it."""
+    """Otherwise Python would write it again, which would look like tampering."""
     write_files(base, {"solo/m.py": "", "solo/__pycache__/m.cpython-311.pyc": ""})
     slot = stage(tmp_path, base)
-    slot.become(lay_over(slot.wanted, {"solo/m.py": FILE}, slot.store_original))
-    assert "solo/__pycache__/m.cpython-311.pyc" not in contents(slot.folder)
+    slot.stage(overlay(slot.target, {"solo/m.py": FILE}, slot.store_original))
+    assert "solo/__pycache__/m.cpython-311.pyc" not in read_contents(slot.folder)
 
 
 NAMES = st.sampled_from(["a.py", "pkg", "b.py", "sub", "c.py", "new", "in", "out", "..", ".", ""])
@@ -129,7 +130,7 @@ STATES = st.one_of(
 
 @given(files=st.dictionaries(PATHS, STATES, max_size=5))
 def test_a_candidate_is_refused_or_written_exactly_and_only_there(files):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         write_and_check(folder, files)
 
 
@@ -140,28 +141,28 @@ def write_and_check(folder, files):
     (base / "in").symlink_to("pkg")
     slot = stage(folder, base)
     try:
-        refuse_misplaced(files, slot.wanted)
+        refuse_misplaced(files, slot.target)
     except StudyError:
         return
-    slot.become(lay_over(slot.wanted, files, slot.store_original))
-    found = contents(slot.folder)
+    slot.stage(overlay(slot.target, files, slot.store_original))
+    contents = read_contents(slot.folder)
     for path, state in files.items():
         if state is None:
-            assert path not in found or found[path][0].startswith("0o4")
+            assert path not in contents or contents[path][0].startswith("0o4")
             continue
         expected = os.fsdecode(state.content) if state.is_link else state.content
-        assert found[path][1] == expected
+        assert contents[path][1] == expected
         if state.is_link:
             assert (slot.folder / path).resolve().is_relative_to(slot.folder.resolve())
     untouched = {
         path: value
-        for path, value in contents(base).items()
+        for path, value in read_contents(base).items()
         if path not in files
         and not any(str(up) in files for up in PurePosixPath(path).parents)
         and not value[0].startswith("0o4")
-        and not any(str(up) == path for each in files for up in PurePosixPath(each).parents)
+        and not any(str(up) == path for file in files for up in PurePosixPath(file).parents)
     }
-    assert untouched.items() <= found.items()
-    assert slot.mend() == []
-    slot.become(wanted_of(base))
-    assert contents(slot.folder) == contents(base)
+    assert untouched.items() <= contents.items()
+    assert slot.restore() == []
+    slot.stage(read_target(base))
+    assert read_contents(slot.folder) == read_contents(base)

@@ -1,4 +1,4 @@
-"""Where pools live, whose they are, and what becomes of orphans (spec 8)."""
+"""Folders of pools: their location, their locks, and the removal of orphans."""
 
 import json
 import os
@@ -8,9 +8,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from pool_kit import write_files
+from repository_kit import write_files
 
-from fairtrial.arena.slots import pool_folders as homes
+from fairtrial.arena.slots import pool_folders
 from fairtrial.core import LabError
 
 
@@ -27,7 +27,7 @@ def tree(tmp_path):
 
 
 def start(code, **options):
-    """A Python process that runs `code`."""
+    """Start a Python process that runs `code`."""
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)],
         stdin=subprocess.PIPE,
@@ -40,8 +40,8 @@ def start(code, **options):
 HOLDER = """
     import sys
     from pathlib import Path
-    from fairtrial.arena.slots.pool_folders import open_home
-    home = open_home(Path("/nowhere"))
+    from fairtrial.arena.slots.pool_folders import create_pool_folder
+    home = create_pool_folder(Path("/nowhere"))
     (home.path / "slot").mkdir()
     print(home.path, flush=True)
     sys.stdin.read()
@@ -51,18 +51,18 @@ HOLDER = """
 def test_what_a_killed_owner_left_is_removed_and_a_live_one_is_not(home):
     with start(HOLDER) as live, start(HOLDER) as dead:
         kept, orphan = Path(live.stdout.readline().strip()), Path(dead.stdout.readline().strip())
-        assert homes.remove_orphans() == ([], [])
+        assert pool_folders.remove_orphaned_pools() == ([], [])
         dead.kill()
         dead.wait()
-        found = {each.path: each for each in homes.find_homes()}
-        assert found[kept].is_alive
-        assert found[kept].pid == live.pid
-        assert found[kept].repository == "/nowhere"
-        assert not found[orphan].is_alive
-        assert homes.remove_orphans() == ([orphan], [])
+        folders = {info.path: info for info in pool_folders.find_pool_folders()}
+        assert folders[kept].is_alive
+        assert folders[kept].pid == live.pid
+        assert folders[kept].repository == "/nowhere"
+        assert not folders[orphan].is_alive
+        assert pool_folders.remove_orphaned_pools() == ([orphan], [])
         assert (kept / "slot").is_dir()
         live.stdin.close()
-    assert homes.remove_orphans() == ([kept], [])
+    assert pool_folders.remove_orphaned_pools() == ([kept], [])
     assert list(home.iterdir()) == []
 
 
@@ -71,8 +71,8 @@ def test_the_lock_is_not_inherited_by_programs_that_the_owner_starts(home):
         """
         import subprocess, sys
         from pathlib import Path
-        from fairtrial.arena.slots.pool_folders import open_home
-        home = open_home(Path("/nowhere"))
+        from fairtrial.arena.slots.pool_folders import create_pool_folder
+        home = create_pool_folder(Path("/nowhere"))
         child = subprocess.Popen([sys.executable, "-c", "input()"], close_fds=False)
         print(home.path, flush=True)
         child.wait()
@@ -82,7 +82,7 @@ def test_the_lock_is_not_inherited_by_programs_that_the_owner_starts(home):
         owner.kill()
         owner.wait()
         try:
-            assert homes.remove_orphans() == ([path], [])
+            assert pool_folders.remove_orphaned_pools() == ([path], [])
         finally:
             owner.stdin.close()  # ends the child
 
@@ -91,13 +91,13 @@ def test_starters_that_race_never_remove_what_another_has_just_made(home):
     racer = """
         import sys
         from pathlib import Path
-        from fairtrial.arena.slots.pool_folders import open_home, remove_orphans
+        from fairtrial.arena.slots.pool_folders import create_pool_folder, remove_orphaned_pools
         sys.stdin.readline()
         for _ in range(60):
-            remove_orphans()
-            home = open_home(Path("/nowhere"))
+            remove_orphaned_pools()
+            home = create_pool_folder(Path("/nowhere"))
             (home.path / "slot").mkdir()
-            remove_orphans()
+            remove_orphaned_pools()
             assert (home.path / "slot").is_dir() and (home.path / "lock").exists()
             assert home.remove() == []
         print("fine")
@@ -107,50 +107,50 @@ def test_starters_that_race_never_remove_what_another_has_just_made(home):
         racer.stdin.write("go\n")
         racer.stdin.flush()
     assert [racer.communicate()[0] for racer in racers] == ["fine\n"] * 3
-    homes.remove_orphans()  # folders that were taken for orphans before they were locked
+    pool_folders.remove_orphaned_pools()  # removes folders that lost the race for their lock
     assert list(home.iterdir()) == []
 
 
 def test_a_folder_that_is_not_locked_yet_may_be_removed_and_its_maker_takes_another(
     home, tree, monkeypatch
 ):
-    real, calls = homes._try_lock, []
+    real, calls = pool_folders._try_lock, []
 
     def too_late(path):
         calls.append(path)
-        if len(calls) == 1:  # somebody who looks for orphans comes first
-            homes.Home(path, real(path)).remove()
+        if len(calls) == 1:  # another process removes it as an orphan
+            pool_folders.PoolFolder(path, real(path)).remove()
         return real(path)
 
-    monkeypatch.setattr(homes, "_try_lock", too_late)
-    made = homes.open_home(tree)
-    assert made.path == calls[1] != calls[0]
-    assert made.remove() == []
+    monkeypatch.setattr(pool_folders, "_try_lock", too_late)
+    folder = pool_folders.create_pool_folder(tree)
+    assert folder.path == calls[1] != calls[0]
+    assert folder.remove() == []
     assert list(home.iterdir()) == []
 
 
 def test_a_lock_on_a_file_that_is_no_longer_there_is_none(home, tree, monkeypatch):
-    made = homes.open_home(tree)
-    os.close(made.lock)
-    real = homes.fcntl.flock
+    folder = pool_folders.create_pool_folder(tree)
+    os.close(folder.lock)
+    real = pool_folders.fcntl.flock
 
     def replaced(lock, how):
-        (made.path / "lock").unlink()  # by somebody who removes the folder just then
-        (made.path / "lock").write_text("")  # and is followed by a third one
+        (folder.path / "lock").unlink()  # another process removes the folder
+        (folder.path / "lock").write_text("")  # and a third one creates it again
         real(lock, how)
 
-    monkeypatch.setattr(homes.fcntl, "flock", replaced)
-    assert homes._try_lock(made.path) is None
+    monkeypatch.setattr(pool_folders.fcntl, "flock", replaced)
+    assert pool_folders._try_lock(folder.path) is None
 
 
 def test_a_folder_that_is_gone_before_we_come_to_it_is_no_failure(home, tree, monkeypatch):
     gone = home / "gone"
-    monkeypatch.setattr(homes, "_list_homes", lambda: [gone])
-    assert homes.remove_orphans() == ([], [])
-    assert homes.find_homes() == []
+    monkeypatch.setattr(pool_folders, "_list_folders", lambda: [gone])
+    assert pool_folders.remove_orphaned_pools() == ([], [])
+    assert pool_folders.find_pool_folders() == []
 
 
-def test_homes_lie_in_the_cache_unless_it_is_in_the_tree_or_can_not_be_written(
+def test_folders_are_in_the_cache_unless_it_is_in_the_tree_or_can_not_be_written(
     tmp_path, tree, monkeypatch
 ):
     monkeypatch.delenv("FAIRTRIAL_HOME", raising=False)
@@ -160,9 +160,9 @@ def test_homes_lie_in_the_cache_unless_it_is_in_the_tree_or_can_not_be_written(
     temp = tmp_path / "temp" / f"fairtrial-{os.getuid()}"
 
     def place():
-        made = homes.open_home(tree)
-        assert made.remove() == []
-        return made.path.parent
+        folder = pool_folders.create_pool_folder(tree)
+        assert folder.remove() == []
+        return folder.path.parent
 
     assert place() == tmp_path / "cache/fairtrial/arena"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tree / ".cache"))
@@ -176,30 +176,30 @@ def test_homes_lie_in_the_cache_unless_it_is_in_the_tree_or_can_not_be_written(
     assert place() == tmp_path / "me/.cache/fairtrial/arena"
 
 
-def test_a_folder_that_somebody_else_put_there_is_refused(tmp_path, tree, monkeypatch):
+def test_a_folder_of_another_user_is_refused(tmp_path, tree, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     (tmp_path / "home/arena").symlink_to(tree)
     with pytest.raises(LabError, match="not a folder of yours"):
-        homes.open_home(tmp_path / "other")
+        pool_folders.create_pool_folder(tmp_path / "other")
     assert list(tree.iterdir()) == []
 
 
-def test_nowhere_to_go_is_one_clear_error(tree, monkeypatch):
+def test_a_missing_location_is_one_clear_error(tree, monkeypatch):
     monkeypatch.setenv("FAIRTRIAL_HOME", str(tree / "inside"))
     with pytest.raises(LabError, match=r"lies in the tree itself.*set FAIRTRIAL_HOME"):
-        homes.open_home(tree)
+        pool_folders.create_pool_folder(tree)
 
 
-def test_homes_are_private(home, tree):
-    made = homes.open_home(tree)
-    assert made.path.stat().st_mode & 0o077 == 0
-    made.remove()
+def test_folders_are_private(home, tree):
+    folder = pool_folders.create_pool_folder(tree)
+    assert folder.path.stat().st_mode & 0o077 == 0
+    folder.remove()
 
 
-def test_what_can_not_be_removed_is_told_and_the_rest_goes(home, tree, monkeypatch):
-    made, other = homes.open_home(tree), homes.open_home(tree)
-    write_files(made.path, {"1/stuck": "", "2/fine": ""})
+def test_what_can_not_be_removed_is_reported_and_the_rest_is_removed(home, tree, monkeypatch):
+    folder, other = pool_folders.create_pool_folder(tree), pool_folders.create_pool_folder(tree)
+    write_files(folder.path, {"1/stuck": "", "2/fine": ""})
     real = os.unlink
 
     def stubborn(name, **options):
@@ -208,19 +208,19 @@ def test_what_can_not_be_removed_is_told_and_the_rest_goes(home, tree, monkeypat
         real(name, **options)
 
     monkeypatch.setattr(os, "unlink", stubborn)
-    os.close(made.lock), os.close(other.lock)
-    removed, failures = homes.remove_orphans()
+    os.close(folder.lock), os.close(other.lock)
+    removed, failures = pool_folders.remove_orphaned_pools()
     assert removed == [other.path]
-    assert failures == [f"{made.path}/stuck: Operation not permitted"]
-    assert not list(made.path.rglob("fine"))
+    assert failures == [f"{folder.path}/stuck: Operation not permitted"]
+    assert not list(folder.path.rglob("fine"))
     monkeypatch.undo()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{broken", json.dumps({"pid": "x"})])
 def test_a_damaged_note_of_the_owner_is_no_obstacle(home, tree, content):
-    made = homes.open_home(tree)
-    os.close(made.lock)
-    (made.path / "owner.json").write_text(content)
-    [found] = homes.find_homes()
-    assert (found.pid, found.repository, found.is_alive) == (None, None, False)
-    assert homes.remove_orphans() == ([made.path], [])
+    folder = pool_folders.create_pool_folder(tree)
+    os.close(folder.lock)
+    (folder.path / "owner.json").write_text(content)
+    [info] = pool_folders.find_pool_folders()
+    assert (info.pid, info.repository, info.is_alive) == (None, None, False)
+    assert pool_folders.remove_orphaned_pools() == ([folder.path], [])

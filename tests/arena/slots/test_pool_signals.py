@@ -1,4 +1,4 @@
-"""Nothing is left on disk or running, however a program with a pool ends (spec 8)."""
+"""Nothing is left on disk or running, however a program with a pool ends."""
 
 import asyncio
 import os
@@ -13,9 +13,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pool_kit import contents, make_repository, quick_folder, write_files
+from pool_kit import make_mixed_repository, memory_folder, read_contents
+from repository_kit import write_files
 
-from fairtrial.arena import WorktreePool, find_homes, remove_orphans
+from fairtrial.arena import WorktreePool, find_pool_folders, remove_orphaned_pools
 from fairtrial.arena.slots import base
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot import snapshot
@@ -27,15 +28,15 @@ BETWEEN = ("checkout", "slots", "reset")
 
 @pytest.fixture(scope="module")
 def repo():
-    with quick_folder() as folder:
-        top = make_repository(folder / "repo")
+    with memory_folder() as folder:
+        top = make_mixed_repository(folder / "repo")
         write_files(top, {f"many/{n % 20}/{n}.py": f"x = {n}\n" for n in range(100)})
         yield top
 
 
 @pytest.fixture
 def home(monkeypatch):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         monkeypatch.setenv("FAIRTRIAL_HOME", str(folder))
         yield folder / "arena"
 
@@ -52,7 +53,7 @@ def start(repo, stage, tmp_path):
 
 
 def stop(program, number):
-    assert program.stdout.readline() == "there\n", program.stderr.read()
+    assert program.stdout.readline() == "reached\n", program.stderr.read()
     program.send_signal(number)
     program.communicate(timeout=60)
     return program.returncode
@@ -67,7 +68,7 @@ def wait_for_group(program):
 
 
 def is_group_left(group):
-    """Whether anybody of it is at work: of those who aren't, somebody else may take no note."""
+    """Return whether any process of the program runs; zombies may not have been waited for."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -81,10 +82,10 @@ def is_group_left(group):
 
 
 @pytest.mark.parametrize(
-    "stage", [*STAGES, *(pytest.param(each, marks=pytest.mark.slow) for each in BETWEEN)]
+    "stage", [*STAGES, *(pytest.param(stage, marks=pytest.mark.slow) for stage in BETWEEN)]
 )
 def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
-    before = contents(repo)
+    before = read_contents(repo)
     numbers = [signal.SIGINT, signal.SIGKILL]
     if stage != "main task":
         numbers.append(signal.SIGTERM)
@@ -93,16 +94,16 @@ def test_signals_leave_nothing_on_disk(repo, home, tmp_path, stage):
         with ThreadPoolExecutor() as threads:
             codes = list(threads.map(stop, programs, numbers))
         assert codes[1] == -signal.SIGKILL
-        assert stage == "close" or codes[2:] in ([], [0])  # by then nobody may listen any more
+        assert stage == "close" or codes[2:] in ([], [0])  # the handler may be gone by then
         for program in programs:
             wait_for_group(program)
-        killed = find_homes()
+        killed = find_pool_folders()
         assert len(killed) <= 1  # the one whose owner could do nothing about it
-        assert not any(each.is_alive for each in killed)
-        assert len(remove_orphans()[0]) == len(killed)
+        assert not any(folder.is_alive for folder in killed)
+        assert len(remove_orphaned_pools()[0]) == len(killed)
         assert list(home.iterdir()) == []
         assert list(tmp_path.iterdir()) == []
-        assert contents(repo) == before
+        assert read_contents(repo) == before
     finally:
         for program in programs:
             program.kill()
@@ -114,20 +115,20 @@ def test_the_next_start_removes_what_a_killed_one_left_and_leaves_a_live_one_alo
 ):
     live, dead = start(repo, "lease", tmp_path), start(repo, "lease", tmp_path)
     try:
-        assert live.stdout.readline() == "there\n"
+        assert live.stdout.readline() == "reached\n"
         assert stop(dead, signal.SIGKILL) == -signal.SIGKILL
-        kept = [each.path for each in find_homes() if each.is_alive]
+        kept = [folder.path for folder in find_pool_folders() if folder.is_alive]
         assert len(kept) == 1
         assert len(list(home.iterdir())) == 2
-        before = contents(kept[0])
+        before = read_contents(kept[0])
 
         async def run():
             async with WorktreePool(repo, 1) as pool, pool.acquire():
-                return {each.path for each in find_homes()} - set(kept)
+                return {folder.path for folder in find_pool_folders()} - set(kept)
 
         assert len(anyio.run(run)) == 1  # the new one
         assert list(home.iterdir()) == kept
-        assert contents(kept[0]) == before
+        assert read_contents(kept[0]) == before
     finally:
         live.send_signal(signal.SIGINT)
         live.communicate(timeout=60)
@@ -160,7 +161,9 @@ def test_a_task_that_is_cancelled_from_outside_waits_for_its_thread():
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("module", "work"), [(snapshot, "write_commit"), (base, "_settle")])
+@pytest.mark.parametrize(
+    ("module", "work"), [(snapshot, "write_commit"), (base, "_normalize_metadata")]
+)
 def test_a_thread_that_still_writes_ends_before_a_cancelled_pool_is_removed(
     repo, home, monkeypatch, module, work
 ):
@@ -182,7 +185,7 @@ def test_a_thread_that_still_writes_ends_before_a_cancelled_pool_is_removed(
         while not begun.is_set():
             await asyncio.sleep(0.001)
         task.cancel()
-        gone, _ = await asyncio.wait({task}, timeout=0.2)  # time enough, if nobody waited
+        gone, _ = await asyncio.wait({task}, timeout=0.2)  # long enough if nothing waited
         may_go_on.set()
         assert not gone
         with pytest.raises(asyncio.CancelledError):

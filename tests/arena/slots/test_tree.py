@@ -1,4 +1,4 @@
-"""A slot's folder comes back to what it should hold, whatever was done in it (spec 5)."""
+"""A slot's folder is restored exactly, whatever was done in it."""
 
 import os
 import shutil
@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pool_kit import (
     as_ordinary_user,
-    contents,
-    make_repository,
-    quick_folder,
+    make_mixed_repository,
+    memory_folder,
+    read_contents,
+    read_target,
     stage,
-    wanted_of,
-    write_files,
 )
+from repository_kit import write_files
 
 from fairtrial.arena.slots import copying, removal, staging, tree
 from fairtrial.core import LabError
@@ -47,8 +47,8 @@ def let_clock_tick(slot):
 
 
 def restored(slot, base):
-    changed = slot.mend()
-    assert contents(slot.folder) == contents(base)
+    changed = slot.restore()
+    assert read_contents(slot.folder) == read_contents(base)
     return sorted(changed)
 
 
@@ -129,8 +129,8 @@ EDITS = {
 )
 @settings(max_examples=60)
 def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
-    # As an ordinary user: root could look into folders that nobody may look into.
-    with as_ordinary_user(), quick_folder() as folder:
+    # As an ordinary user: root could look into folders without permissions.
+    with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"a.py": "one\n", "b/c.py": "two\n", "b/d/e.py": "3\n", "f/g": "4\n"})
         (top / "run").write_text("#!")
@@ -141,18 +141,18 @@ def test_after_any_edits_a_reset_gives_the_base_exactly(edits, rounds):
             for edit, path in edits:
                 place = slot.folder / path
                 try:
-                    if not place.is_fifo():  # opening one waits for somebody at the other end
+                    if not place.is_fifo():  # opening one would block
                         EDITS[edit](place)
                 except OSError:
                     continue  # nothing there, or something in the way
-            slot.mend()
-            assert contents(slot.folder) == contents(top)
+            slot.restore()
+            assert read_contents(slot.folder) == read_contents(top)
 
 
 # --- single things ------------------------------------------------------------------------------
 
 
-def test_what_was_changed_or_missing_is_told_and_what_was_added_is_not(slot, base):
+def test_what_was_changed_or_missing_is_reported_and_what_was_added_is_not(slot, base):
     same_size(slot.folder / "a.py")
     (slot.folder / "b/c.py").unlink()
     (slot.folder / "run").chmod(0o700)
@@ -161,7 +161,7 @@ def test_what_was_changed_or_missing_is_told_and_what_was_added_is_not(slot, bas
     assert restored(slot, base) == []
 
 
-def test_a_file_that_was_changed_and_changed_back_is_told_all_the_same(slot, base):
+def test_a_file_that_was_changed_and_changed_back_is_reported_all_the_same(slot, base):
     place = slot.folder / "a.py"
     before = place.read_bytes()
     let_clock_tick(slot)
@@ -212,13 +212,13 @@ def test_a_change_in_the_tick_of_the_last_look_is_noticed(tmp_path, base):
 def test_old_entries_are_not_doubted(tmp_path, base, monkeypatch):
     slot = stage(tmp_path, base)
     let_clock_tick(slot)
-    slot.mend()  # by now everything is older than the look that this takes
+    slot.restore()  # by now everything is older than the look that this takes
 
     def refuse(*_):
         raise AssertionError("was read although nothing says that it changed")
 
     monkeypatch.setattr("fairtrial.arena.slots.staging.is_copy", refuse)
-    assert slot.mend() == []
+    assert slot.restore() == []
 
 
 def test_where_times_tell_nothing_contents_are_compared(tmp_path, base, monkeypatch):
@@ -237,7 +237,7 @@ def test_this_file_system_shows_writes_through_mapped_memory(tmp_path, base):
     if not tree.shows_mapped_writes(tmp_path / "probe"):
         pytest.skip("it doesn't; pools compare contents here")
     slot = stage(tmp_path, base)
-    slot.mend()
+    slot.restore()
     with (slot.folder / "a.py").open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         memory[0:1] = b"X"
     assert restored(slot, base) == ["a.py"]
@@ -246,22 +246,22 @@ def test_this_file_system_shows_writes_through_mapped_memory(tmp_path, base):
 def test_a_folder_swapped_for_a_link_leads_nowhere(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine", "other": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     shutil.rmtree(slot.folder / "b")
     (slot.folder / "b").symlink_to(outside)
     (slot.folder / "f" / "way-out").symlink_to(outside)
     restored(slot, base)
-    assert contents(outside) == before
+    assert read_contents(outside) == before
 
 
 def test_the_slot_itself_swapped_for_a_link_leads_nowhere(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"a.py": "mine", "other": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     slot.folder.rename(tmp_path / "moved")
     slot.folder.symlink_to(outside)
     restored(slot, base)
-    assert contents(outside) == before
+    assert read_contents(outside) == before
 
 
 @pytest.mark.parametrize("opener", [tree, removal, staging], ids=lambda module: module.__name__)
@@ -270,7 +270,7 @@ def test_a_folder_swapped_for_a_link_in_the_last_moment_is_not_entered(
 ):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     write_files(slot.folder, {"b/c.py": "changed", "b/d/e.py": "changed", "new/deep/x": ""})
     enter = removal.enter_folder
 
@@ -282,17 +282,17 @@ def test_a_folder_swapped_for_a_link_in_the_last_moment_is_not_entered(
 
     monkeypatch.setattr(opener, "enter_folder", swap_and_enter)
     with suppress(OSError):
-        slot.mend()
+        slot.restore()
     monkeypatch.undo()
-    assert contents(outside) == before
+    assert read_contents(outside) == before
     restored(slot, base)
-    assert contents(outside) == before
+    assert read_contents(outside) == before
 
 
-def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_path, slot, base):
+def test_folders_that_are_swapped_for_links_all_the_time_are_never_followed(tmp_path, slot, base):
     outside = tmp_path / "outside"
     write_files(outside, {"c.py": "mine", "d/e.py": "mine", "other": "mine"})
-    before = contents(outside)
+    before = read_contents(outside)
     place, link, real = slot.folder / "b", tmp_path / "link", tmp_path / "real"
     link.symlink_to(outside)
     done = threading.Event()
@@ -316,7 +316,7 @@ def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_pat
         for _ in range(150):
             try:
                 (slot.folder / "b/c.py").unlink()
-                slot.mend()
+                slot.restore()
             except OSError:  # swapped under our hands: no harm, and no success either
                 continue
             finally:
@@ -325,12 +325,12 @@ def test_somebody_who_swaps_folders_for_links_all_the_time_gains_nothing(tmp_pat
     finally:
         done.set()
         swapping.join()
-    assert contents(outside) == before
+    assert read_contents(outside) == before
     restored(slot, base)
 
 
 def test_a_tree_of_any_depth_is_removed(base):
-    with quick_folder() as folder:
+    with memory_folder() as folder:
         slot = stage(folder, base)
         make_deep(slot.folder)
         restored(slot, base)
@@ -346,33 +346,33 @@ def make_deep(folder):
     os.close(here)
 
 
-def test_folders_that_nobody_may_enter_are_opened_and_set_right():
-    with as_ordinary_user(), quick_folder() as folder:
+def test_folders_without_permissions_are_unlocked_and_restored():
+    with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"b/c": "1", "b/d/e": "2"})
         slot = stage(folder, top)
         write_files(slot.folder, {"b/d/locked/in": "x"})
         for path, mode in (("b/d/locked", 0), ("b/d", 0o100), ("b", 0), (".", 0)):
             (slot.folder / path).chmod(mode)
-        slot.mend()
-        assert contents(slot.folder) == contents(top)
+        slot.restore()
+        assert read_contents(slot.folder) == read_contents(top)
         assert stat.S_IMODE(slot.folder.stat().st_mode) == 0o755
 
 
 def test_kept_files_in_read_only_folders_are_put_back():
-    with as_ordinary_user(), quick_folder() as folder:
+    with as_ordinary_user(), memory_folder() as folder:
         top = folder / "base"
         write_files(top, {"a": "1"})
         slot = stage(folder, top)
         write_files(slot.folder, {"built/out": "made"})
         (slot.folder / "built").chmod(0o555)
         slot.keep()
-        before = contents(slot.folder)
+        before = read_contents(slot.folder)
         (slot.folder / "built").chmod(0o755)
         (slot.folder / "built/out").unlink()
         (slot.folder / "built").chmod(0o555)
-        assert slot.mend() == ["built/out"]
-        assert contents(slot.folder) == before
+        assert slot.restore() == ["built/out"]
+        assert read_contents(slot.folder) == before
         (slot.folder / "built").chmod(0o755)
 
 
@@ -404,11 +404,11 @@ def test_names_that_are_no_text_are_names_like_others(tmp_path, base):
     slot.fingerprint()
 
 
-def test_an_original_that_somebody_changed_is_noticed(slot, base):
+def test_an_original_that_was_changed_is_noticed(slot, base):
     (base / "a.py").write_text("forged\n")
     (slot.folder / "a.py").unlink()
     with pytest.raises(LabError, match=r"a\.py"):
-        slot.mend()
+        slot.restore()
 
 
 # --- what is kept ------------------------------------------------------------------------------
@@ -418,16 +418,16 @@ def test_what_a_build_made_is_kept_put_back_and_told_if_changed(slot, base):
     write_files(slot.folder, {"build/lib.so": "binary", "b/gen.py": "generated"})
     (slot.folder / "build/alias").symlink_to("lib.so")
     slot.keep()
-    before = contents(slot.folder)
+    before = read_contents(slot.folder)
     write_files(slot.folder, {"build/lib.so": "forged", "junk/x": ""})
     (slot.folder / "build/alias").unlink()
     same_size(slot.folder / "a.py")
-    assert sorted(slot.mend()) == ["a.py", "build/alias", "build/lib.so"]
-    assert contents(slot.folder) == before
-    slot.become(wanted_of(base))
+    assert sorted(slot.restore()) == ["a.py", "build/alias", "build/lib.so"]
+    assert read_contents(slot.folder) == before
+    slot.stage(read_target(base))
     slot.clear_store()
-    assert contents(slot.folder) == contents(base)
-    assert sorted(path.name for path in slot.store.iterdir()) == ["clock", "rubbish"]
+    assert read_contents(slot.folder) == read_contents(base)
+    assert sorted(path.name for path in slot.store.iterdir()) == ["clock", "trash"]
 
 
 def test_pipes_are_never_kept_or_read(slot, base):
@@ -481,7 +481,7 @@ def test_one_that_can_not_be_removed_does_not_stop_the_rest(tmp_path, monkeypatc
     errors = removal.empty_folder(handle)
     os.close(handle)
     assert [error.filename for error in errors] == ["b"]
-    assert [each.name for each in tmp_path.iterdir()] == ["b"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["b"]
 
 
 def test_a_folder_in_which_somebody_still_writes_is_tried_again(tmp_path, monkeypatch):
@@ -501,5 +501,5 @@ def test_a_folder_in_which_somebody_still_writes_is_tried_again(tmp_path, monkey
 
 
 def test_a_repository_is_staged_like_any_other_tree(tmp_path):
-    top = make_repository(tmp_path / "repo")
-    assert contents(stage(tmp_path, top).folder) == contents(top)
+    top = make_mixed_repository(tmp_path / "repo")
+    assert read_contents(stage(tmp_path, top).folder) == read_contents(top)

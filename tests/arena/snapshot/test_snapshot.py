@@ -1,4 +1,4 @@
-"""A snapshot holds the tree as it is on disk (spec 1), and leaves no trace in it."""
+"""A snapshot holds the files on disk, and leaves no trace in the tree."""
 
 import os
 import shutil
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tree_kit import fingerprint, make_repo, read_disk, read_tree, run_git, write_files
+from repository_kit import fingerprint, make_repository, read_disk, read_tree, run_git, write_files
 
 from fairtrial.arena import find_top, take_snapshot
+from fairtrial.arena.snapshot.commit_writer import write_commit
+from fairtrial.arena.snapshot.disk_files import DiskFile
 from fairtrial.arena.snapshot.git import git
-from fairtrial.arena.snapshot.packing import write_commit
-from fairtrial.arena.snapshot.survey import Found
 from fairtrial.core import LabError, StudyError
 
 
 @pytest.fixture
 def take(tmp_path_factory):
-    """Take a snapshot, see that nothing else changed, and give it with its files."""
+    """Return a function that takes a snapshot and checks that nothing else changed."""
 
     def take(top, folder=None, **options):
         home = tmp_path_factory.mktemp("home")
@@ -33,12 +33,12 @@ def take(tmp_path_factory):
 
 
 def taken(files):
-    """The paths and contents alone."""
+    """Return the contents of the files by path, without modes."""
     return {os.fsdecode(path): content for path, (_, content) in files.items()}
 
 
 def test_staged_unstaged_untracked_deleted_and_renamed_files(take, tmp_path):
-    top = make_repo(
+    top = make_repository(
         tmp_path / "a tree",
         {name: name for name in ("same", "staged", "edited", "both", "gone", "removed", "old")},
     )
@@ -63,13 +63,13 @@ def test_staged_unstaged_untracked_deleted_and_renamed_files(take, tmp_path):
 
 
 def test_a_clean_tree_has_the_tree_of_its_commit(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1", "b/c": "2"})
+    top = make_repository(tmp_path / "top", {"a": "1", "b/c": "2"})
     snapshot, _ = take(top)
     assert snapshot.tree == run_git(top, "rev-parse", "HEAD^{tree}").decode().strip()
 
 
 def test_the_same_tree_gives_the_same_commit_at_any_time(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1"})
+    top = make_repository(tmp_path / "top", {"a": "1"})
     assert take(top)[0].commit == take(top)[0].commit
 
 
@@ -83,7 +83,7 @@ def test_names_of_all_sorts(take, tmp_path):
     for number, committed in enumerate((True, False)):
         files = {os.fsdecode(b"%d/%s" % (number, name)): name for name in names}
         if committed:
-            make_repo(top, files)
+            make_repository(top, files)
         else:
             write_files(top, files)
     _, files = take(top)
@@ -95,14 +95,16 @@ def test_names_of_all_sorts(take, tmp_path):
 def test_modes_links_and_binaries(take, tmp_path):
     outside = tmp_path / "outside"
     outside.write_text("secret")
-    top = make_repo(tmp_path / "top", {"program": "", "plain": "", "empty": "", "folder/x": "x"})
+    top = make_repository(
+        tmp_path / "top", {"program": "", "plain": "", "empty": "", "folder/x": "x"}
+    )
     (top / "program").chmod(0o755)
     (top / "plain").chmod(0o600)
     write_files(top, {"binary": bytes(range(256)) * 50})
     links = {"dangling": "no/where", "to_folder": "folder/", "out": str(outside), "odd": "./a//b"}
     for name, target in links.items():
         for place in (top / name, top / "folder" / name):
-            os.symlink(target, place)  # noqa: PTH211 - a Path would tidy the target up
+            os.symlink(target, place)  # noqa: PTH211 - `Path` would normalize the target
     run_git(top, "add", "dangling", "out")
     _, files = take(top)
     expected = {b"program": (0o100755, b""), b"plain": (0o100644, b""), b"empty": (0o100644, b"")}
@@ -114,7 +116,7 @@ def test_modes_links_and_binaries(take, tmp_path):
 
 
 def test_files_become_folders_and_links_and_back(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"file": "1", "d/x": "1", "linked/x": "1", "Case": "1"})
+    top = make_repository(tmp_path / "top", {"file": "1", "d/x": "1", "linked/x": "1", "Case": "1"})
     write_files(tmp_path, {"elsewhere/x": "not in the tree"})
     (top / "file").unlink()
     write_files(top, {"file/inner": "2"})
@@ -131,7 +133,7 @@ def test_files_become_folders_and_links_and_back(take, tmp_path):
 
 def test_what_lies_behind_a_link_is_not_in_the_tree(take, tmp_path):
     # The link is ignored, so nothing but the tracked path leads there.
-    top = make_repo(tmp_path / "top", {"d/x": "1", "deep/er/x": "1"})
+    top = make_repository(tmp_path / "top", {"d/x": "1", "deep/er/x": "1"})
     write_files(top, {".gitignore": "/d\n/deep\n"})
     write_files(tmp_path, {"elsewhere/x": "secret", "elsewhere/er/x": "secret"})
     for name in ("d", "deep"):
@@ -141,14 +143,14 @@ def test_what_lies_behind_a_link_is_not_in_the_tree(take, tmp_path):
 
 
 def test_names_that_differ_by_case_whatever_the_configuration_says(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"readme": "1"})
+    top = make_repository(tmp_path / "top", {"readme": "1"})
     run_git(top, "config", "core.ignoreCase", "true")
     write_files(top, {"README": "2", "Sub/x": "1", "sub/x": "2"})
     assert set(taken(take(top)[1])) == {"readme", "README", "Sub/x", "sub/x"}
 
 
 def test_tracked_files_stay_though_they_are_ignored(take, tmp_path):
-    top = make_repo(tmp_path / "top", {".gitignore": "*.bin\nout/\n"})
+    top = make_repository(tmp_path / "top", {".gitignore": "*.bin\nout/\n"})
     write_files(top, {"a.bin": "1", "out/b": "1", "c.bin": "1", "out/d": "1"})
     run_git(top, "add", "--force", "a.bin", "out/b")
     write_files(top, {"a.bin": "2"})
@@ -161,7 +163,7 @@ def test_all_ignore_rules_of_the_user_hold(take, tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
     write_files(home, {".config/git/ignore": "*.default\n", "mine": "*.own\n"})
-    top = make_repo(tmp_path / "top")
+    top = make_repository(tmp_path / "top")
     names = ["a.default", "a.own", "a.local", "a.info", "a.xdg"]
     write_files(top, dict.fromkeys(names, ""))
     (top / ".git" / "info").mkdir(exist_ok=True)
@@ -181,8 +183,8 @@ def test_all_ignore_rules_of_the_user_hold(take, tmp_path, monkeypatch):
 
 
 def test_an_edit_of_the_same_size_in_the_same_second_is_not_lost(take, tmp_path):
-    # Trap: git's index says that the file is as it was.
-    top = make_repo(tmp_path / "top", {"a": "1111"})
+    # According to git's index, the file is unchanged.
+    top = make_repository(tmp_path / "top", {"a": "1111"})
     place = top / "a"
     long_ago = 1_000_000_000_000_000_000
     os.utime(place, ns=(long_ago, long_ago))
@@ -195,7 +197,7 @@ def test_an_edit_of_the_same_size_in_the_same_second_is_not_lost(take, tmp_path)
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
 def test_files_that_git_was_told_not_to_look_at_are_taken_from_disk(take, tmp_path, flag):
-    top = make_repo(tmp_path / "top", {"a": "1", "b": "1"})
+    top = make_repository(tmp_path / "top", {"a": "1", "b": "1"})
     run_git(top, "update-index", flag, "a", "b")
     write_files(top, {"a": "2"})
     (top / "b").unlink()
@@ -203,7 +205,7 @@ def test_files_that_git_was_told_not_to_look_at_are_taken_from_disk(take, tmp_pa
 
 
 def test_intent_to_add_and_unmerged_files(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1\n", "other": "1\n"})
+    top = make_repository(tmp_path / "top", {"a": "1\n", "other": "1\n"})
     run_git(top, "switch", "--quiet", "--create", "side")
     write_files(top, {"a": "2\n"})
     run_git(top, "commit", "--quiet", "--all", "--message", "side")
@@ -230,7 +232,7 @@ def test_intent_to_add_and_unmerged_files(take, tmp_path):
     ],
 )
 def test_bytes_are_taken_without_conversion(take, tmp_path, settings):
-    top = make_repo(tmp_path / "top", {"a.txt": "one\ntwo\n", "b.txt": "one\r\ntwo\r\n"})
+    top = make_repository(tmp_path / "top", {"a.txt": "one\ntwo\n", "b.txt": "one\r\ntwo\r\n"})
     for name, value in settings.items():
         run_git(top, "config", name, value)
     mark = tmp_path / "filter ran"
@@ -255,7 +257,7 @@ def test_bytes_come_out_of_the_private_repository_as_they_went_in(take, tmp_path
     write_files(tmp_path, {"xdg/git/attributes": "* text eol=crlf\n"})
     attributes = "* text eol=crlf ident filter=odd working-tree-encoding=UTF-16 -diff merge=union\n"
     files = {".gitattributes": attributes, "a": "one\ntwo\r\n$Id$\n", "b": bytes(range(256))}
-    top = make_repo(tmp_path / "top", commit=False)
+    top = make_repository(tmp_path / "top", commit=False)
     write_files(top, files)
     snapshot, held = take(top)
     slot = tmp_path / "slot"
@@ -273,21 +275,21 @@ def test_bytes_come_out_of_the_private_repository_as_they_went_in(take, tmp_path
 
 
 def test_modes_where_the_file_system_has_none(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"tool": "", "text": "", "link": "target"})
+    top = make_repository(tmp_path / "top", {"tool": "", "text": "", "link": "target"})
     run_git(top, "config", "core.fileMode", "false")
     run_git(top, "config", "core.symlinks", "false")
     run_git(top, "update-index", "--chmod=+x", "tool")
     name = run_git(top, "hash-object", "link").decode().strip()
     run_git(top, "update-index", "--cacheinfo", f"120000,{name},link")
     write_files(top, {"new": ""})
-    for each in ("text", "new"):
-        (top / each).chmod(0o777)
+    for name in ("text", "new"):
+        (top / name).chmod(0o777)
     modes = {path: mode for path, (mode, _) in take(top)[1].items()}
     assert modes == {b"tool": 0o100755, b"text": 0o100644, b"new": 0o100644, b"link": 0o120000}
 
 
 def test_pipes_and_sockets_are_left_out_and_named(take, tmp_path, monkeypatch):
-    top = make_repo(tmp_path / "top", {"was": "1", "sub/x": "1", ".gitignore": "*.sock\n"})
+    top = make_repository(tmp_path / "top", {"was": "1", "sub/x": "1", ".gitignore": "*.sock\n"})
     (top / "was").unlink()
     os.mkfifo(top / "was")
     os.mkfifo(top / "sub" / "pipe")
@@ -301,15 +303,14 @@ def test_pipes_and_sockets_are_left_out_and_named(take, tmp_path, monkeypatch):
 
 
 def test_a_folder_named_like_gits_own_is_refused(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1"})
+    top = make_repository(tmp_path / "top", {"a": "1"})
     write_files(top, {"x/.Git/config": "1", ".github/y": "1", "z.git/HEAD": "1"})
     with pytest.raises(StudyError, match=r"named like its own: x/\.Git/config; rename it"):
         take(top)
 
 
 def test_untracked_data_over_the_limit_is_refused_by_name(take, tmp_path):
-    # Spec 2
-    top = make_repo(tmp_path / "top", {"tracked": bytes(3_000_000)})
+    top = make_repository(tmp_path / "top", {"tracked": bytes(3_000_000)})
     write_files(top, {"small": "1", "large data": bytes(1_500_000), "more": bytes(600_000)})
     with pytest.raises(StudyError) as caught:
         take(top, largest_mb=2)
@@ -328,12 +329,11 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345
 
 
 def test_pointers_of_git_lfs_that_are_not_filled_are_refused_by_name(take, tmp_path):
-    # Spec 2
     lines = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
-    top = make_repo(tmp_path / "top", {"fixture.txt": POINTER, ".gitattributes": lines})
+    top = make_repository(tmp_path / "top", {"fixture.txt": POINTER, ".gitattributes": lines})
     write_files(top, {"data/full.bin": b"\0" * 2000})
     take(top)  # a text that only looks like a pointer, and a file that is there
-    inner = make_repo(top / "inner", {"in.bin": POINTER})
+    inner = make_repository(top / "inner", {"in.bin": POINTER})
     take(top)  # the rules of the outer repository don't hold in the inner one
     write_files(inner, {".gitattributes": lines})
     write_files(top, {"data/one.bin": POINTER, "two.bin": POINTER})
@@ -347,10 +347,10 @@ def test_pointers_of_git_lfs_that_are_not_filled_are_refused_by_name(take, tmp_p
 
 def test_large_files_are_read_in_pieces(tmp_path, monkeypatch):
     read, counts = os.read, []
-    monkeypatch.setattr("fairtrial.arena.snapshot.packing._AT_ONCE", 1000)
+    monkeypatch.setattr("fairtrial.arena.snapshot.commit_writer._CHUNK_BYTES", 1000)
     monkeypatch.setattr(os, "read", lambda file, count: counts.append(count) or read(file, count))
     content = os.urandom(10_500)
-    top = make_repo(tmp_path / "top", {"large": content, "exact": bytes(1000), "after": "x"})
+    top = make_repository(tmp_path / "top", {"large": content, "exact": bytes(1000), "after": "x"})
     home = tmp_path / "home"
     home.mkdir()
     snapshot = anyio.run(take_snapshot, top, home)
@@ -360,7 +360,7 @@ def test_large_files_are_read_in_pieces(tmp_path, monkeypatch):
 
 
 def test_a_file_that_grows_while_it_is_read(take, tmp_path, monkeypatch):
-    top = make_repo(tmp_path / "top", {"log": "1", "zzz": "2"})
+    top = make_repository(tmp_path / "top", {"log": "1", "zzz": "2"})
     read = os.read
 
     def read_slowly(file, count):
@@ -378,10 +378,10 @@ def test_a_file_that_grows_while_it_is_read(take, tmp_path, monkeypatch):
     assert taken(read_tree(snapshot.repo, snapshot.tree)) == {"log": b"123", "zzz": b"2"}
 
 
-def test_a_repository_that_takes_nothing_is_a_broken_lab(tmp_path):
+def test_a_repository_that_cannot_be_written_is_a_lab_error(tmp_path):
     # More than a pipe holds, so that writing fails before the end.
     write_files(tmp_path, {f"top/{number}": os.urandom(100_000) for number in range(20)})
-    files = [Found(b"%d" % number, 0o100644, 100_000, False) for number in range(20)]
+    files = [DiskFile(b"%d" % number, 0o100644, 100_000, False) for number in range(20)]
     with pytest.raises(LabError, match=r"can't be written to .*not a git repository"):
         write_commit(tmp_path, os.fsencode(tmp_path / "top"), files, lambda: None)
 
@@ -404,8 +404,8 @@ def test_cancelling_ends_the_writing_at_once(tmp_path, monkeypatch):
 
     calls = []
     write_files(tmp_path, {f"top/{number}": "x" for number in range(500)})
-    files = [Found(b"%d" % number, 0o100644, 1, False) for number in range(500)]
-    repo = make_repo(tmp_path / "repo") / ".git"
+    files = [DiskFile(b"%d" % number, 0o100644, 1, False) for number in range(500)]
+    repo = make_repository(tmp_path / "repo") / ".git"
     monkeypatch.setattr(subprocess, "Popen", Popen)
     with pytest.raises(Cancelled):
         write_commit(repo, os.fsencode(tmp_path / "top"), files, cancel)
@@ -417,14 +417,14 @@ def test_cancelling_ends_the_writing_at_once(tmp_path, monkeypatch):
 
 
 def test_a_home_inside_the_tree_is_refused(tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1"})
+    top = make_repository(tmp_path / "top", {"a": "1"})
     (top / "home").mkdir()
     with pytest.raises(LabError, match="inside the tree"):
         anyio.run(take_snapshot, top, top / "home")
 
 
 def test_the_top_is_found_from_anywhere_in_the_tree(tmp_path):
-    top = make_repo(tmp_path / "top", {"a/b/c": "1"})
+    top = make_repository(tmp_path / "top", {"a/b/c": "1"})
     (tmp_path / "link").symlink_to(top / "a")
     for place in (top, top / "a", top / "a/b/c", tmp_path / "link" / "b"):
         assert anyio.run(find_top, place) == top

@@ -1,4 +1,4 @@
-"""Whatever was done to a tree, its snapshot is what git calls the files of it, byte by byte."""
+"""After any edits of a tree, its snapshot equals the files that git lists, byte by byte."""
 
 import os
 import shutil
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import anyio
 from hypothesis import given, settings, strategies as st
-from pool_kit import quick_folder
-from tree_kit import fingerprint, make_repo, read_disk, read_tree, run_git, write_files
+from pool_kit import memory_folder
+from repository_kit import fingerprint, make_repository, read_disk, read_tree, run_git, write_files
 
 from fairtrial.arena import take_snapshot
 
@@ -15,7 +15,7 @@ NAMES = ["a", "b.o", "c d", "é", 'q"', "n\nl", "\udcff", "A", "sub", "x.log"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
 CONTENTS = st.binary(max_size=6) | st.sampled_from([b"one\r\ntwo\n", b"$Id$", b"\0" * 5000])
 RULES = st.lists(st.sampled_from(["*.o", "x.log", "sub/", "!b.o", "/a", "**/A"]), max_size=3)
-DEEDS = st.one_of(
+ACTIONS = st.one_of(
     st.tuples(st.just("write"), PATHS, CONTENTS),
     st.tuples(st.just("write"), PATHS, CONTENTS),
     st.tuples(st.just("link"), PATHS, st.sampled_from(["a", "..", "/nowhere", "sub/a", "./a//b"])),
@@ -30,7 +30,7 @@ DEEDS = st.one_of(
 
 
 def clear(top, path):
-    """Make room for something at a path: what is in its way goes."""
+    """Remove everything at a path or in its way, and return the path."""
     place = top / path
     for parent in reversed(place.relative_to(top).parents):
         if parent != Path() and ((top / parent).is_symlink() or (top / parent).is_file()):
@@ -43,38 +43,38 @@ def clear(top, path):
 
 
 def try_git(top, *arguments):
-    """Some deeds make no sense where they happen; git says so, and nothing is done."""
+    """Run a git command; some fail in the current state of the tree, and change nothing."""
     run_git(top, "-c", "advice.addEmbeddedRepo=false", *arguments, check=False)
 
 
-def do(top, deed, *details):
-    if deed == "write":
+def do(top, action, *details):
+    if action == "write":
         clear(top, details[0]).write_bytes(details[1])
-    elif deed == "link":
+    elif action == "link":
         os.symlink(details[1], clear(top, details[0]))  # noqa: PTH211 - the target as it is
-    elif deed == "remove":
+    elif action == "remove":
         clear(top, details[0])
-    elif deed == "chmod":
+    elif action == "chmod":
         place = top / details[0]
         if place.is_file() and not place.is_symlink():
             place.chmod(details[1])
-    elif deed == "ignore":
+    elif action == "ignore":
         clear(top, f"{details[0]}/.gitignore").write_text("\n".join(details[1]))
-    elif deed == "stage":
+    elif action == "stage":
         try_git(top, "add", "--force", "--", f":(literal){details[0]}")
-    elif deed == "commit":
+    elif action == "commit":
         try_git(top, "add", "--all")
         try_git(top, "commit", "--quiet", "--message", "more")
-    elif deed == "embed":
+    elif action == "embed":
         place = clear(top, details[0])
-        make_repo(place, {"in.py": "1", ".gitignore": "*.o\n"}, commit=details[1])
+        make_repository(place, {"in.py": "1", ".gitignore": "*.o\n"}, commit=details[1])
         write_files(place, {"new": "2", "x.o": ""})
     else:
         try_git(top, "update-index", "--assume-unchanged", details[0])
 
 
 def expect(top, prefix=b""):
-    """The paths that count, by a git that looks at a copy of the repository as its user would."""
+    """Return the paths that git lists in a copy of the repository, with its user's rules."""
     paths = []
     for path in run_git(top, "ls-files", "-coz", "--exclude-standard", "--deduplicate").split(
         b"\0"
@@ -91,13 +91,13 @@ def expect(top, prefix=b""):
 
 
 @settings(max_examples=12)
-@given(deeds=st.lists(DEEDS, min_size=3, max_size=14))
-def test_a_snapshot_is_what_is_on_disk_and_not_ignored(deeds):
-    with quick_folder() as folder:
+@given(actions=st.lists(ACTIONS, min_size=3, max_size=14))
+def test_a_snapshot_is_what_is_on_disk_and_not_ignored(actions):
+    with memory_folder() as folder:
         top, copy, home = (folder / name for name in ("top", "copy", "home"))
-        make_repo(top, {"a": "1", "sub/b.o": "1"}, commit=False)
-        for deed in deeds:
-            do(top, *deed)
+        make_repository(top, {"a": "1", "sub/b.o": "1"}, commit=False)
+        for action in actions:
+            do(top, *action)
         shutil.copytree(top, copy, symlinks=True)
         expected = read_disk(copy, expect(copy))
         home.mkdir()

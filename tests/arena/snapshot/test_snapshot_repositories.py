@@ -1,4 +1,4 @@
-"""Snapshots of repositories of all kinds: none is written to, and of each the files are taken."""
+"""Snapshots of all kinds of repositories, none of which is changed."""
 
 import contextlib
 import os
@@ -11,16 +11,16 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tree_kit import fingerprint, make_repo, read_tree, run_git, write_files
+from repository_kit import fingerprint, make_repository, read_tree, run_git, write_files
 
 from fairtrial.arena import find_top, take_snapshot
-from fairtrial.arena.snapshot.included import find_included
+from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.core import StudyError
 
 
 @pytest.fixture
 def take(tmp_path, tmp_path_factory):
-    """Take a snapshot, see that nothing beside it changed, and give it with its files."""
+    """Return a function that takes a snapshot and checks that nothing else changed."""
 
     def take(top, folder=None):
         home = tmp_path_factory.mktemp("home")
@@ -36,9 +36,9 @@ def take(tmp_path, tmp_path_factory):
 def test_folders_without_a_tree_are_refused_with_what_to_do(tmp_path):
     (tmp_path / "plain").mkdir()
     run_git(tmp_path, "init", "--quiet", "--bare", "bare.git")
-    top = make_repo(tmp_path / "top", {"a": "1"})
-    said = make_repo(tmp_path / "said", {"a": "1"})
-    run_git(said, "config", "core.bare", "true")
+    top = make_repository(tmp_path / "top", {"a": "1"})
+    marked = make_repository(tmp_path / "marked", {"a": "1"})
+    run_git(marked, "config", "core.bare", "true")
     cases = {
         tmp_path / "plain": "not in a git repository.*git init",
         tmp_path / "nowhere": "can't be read: No such file",
@@ -46,19 +46,19 @@ def test_folders_without_a_tree_are_refused_with_what_to_do(tmp_path):
         tmp_path / "bare.git" / "objects": "bare repository.*clone it",
         top / ".git": "repository's own folder.*name the tree",
         top / ".git" / "hooks": "repository's own folder.*name the tree",
-        said: "bare repository.*clone it",
+        marked: "bare repository.*clone it",
     }
     for folder, message in cases.items():
         with pytest.raises(StudyError, match=message):
             anyio.run(find_top, folder)
 
 
-def test_a_configuration_that_git_cannot_read_is_said(tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1"})
+def test_a_configuration_that_git_cannot_read_is_reported(tmp_path):
+    top = make_repository(tmp_path / "top", {"a": "1"})
     (top / ".git" / "config").write_text("[core\n")
     with pytest.raises(StudyError, match=r"git can't read it: .*bad config"):
         anyio.run(find_top, top)
-    other = make_repo(tmp_path / "other", {"a": "1"})
+    other = make_repository(tmp_path / "other", {"a": "1"})
     (other / ".git" / "index").write_bytes(b"rubbish" * 10)
     with pytest.raises(StudyError, match=r"git can't read it: .*index"):
         anyio.run(take_snapshot, other, make_home(tmp_path))
@@ -70,15 +70,15 @@ def make_home(tmp_path):
 
 
 def test_a_repository_without_commits(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"staged": "1"}, commit=False)
+    top = make_repository(tmp_path / "top", {"staged": "1"}, commit=False)
     write_files(top, {"new": "2"})
     assert take(top)[1] == {"staged": b"1", "new": b"2"}
-    empty = make_repo(tmp_path / "empty", commit=False)
+    empty = make_repository(tmp_path / "empty", commit=False)
     assert take(empty)[1] == {}
 
 
 def test_a_linked_worktree(take, tmp_path):
-    main = make_repo(tmp_path / "main tree", {"a": "1", ".gitignore": "*.o\n"})
+    main = make_repository(tmp_path / "main tree", {"a": "1", ".gitignore": "*.o\n"})
     top = tmp_path / "linked"
     run_git(main, "worktree", "add", "--quiet", str(top), "-b", "other")
     write_files(top, {"a": "2", "b": "3", "c.o": "", "d.info": ""})
@@ -94,24 +94,24 @@ def test_a_linked_worktree(take, tmp_path):
 
 
 def test_a_tree_that_lies_elsewhere_than_its_repository(take, tmp_path):
-    place = make_repo(tmp_path / "place", {"a": "1"})
+    place = make_repository(tmp_path / "place", {"a": "1"})
     (tmp_path / "top").mkdir()
     run_git(place, "config", "core.worktree", str(tmp_path / "top"))
     write_files(tmp_path / "top", {"a": "2"})
     snapshot, files = take(place)
     assert (snapshot.source, files) == (tmp_path / "top", {"a": b"2"})
-    separate = make_repo(tmp_path / "sep", {"a": "1"}, f"--separate-git-dir={tmp_path / 'g'}")
+    separate = make_repository(tmp_path / "sep", {"a": "1"}, f"--separate-git-dir={tmp_path / 'g'}")
     assert take(separate)[1] == {"a": b"1"}
 
 
 @pytest.fixture
 def family(tmp_path):
-    """A repository with submodules: `lib` (in it `lib/deep`), and `absent`, never initialised."""
-    deep = make_repo(tmp_path / "origins" / "deep", {"deep.py": "1", ".gitignore": "*.o\n"})
-    lib = make_repo(tmp_path / "origins" / "lib", {"lib.py": "1"})
+    """A repository with submodules: `lib` (in it `lib/deep`), and `absent`, never initialized."""
+    deep = make_repository(tmp_path / "origins" / "deep", {"deep.py": "1", ".gitignore": "*.o\n"})
+    lib = make_repository(tmp_path / "origins" / "lib", {"lib.py": "1"})
     run_git(lib, "submodule", "--quiet", "add", str(deep), "deep")
     run_git(lib, "commit", "--quiet", "--message", "deep")
-    origin = make_repo(tmp_path / "origins" / "top", {"a": "1", ".gitignore": "*.log\n"})
+    origin = make_repository(tmp_path / "origins" / "top", {"a": "1", ".gitignore": "*.log\n"})
     for name, source in {"lib": lib, "absent": deep}.items():
         run_git(origin, "submodule", "--quiet", "add", str(source), name)
     run_git(origin, "commit", "--quiet", "--message", "modules")
@@ -169,14 +169,14 @@ def test_a_submodule_whose_repository_is_gone(take, family):
 
 
 def test_embedded_repositories_are_taken_as_their_files(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1", ".gitignore": "*.log\nbuild/\n"})
-    outer = make_repo(top / "vendor" / "o ü\n", {"o.py": "1", ".gitignore": "*.o\n"})
+    top = make_repository(tmp_path / "top", {"a": "1", ".gitignore": "*.log\nbuild/\n"})
+    outer = make_repository(top / "vendor" / "o ü\n", {"o.py": "1", ".gitignore": "*.o\n"})
     write_files(outer, {"o.py": "2", "x.log": "3", "y.o": ""})
-    make_repo(outer / "inner", {"i.py": "4"}, commit=False)
-    recorded = make_repo(top / "recorded", {"r.py": "5"})
+    make_repository(outer / "inner", {"i.py": "4"}, commit=False)
+    recorded = make_repository(top / "recorded", {"r.py": "5"})
     run_git(top, "-c", "advice.addEmbeddedRepo=false", "add", "recorded")
     write_files(recorded, {"new.py": "6"})
-    make_repo(top / "build" / "ignored", {"x": ""})
+    make_repository(top / "build" / "ignored", {"x": ""})
     run_git(top, "worktree", "add", "--quiet", "wt")
     snapshot, files = take(top, outer.parent)
     assert without(files, ".gitignore") == {
@@ -189,16 +189,16 @@ def test_embedded_repositories_are_taken_as_their_files(take, tmp_path):
 
 def test_a_repository_in_the_place_of_a_file(take, tmp_path):
     # git itself doesn't list what is in it: the path is tracked
-    top = make_repo(tmp_path / "top", {"a": "1", "b/c": "1"})
+    top = make_repository(tmp_path / "top", {"a": "1", "b/c": "1"})
     for name, committed in {"a": True, "b/c": False}.items():
         (top / name).unlink()
-        make_repo(top / name, {"x": "1"}, commit=committed)
+        make_repository(top / name, {"x": "1"}, commit=committed)
     assert take(top)[1] == {"a/x": b"1", "b/c/x": b"1"}
 
 
 def test_repositories_inside_that_are_mere_files(take, tmp_path):
     # bare repositories as test data, and a .git that is none
-    top = make_repo(tmp_path / "top", {"a": "1"})
+    top = make_repository(tmp_path / "top", {"a": "1"})
     run_git(top, "init", "--quiet", "--bare", "--template=", "data/x.git")
     write_files(top, {"empty/file": "1"})
     (top / "empty" / ".git").mkdir()
@@ -206,9 +206,9 @@ def test_repositories_inside_that_are_mere_files(take, tmp_path):
     assert {"data/x.git/HEAD", "data/x.git/config", "empty/file"} <= set(files)
 
 
-def test_sha256(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1", "b": "1"}, "--object-format=sha256")
-    make_repo(top / "inner", {"c": "1"})
+def test_repositories_may_use_sha256(take, tmp_path):
+    top = make_repository(tmp_path / "top", {"a": "1", "b": "1"}, "--object-format=sha256")
+    make_repository(top / "inner", {"c": "1"})
     write_files(top, {"a": "2"})
     snapshot, files = take(top)
     assert files == {"a": b"2", "b": b"1", "inner/c": b"1"}
@@ -216,7 +216,7 @@ def test_sha256(take, tmp_path):
 
 
 def test_a_shallow_clone_and_borrowed_objects(take, tmp_path):
-    origin = make_repo(tmp_path / "origin", {"a": "1"})
+    origin = make_repository(tmp_path / "origin", {"a": "1"})
     run_git(origin, "commit", "--quiet", "--allow-empty", "--message", "second")
     run_git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{origin}", "shallow")
     run_git(tmp_path, "clone", "--quiet", "--shared", str(origin), "shared")
@@ -229,7 +229,7 @@ def test_a_shallow_clone_and_borrowed_objects(take, tmp_path):
 def wide(tmp_path):
     """A repository with folders to leave out."""
     files = {f"{folder}/{name}": folder for folder in ("in", "out/deep") for name in "ab"}
-    origin = make_repo(tmp_path / "origin", {"a": "1", **files})
+    origin = make_repository(tmp_path / "origin", {"a": "1", **files})
     run_git(origin, "config", "uploadpack.allowFilter", "true")
     return origin
 
@@ -265,7 +265,7 @@ def test_sparse_checkouts_are_taken_as_they_are_on_disk(take, tmp_path, wide, op
 
 @pytest.mark.parametrize("feature", ["--split-index", "--untracked-cache", "--index-version=4"])
 def test_indexes_of_other_kinds(take, tmp_path, feature):
-    top = make_repo(tmp_path / "top", {f"d/{number}": "1" for number in range(50)})
+    top = make_repository(tmp_path / "top", {f"d/{number}": "1" for number in range(50)})
     run_git(top, "update-index", *feature.split("=") if "=" in feature else (feature,))
     write_files(top, {"d/new": "1"})
     run_git(top, "add", "d/new")
@@ -276,7 +276,7 @@ def test_indexes_of_other_kinds(take, tmp_path, feature):
 
 
 def test_programs_that_a_repository_names_are_not_run(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1", ".gitattributes": "* filter=f diff=d\n"})
+    top = make_repository(tmp_path / "top", {"a": "1", ".gitattributes": "* filter=f diff=d\n"})
     mark = tmp_path / "ran"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch '{mark}'\ncat\n")
@@ -294,9 +294,9 @@ def test_programs_that_a_repository_names_are_not_run(take, tmp_path):
 
 
 def test_variables_of_the_callers_git_do_not_leak_in(take, tmp_path, monkeypatch):
-    # Trap: git run with the caller's GIT_DIR and GIT_INDEX_FILE
-    top = make_repo(tmp_path / "top", {"a": "1"})
-    other = make_repo(tmp_path / "other", {"b": "1"})
+    # Without protection, git would use the caller's GIT_DIR and GIT_INDEX_FILE
+    top = make_repository(tmp_path / "top", {"a": "1"})
+    other = make_repository(tmp_path / "other", {"b": "1"})
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
     monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
@@ -310,8 +310,8 @@ def test_variables_of_the_callers_git_do_not_leak_in(take, tmp_path, monkeypatch
     assert take(top)[1] == {"a": b"1"}
 
 
-def test_started_from_a_hook(tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1", "sub/b": "1"})
+def test_a_snapshot_can_be_taken_in_a_git_hook(tmp_path):
+    top = make_repository(tmp_path / "top", {"a": "1", "sub/b": "1"})
     home = make_home(tmp_path)
     hook = top / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -323,12 +323,12 @@ def test_started_from_a_hook(tmp_path):
         f"sys.path[:0] = {sys.path!r}\n"
         "from fairtrial.arena.snapshot.snapshot import take_snapshot\n"
         f"shot = anyio.run(take_snapshot, Path.cwd(), Path({str(home)!r}))\n"
-        f"Path({str(tmp_path / 'told')!r}).write_text(shot.tree)\n"
+        f"Path({str(tmp_path / 'tree')!r}).write_text(shot.tree)\n"
     )
     hook.chmod(0o755)
     write_files(top, {"a": "2", "sub/b": "2", "new": "3"})
     run_git(top, "commit", "--quiet", "--message", "partial", "--only", "a")
-    tree = read_tree(home / "repo", (tmp_path / "told").read_text())
+    tree = read_tree(home / "repo", (tmp_path / "tree").read_text())
     assert {path: content for path, (_, content) in tree.items()} == {
         b"a": b"2", b"sub/b": b"2", b"new": b"3",
     }  # fmt: skip
@@ -339,7 +339,7 @@ def test_started_from_a_hook(tmp_path):
 
 def test_what_the_user_does_to_the_repository_afterwards_does_not_matter(take, tmp_path):
     # A commit amended, the index changed, everything pruned, and at last the repository removed.
-    top = make_repo(tmp_path / "top", {"a": "1", "b": "1"})
+    top = make_repository(tmp_path / "top", {"a": "1", "b": "1"})
     write_files(top, {"b": "staged", "c": "untracked"})
     run_git(top, "add", "b")
     run_git(top, "gc", "--quiet")
@@ -366,7 +366,7 @@ def test_git_is_asked_as_often_for_many_files_as_for_few(tmp_path, monkeypatch):
     shim.chmod(0o755)
     counts = []
     for number in (2, 300):
-        top = make_repo(tmp_path / f"top{number}", {f"{n}/f": "1" for n in range(number)})
+        top = make_repository(tmp_path / f"top{number}", {f"{n}/f": "1" for n in range(number)})
         write_files(top, {f"{n}/f": "2" for n in range(0, number, 2)})
         write_files(top, {f"{n}/g": "2" for n in range(number)})
         home = tmp_path / f"home{number}"
@@ -380,8 +380,8 @@ def test_git_is_asked_as_often_for_many_files_as_for_few(tmp_path, monkeypatch):
 
 
 @contextlib.contextmanager
-def as_somebody_else():
-    """An ordinary user, and a folder for them; nothing changes for who is one already."""
+def as_other_user():
+    """Become an ordinary user, if this is root, and yield a folder for them."""
     folder = Path(tempfile.mkdtemp(prefix="snapshot-test-"))
     is_root = os.geteuid() == 0
     if is_root:
@@ -399,11 +399,12 @@ def as_somebody_else():
 
 
 def test_files_that_may_not_be_read_are_named(take, tmp_path, monkeypatch):
-    take(make_repo(tmp_path / "top"))  # loads all that an ordinary user can't load from root's home
-    with as_somebody_else() as folder:
+    # Imports all modules that an ordinary user can't read in the home of root.
+    take(make_repository(tmp_path / "top"))
+    with as_other_user() as folder:
         monkeypatch.setenv("HOME", str(folder))
         files = {"a": "1", "secret": "1", "closed/x": "1", "fine": "1"}
-        top = make_repo(folder / "top", files)
+        top = make_repository(folder / "top", files)
         home = folder / "home"
         home.mkdir()
         (top / "secret").chmod(0)
@@ -422,8 +423,8 @@ def test_files_that_may_not_be_read_are_named(take, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_repository_that_belongs_to_somebody_else(take, tmp_path):
-    top = make_repo(tmp_path / "top", {"a": "1"})
+def test_a_repository_that_belongs_to_another_user(take, tmp_path):
+    top = make_repository(tmp_path / "top", {"a": "1"})
     for place in (top, *top.rglob("*")):
         os.chown(place, 65534, 65534)
     with pytest.raises(subprocess.CalledProcessError):
@@ -432,17 +433,16 @@ def test_a_repository_that_belongs_to_somebody_else(take, tmp_path):
 
 
 def test_included_paths_are_those_that_slots_lack(tmp_path):
-    # Spec 2
-    top = make_repo(tmp_path / "top", {"src/a.py": "1", ".gitignore": "*.so\n/data/\n/out\n"})
+    top = make_repository(tmp_path / "top", {"src/a.py": "1", ".gitignore": "*.so\n/data/\n/out\n"})
     write_files(top, {"src/x.so": "12345", "src/deep/y.so": "123", "data/1": "1", "data/s/2": "22"})
     (top / "out").symlink_to(tmp_path)
     (top / "data" / "link").symlink_to("1")
 
     def find(*patterns):
         before = fingerprint(tmp_path)
-        found = anyio.run(find_included, top, patterns)
+        included = anyio.run(find_included, top, patterns)
         assert fingerprint(tmp_path) == before
-        return [(each.path, each.size_bytes) for each in found]
+        return [(path.path, path.size_bytes) for path in included]
 
     assert find() == []
     assert find("src/**/*.so") == [("src/deep/y.so", 3), ("src/x.so", 5)]
@@ -470,18 +470,20 @@ def test_included_paths_are_those_that_slots_lack(tmp_path):
 
 
 def test_included_folders_hold_no_tracked_file(tmp_path):
-    top = make_repo(tmp_path / "top", {".gitignore": "build/\n"})
+    top = make_repository(tmp_path / "top", {".gitignore": "build/\n"})
     write_files(top, {"build/kept": "1", "build/x": "1", "inner/.keep": ""})
     run_git(top, "add", "--force", "build/kept")
     with pytest.raises(StudyError, match=r"build/kept\); name the ignored paths in it"):
         anyio.run(find_included, top, ["build"])
-    assert [each.path for each in anyio.run(find_included, top, ["build/*"])] == ["build/x"]
-    inner = make_repo(top / "inner", {"m.py": "1", ".gitignore": "*.so\n"})
+    assert [included.path for included in anyio.run(find_included, top, ["build/*"])] == ["build/x"]
+    inner = make_repository(top / "inner", {"m.py": "1", ".gitignore": "*.so\n"})
     write_files(inner, {"m.so": "123"})
-    assert [each.path for each in anyio.run(find_included, top, ["inner/*.so"])] == ["inner/m.so"]
+    assert [included.path for included in anyio.run(find_included, top, ["inner/*.so"])] == [
+        "inner/m.so"
+    ]
 
 
 def test_the_private_repository_is_for_its_owner(take, tmp_path):
-    snapshot, _ = take(make_repo(tmp_path / "top", {"a": "1"}))
+    snapshot, _ = take(make_repository(tmp_path / "top", {"a": "1"}))
     assert not (snapshot.repo / "objects" / "info" / "alternates").exists()
-    assert not [each for each in snapshot.repo.rglob("*") if stat.S_IMODE(each.stat().st_mode) & 2]
+    assert not [path for path in snapshot.repo.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 2]

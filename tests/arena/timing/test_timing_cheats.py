@@ -11,7 +11,7 @@ from anyio.from_thread import start_blocking_portal
 from arena_kit import whole
 from cheats_kit import written
 from clock_kit import SCHEDULE, make_inputs, make_pair, make_session, never_differs
-from tree_kit import make_repo
+from repository_kit import make_repository
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -103,7 +103,7 @@ def laboratory(tmp_path_factory):
     names = ("work", "squares", "settle", "refuse", "answer", "fill")
     problem = CodeProblem(
         "lab",
-        folder=make_repo(tmp_path_factory.mktemp("lab") / "repo", cheats_kit.FILES),
+        folder=make_repository(tmp_path_factory.mktemp("lab") / "repo", cheats_kit.FILES),
         python=sys.executable,
         check=(Check(function="lab:work", inputs="inputs.py:numbers", cases=2),),
         bench=tuple(Benchmark(each, f"lab:{each}", "inputs.py:numbers") for each in names),

@@ -111,7 +111,7 @@ def test_a_session_is_one_pair_of_processes_on_the_asked_cores(script):
     }
     assert session.peak_rss_mb == Pair(25.0, 20.0)
     assert session.seconds == pytest.approx(0.55)
-    assert session.startup_s is session.outside_s is session.materialising is None
+    assert session.startup_s is session.outside_s is session.materializing is None
     assert [arm for arm, _ in sandbox.commands[-2:]] == [s.arm for s in session.samples]
     assert all(command.cores == (1,) for _, command in sandbox.commands)
     assert sandbox.commands[-1][1].argv[1:] == ("-m", "tool", "big.txt")

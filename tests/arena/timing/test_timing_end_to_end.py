@@ -21,7 +21,7 @@ from clock_kit import (
     meddle,
     open_site,
 )
-from tree_kit import fingerprint, make_repo
+from repository_kit import fingerprint, make_repository
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -273,7 +273,7 @@ def test_a_problem_s_own_hash_seed_is_kept(seeing):
 
 @pytest.fixture(scope="module")
 def top(tmp_path_factory):
-    return make_repo(tmp_path_factory.mktemp("few") / "repo", FILES)
+    return make_repository(tmp_path_factory.mktemp("few") / "repo", FILES)
 
 
 def evaluate(problem, given, folder, **more):

@@ -16,7 +16,7 @@ import pytest
 from arena_fault_kit import WORKING
 from click.testing import CliRunner
 from clock_kit import FASTER, FILES, MODULE, few, few_changes, few_problem, open_site
-from tree_kit import make_repo
+from repository_kit import make_repository
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -596,7 +596,7 @@ def test_counts_as_people_read_them(pair, text):
 
 @pytest.mark.slow
 def test_evaluate_and_compare_count_if_asked_to(tmp_path, monkeypatch):
-    top = make_repo(tmp_path / "repo", FILES)
+    top = make_repository(tmp_path / "repo", FILES)
     (tmp_path / "locks").mkdir()
     program = write_fake(tmp_path)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)

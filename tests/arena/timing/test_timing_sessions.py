@@ -326,7 +326,7 @@ def test_a_session_has_all_that_its_turns_gave(monkeypatch):
     assert len(session.samples) == EMPTY_TURNS + 2 * SCHEDULE.rounds
     assert session.startup_s == Pair(0.375, 1.125)
     assert session.outside_s.candidate - session.outside_s.base == pytest.approx(0.5)
-    assert session.materialising == Pair(0.0, 0.0)
+    assert session.materializing == Pair(0.0, 0.0)
 
 
 def test_sessions_begin_at_random_and_the_same_one_always_alike(monkeypatch):

@@ -13,12 +13,12 @@ from suite_kit import PYTHON, Slots
 
 from fairtrial.arena import Check, CodeProblem, Reason
 from fairtrial.arena.checks.pytest_check import (
-    SuiteTrial,
+    PreparedPytestCheck,
     prepare_tests,
     pytest_command,
     read_in_thread,
 )
-from fairtrial.arena.checks.pytest_judging import Standard
+from fairtrial.arena.checks.pytest_judging import PytestBaseline
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing import command_benchmark as pairs
@@ -128,8 +128,8 @@ class FakeSuite:
 
 def trial_of(durations, check=CHECK):
     """A check whose tests took that long when the base was run."""
-    standard = Standard(dict.fromkeys(durations, 1), (), (), frozenset({0, 1}))
-    return SuiteTrial("check[0]", check, standard, (), frozenset(), durations=durations)
+    standard = PytestBaseline(dict.fromkeys(durations, 1), (), (), frozenset({0, 1}))
+    return PreparedPytestCheck("check[0]", check, standard, (), frozenset(), durations=durations)
 
 
 @pytest.fixture

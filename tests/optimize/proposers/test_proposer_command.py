@@ -109,7 +109,7 @@ async def arena_of(top, sandbox=None, **more):
             lock=HostLock(top.parent),
             room=Room(pool.snapshot.repo.parent),
         )
-        yield Arena(ground, (), PathRules.of(problem), ())
+        yield Arena(ground, (), PathRules.from_problem(problem), ())
 
 
 def shell(script, **options):

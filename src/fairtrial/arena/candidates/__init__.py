@@ -1,1 +1,1 @@
-"""What candidates are: read, resolved against the base, held to the rules, told apart."""
+"""Candidates: read them, resolve them against the base, check their paths, detect duplicates."""

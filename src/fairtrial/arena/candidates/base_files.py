@@ -1,5 +1,4 @@
-"""The files of the base, as candidates are compared with them; and an index of them that a
-candidate may be applied to without anybody noticing."""
+"""The files of the base as git lists them, and scratch indexes that candidates are applied to."""
 
 from __future__ import annotations
 
@@ -11,19 +10,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fairtrial.arena.model.candidates import FileState
-from fairtrial.arena.slots.threads import explain
+from fairtrial.arena.slots.threads import as_lab_error
 from fairtrial.arena.snapshot.git import git
 from fairtrial.arena.snapshot.snapshot import Snapshot
 
-LINK, EXECUTABLE, PLAIN = "120000", "100755", "100644"
-_MOST_BASES = 4
+LINK, EXECUTABLE, REGULAR = "120000", "100755", "100644"
+_MAX_CACHED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A file as git lists it.
+class GitEntry:
+    """A file in git's index.
 
-    mode: what it is: ``100644``, ``100755``, ``120000``
+    mode: ``100644``, ``100755`` (executable) or ``120000`` (link)
     blob: the id of its content
     """
 
@@ -31,7 +30,7 @@ class Entry:
     blob: str
 
     def state(self, content: bytes) -> FileState:
-        """The file with its content."""
+        """Return the file's state with this content."""
         return FileState(content, self.mode == EXECUTABLE, self.mode == LINK)
 
 
@@ -39,35 +38,35 @@ class Entry:
 class BaseFiles:
     """All files of the base.
 
-    entries: by path
-    places: the paths of all files and folders
-    links: where each symbolic link leads
-    index: an index of them, as git keeps it on disk
+    entries: the files by path
+    paths: the paths of all files and folders
+    links: the target of each symbolic link, by path
+    index: git's index of the files, as bytes
     """
 
-    entries: Mapping[str, Entry]
-    places: frozenset[str]
+    entries: Mapping[str, GitEntry]
+    paths: frozenset[str]
     links: Mapping[str, str]
     index: bytes
 
 
-# Known by the tree's id, so what is here is never out of date.
-_known: dict[str, BaseFiles] = {}
+# By the id of the tree, so that entries are never out of date.
+_cache: dict[str, BaseFiles] = {}
 
 
 async def list_base(snapshot: Snapshot) -> BaseFiles:
-    """What the base holds; listed once for each tree."""
-    known = _known.get(snapshot.tree)
-    if known is not None:
-        return known
+    """Return the files of the base, from a cache if possible."""
+    cached = _cache.get(snapshot.tree)
+    if cached is not None:
+        return cached
     try:
-        found = await _list_tree(snapshot)
+        files = await _list_tree(snapshot)
     except OSError as error:
-        raise explain(error) from error
-    while len(_known) >= _MOST_BASES:
-        _known.pop(next(iter(_known)))
-    _known[snapshot.tree] = found
-    return found
+        raise as_lab_error(error) from error
+    while len(_cache) >= _MAX_CACHED:
+        _cache.pop(next(iter(_cache)))
+    _cache[snapshot.tree] = files
+    return files
 
 
 async def _list_tree(snapshot: Snapshot) -> BaseFiles:
@@ -75,27 +74,27 @@ async def _list_tree(snapshot: Snapshot) -> BaseFiles:
     with TemporaryDirectory(prefix="listing-", dir=repo) as folder:
         index = Path(folder, "index")
         await git("read-tree", snapshot.tree, repo=repo, index=index)
-        listed = await git("ls-files", "-s", "-z", repo=repo, index=index)
-        entries = dict(map(_read_entry, listed.split(b"\0")[:-1]))
+        output = await git("ls-files", "-s", "-z", repo=repo, index=index)
+        entries = dict(map(_read_entry, output.split(b"\0")[:-1]))
         links = {path: entry.blob for path, entry in entries.items() if entry.mode == LINK}
         targets = _read_batch(
-            await git("cat-file", "--batch", repo=repo, stdin=_ask(links.values()))
+            await git("cat-file", "--batch", repo=repo, stdin=_format_ids(links.values()))
         )
         return BaseFiles(
             entries,
-            frozenset(_places(entries)),
+            frozenset(_with_folders(entries)),
             {path: os.fsdecode(targets[blob]) for path, blob in links.items()},
             index.read_bytes(),
         )
 
 
-def _read_entry(line: bytes) -> tuple[str, Entry]:
-    about, _, path = line.partition(b"\t")
-    mode, blob, _ = about.decode().split(" ")
-    return os.fsdecode(path), Entry(mode, blob)
+def _read_entry(line: bytes) -> tuple[str, GitEntry]:
+    head, _, path = line.partition(b"\t")
+    mode, blob, _ = head.decode().split(" ")
+    return os.fsdecode(path), GitEntry(mode, blob)
 
 
-def _places(paths: Iterable[str]) -> Iterator[str]:
+def _with_folders(paths: Iterable[str]) -> Iterator[str]:
     folders: set[str] = set()
     for path in paths:
         yield path
@@ -106,30 +105,34 @@ def _places(paths: Iterable[str]) -> Iterator[str]:
     yield from folders
 
 
-def _ask(blobs: Iterable[str]) -> bytes:
+def _format_ids(blobs: Iterable[str]) -> bytes:
     return "".join(f"{blob}\n" for blob in dict.fromkeys(blobs)).encode()
 
 
-def _read_batch(told: bytes) -> dict[str, bytes]:
-    """What ``git cat-file --batch`` prints, by id."""
-    found, at = {}, 0
-    while at < len(told):
-        end = told.index(b"\n", at)
-        blob, _, size = told[at:end].split(b" ")
-        found[blob.decode()] = told[end + 1 : end + 1 + int(size)]
-        at = end + 1 + int(size) + 1
-    return found
+def _read_batch(output: bytes) -> dict[str, bytes]:
+    """Return the contents that ``git cat-file --batch`` prints, by id."""
+    contents, start = {}, 0
+    while start < len(output):
+        end = output.index(b"\n", start)
+        blob, _, size = output[start:end].split(b" ")
+        contents[blob.decode()] = output[end + 1 : end + 1 + int(size)]
+        start = end + 1 + int(size) + 1
+    return contents
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
-    """An index with the base in it, and a place for new objects; both are thrown away."""
+class ScratchIndex:
+    """A temporary git index that holds the base, with a temporary folder for new objects.
+
+    snapshot: the base
+    folder: the temporary folder
+    """
 
     snapshot: Snapshot
     folder: Path
 
     async def git(self, *arguments: str, stdin: bytes = b"", **env: str) -> bytes:
-        """A git command on this index; `env` is added to its variables."""
+        """Run a git command on this index; `env` is added to its environment."""
         return await git(
             *arguments,
             repo=self.snapshot.repo,
@@ -139,33 +142,36 @@ class Scratch:
         )
 
     async def sizes(self, blobs: Iterable[str]) -> dict[str, int]:
-        """How many bytes each blob has."""
-        asked = _ask(blobs)
-        told = await self.git("cat-file", "--batch-check", stdin=asked) if asked else b""
-        lines = (line.split(b" ") for line in told.splitlines())
+        """Return the size of each blob, by id."""
+        ids = _format_ids(blobs)
+        output = await self.git("cat-file", "--batch-check", stdin=ids) if ids else b""
+        lines = (line.split(b" ") for line in output.splitlines())
         return {blob.decode(): int(size) for blob, _, size in lines}
 
     async def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """What is in each blob."""
-        asked = _ask(blobs)
-        return _read_batch(await self.git("cat-file", "--batch", stdin=asked)) if asked else {}
+        """Return the content of each blob, by id."""
+        ids = _format_ids(blobs)
+        return _read_batch(await self.git("cat-file", "--batch", stdin=ids)) if ids else {}
 
-    async def changed(self) -> dict[str, Entry | None]:
-        """Every path that differs from the base by now; None for one that is gone."""
-        told = await self.git(
+    async def changed(self) -> dict[str, GitEntry | None]:
+        """Return every path of the index that differs from the base; None for a deleted file."""
+        output = await self.git(
             *("diff-index", "--cached", "--raw", "-r", "-z", "--no-renames", self.snapshot.tree)
         )
-        fields = told.split(b"\0")[:-1]
-        found: dict[str, Entry | None] = {}
-        for about, path in zip(fields[::2], fields[1::2], strict=True):
-            _, mode, _, blob, status = about.decode().split(" ")
-            found[os.fsdecode(path)] = None if status == "D" else Entry(mode, blob)
-        return found
+        fields = output.split(b"\0")[:-1]
+        entries: dict[str, GitEntry | None] = {}
+        for head, path in zip(fields[::2], fields[1::2], strict=True):
+            _, mode, _, blob, status = head.decode().split(" ")
+            entries[os.fsdecode(path)] = None if status == "D" else GitEntry(mode, blob)
+        return entries
 
 
 @contextmanager
-def scratch(snapshot: Snapshot, base: BaseFiles) -> Iterator[Scratch]:
-    """A scratch index for one candidate; nothing of it is left."""
+def scratch_index(snapshot: Snapshot, base: BaseFiles) -> Iterator[ScratchIndex]:
+    """Create a scratch index for one candidate, and remove it afterwards.
+
+    Raises `LabError` if it can't be written.
+    """
     try:
         with TemporaryDirectory(
             prefix="candidate-", dir=snapshot.repo, ignore_cleanup_errors=True
@@ -173,8 +179,8 @@ def scratch(snapshot: Snapshot, base: BaseFiles) -> Iterator[Scratch]:
             folder = Path(name)
             (folder / "index").write_bytes(base.index)
             (folder / "objects" / "info").mkdir(parents=True)
-            borrowed = f"{snapshot.repo.resolve() / 'objects'}\n"
-            (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(borrowed))
-            yield Scratch(snapshot, folder)
-    except OSError as error:  # no room, say: nobody's fault but this machine's
-        raise explain(error) from error
+            alternate = f"{snapshot.repo.resolve() / 'objects'}\n"
+            (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(alternate))
+            yield ScratchIndex(snapshot, folder)
+    except OSError as error:
+        raise as_lab_error(error) from error

@@ -1,26 +1,26 @@
-"""Applying a diff to the base: git does it, on an index of its own."""
+"""Apply a diff to the base, by git on a scratch index; repair line ends where necessary."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 
-from fairtrial.arena.candidates.base_files import BaseFiles, Entry, Scratch
+from fairtrial.arena.candidates.base_files import BaseFiles, GitEntry, ScratchIndex
 from fairtrial.arena.candidates.diff_parser import read_diff
-from fairtrial.arena.candidates.diff_repair import explain, mend
-from fairtrial.arena.candidates.diff_targets import place_diffs
+from fairtrial.arena.candidates.diff_repair import explain_misfits, repair_line_ends
+from fairtrial.arena.candidates.diff_targets import resolve_diff_paths
 from fairtrial.arena.candidates.diffs import FileDiff, UnreadableDiff
-from fairtrial.arena.candidates.paths import spell
+from fairtrial.arena.candidates.paths import show_path
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.arena.snapshot.git import GitError
 from fairtrial.core import on_one_line
 
-MOST_FAILURES = 20
+MAX_FAILURES = 20
 _TIMEOUT_S = 60.0
-LARGEST_PIECE_MB = 256
-"""What git may take at once: a small patch can say that it unpacks to any size."""
-# Not the candidate's doing: the disk is full, the private repository is gone.
-_OURS = re.compile(
+MAX_ALLOCATION_MB = 256
+"""Limit of git's single allocations: a small binary patch can unpack to any size."""
+# Failures that are not the candidate's fault: the disk is full, the private repository is missing.
+_SYSTEM_FAILURE = re.compile(
     r": (?:No space left on device|Read-only file system|Input/output error|Disk quota exceeded)$"
     r"|^(?:fatal|error): (?:not a git repository|unable to (?:write|create)|Out of memory)",
     re.MULTILINE,
@@ -28,45 +28,51 @@ _OURS = re.compile(
 
 
 async def apply_diff(
-    text: bytes, area: Scratch, base: BaseFiles, cwd: str
-) -> Mapping[str, Entry | None] | Rejection:
-    """What a diff changes, as entries of the scratch index; or why it doesn't apply."""
+    text: bytes, scratch: ScratchIndex, base: BaseFiles, cwd: str
+) -> Mapping[str, GitEntry | None] | Rejection:
+    """Return the entries that a diff changes in the scratch index, or why it doesn't apply.
+
+    Raises `LabError` if git fails for reasons other than the diff.
+
+    cwd: the project's folder, which the diff's paths may be relative to
+    """
     from anyio import to_thread
 
     try:
-        # In a thread, as all that takes longer for a longer diff: others are waiting.
-        diffs = await to_thread.run_sync(lambda: place_diffs(_read(text), base, cwd))
+        # In a thread, since a long diff takes time in which other candidates should proceed.
+        diffs = await to_thread.run_sync(lambda: resolve_diff_paths(_read(text), base, cwd))
     except UnreadableDiff as error:
         return Rejection(Reason.UNUSABLE, f"the diff can't be used: {error}")
-    failures = _misplaced(diffs, base)
+    failures = _find_path_conflicts(diffs, base)
     if failures:
         return _refuse(failures, len(failures))
     if not diffs:
         return {}
-    complaint = await _apply(diffs, area)
-    if complaint is not None:
-        contents = await _contents(diffs, area, base)
-        mended = await to_thread.run_sync(_mend, diffs, contents)
-        if mended != diffs:
-            complaint = await _apply(mended, area)
-        if complaint is not None:
-            return await to_thread.run_sync(_explain, mended, contents, complaint)
-    return await area.changed()
+    message = await _apply(diffs, scratch)
+    if message is not None:
+        contents = await _read_contents(diffs, scratch, base)
+        repaired = await to_thread.run_sync(_repair, diffs, contents)
+        if repaired != diffs:
+            message = await _apply(repaired, scratch)
+        if message is not None:
+            return await to_thread.run_sync(_explain, repaired, contents, message)
+    return await scratch.changed()
 
 
-def _mend(diffs: Sequence[FileDiff], contents: Mapping[str, bytes]) -> list[FileDiff]:
-    return [mend(diff, contents.get(diff.old or "", b"")) for diff in diffs]
+def _repair(diffs: Sequence[FileDiff], contents: Mapping[str, bytes]) -> list[FileDiff]:
+    return [repair_line_ends(diff, contents.get(diff.old or "", b"")) for diff in diffs]
 
 
-def _explain(diffs: Sequence[FileDiff], contents: Mapping[str, bytes], complaint: str) -> Rejection:
+def _explain(diffs: Sequence[FileDiff], contents: Mapping[str, bytes], message: str) -> Rejection:
     failures: list[Failure] = []
     count = 0
     for diff in diffs:
         if diff.old is not None and diff.old in contents:
-            found, more = explain(diff, contents[diff.old], MOST_FAILURES - len(failures))
-            failures += found
-            count += more
-    return _refuse(failures, count, complaint)
+            limit = MAX_FAILURES - len(failures)
+            misfits, misfit_count = explain_misfits(diff, contents[diff.old], limit)
+            failures += misfits
+            count += misfit_count
+    return _refuse(failures, count, message)
 
 
 def _read(text: bytes) -> list[FileDiff]:
@@ -78,69 +84,71 @@ def _read(text: bytes) -> list[FileDiff]:
     return diffs
 
 
-async def _apply(diffs: Sequence[FileDiff], area: Scratch) -> str | None:
-    """What git says against it; None if it has applied it."""
+async def _apply(diffs: Sequence[FileDiff], scratch: ScratchIndex) -> str | None:
+    """Apply diffs to the index; return git's message if it refuses them, None on success."""
     import anyio
 
     text = b"".join(diff.write() for diff in diffs)
-    # A hunk without lines around it is taken at its word; git refuses it otherwise.
+    # By default git refuses hunks without context.
     command = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-p1", "-")
     with anyio.move_on_after(_TIMEOUT_S) as scope:
         try:
-            await area.git(*command, stdin=text, GIT_ALLOC_LIMIT=f"{LARGEST_PIECE_MB}m")
+            await scratch.git(*command, stdin=text, GIT_ALLOC_LIMIT=f"{MAX_ALLOCATION_MB}m")
         except GitError as error:
-            if error.status < 0 or _OURS.search(error.stderr):
+            if error.status < 0 or _SYSTEM_FAILURE.search(error.stderr):
                 raise
             if "attempting to allocate" in error.stderr:
-                return f"it unpacks to more than {LARGEST_PIECE_MB} MB"
+                return f"it unpacks to more than {MAX_ALLOCATION_MB} MB"
             return error.stderr
     return f"applying it takes longer than {_TIMEOUT_S:.0f} s" if scope.cancelled_caught else None
 
 
-def _misplaced(diffs: Sequence[FileDiff], base: BaseFiles) -> list[Failure]:
-    """Files that must be in the base and aren't, or the other way round."""
+def _find_path_conflicts(diffs: Sequence[FileDiff], base: BaseFiles) -> list[Failure]:
+    """Return failures about changed files that don't exist, and new files that do."""
     failures = []
-    there = set(base.entries)
+    existing = set(base.entries)
     for diff in diffs:
-        what = spell(diff.name)
-        if diff.old is not None and diff.old not in there:
-            message = f"{spell(diff.old)} is not in the base{_suggest(diff.old, base)}"
+        what = show_path(diff.name)
+        if diff.old is not None and diff.old not in existing:
+            message = f"{show_path(diff.old)} is not in the base{_suggest(diff.old, base)}"
             failures.append(Failure("diff", what, message))
-        elif diff.old is None and diff.new in there:
-            message = "it is in the base already: the diff has to change it, not to make it"
+        elif diff.old is None and diff.new in existing:
+            message = "it is in the base already: the diff has to change it, not to create it"
             failures.append(Failure("diff", what, message))
         if diff.old and diff.old != diff.new and diff.moved != "copy":
-            there.discard(diff.old)
+            existing.discard(diff.old)
         if diff.new:
-            there.add(diff.new)
+            existing.add(diff.new)
     return failures
 
 
 def _suggest(path: str, base: BaseFiles) -> str:
-    """Where a file of that name is."""
+    """Return a hint at the only file of the base with the same name; empty if there is none."""
     tail = "/" + path.rpartition("/")[2]
-    found = [each for each in base.entries if f"/{each}".endswith(tail)]
-    return f"; did you mean {spell(found[0])}?" if len(found) == 1 else ""
+    matches = [entry for entry in base.entries if f"/{entry}".endswith(tail)]
+    return f"; did you mean {show_path(matches[0])}?" if len(matches) == 1 else ""
 
 
-async def _contents(diffs: Sequence[FileDiff], area: Scratch, base: BaseFiles) -> dict[str, bytes]:
-    """The files of the base that a diff has hunks for."""
+async def _read_contents(
+    diffs: Sequence[FileDiff], scratch: ScratchIndex, base: BaseFiles
+) -> dict[str, bytes]:
+    """Return the contents of the base's files that have hunks in a diff, by path."""
     paths = {diff.old for diff in diffs if diff.hunks and diff.old is not None}
     entries = {path: base.entries[path] for path in paths if path in base.entries}
-    contents = await area.contents(entry.blob for entry in entries.values())
+    contents = await scratch.contents(entry.blob for entry in entries.values())
     return {path: contents[entry.blob] for path, entry in entries.items()}
 
 
-def _refuse(failures: Sequence[Failure], count: int, complaint: str = "") -> Rejection:
+def _refuse(failures: Sequence[Failure], count: int, message: str = "") -> Rejection:
     if failures:
         first = failures[0]
-        what = f"{first.what}: {first.message.partition('; what stands')[0]}"
+        what = f"{first.what}: {first.message.partition('; the file now')[0]}"
     else:
-        lines = (line.removeprefix("error: ") for line in complaint.splitlines())
+        lines = (line.removeprefix("error: ") for line in message.splitlines())
         what = "; ".join(line for line in lines if line.strip())
     return Rejection(
         Reason.UNUSABLE,
         on_one_line(f"the diff doesn't apply: {what}", 1000),
-        tuple(failures[:MOST_FAILURES]),
-        max(count - MOST_FAILURES, 0),
+        tuple(failures[:MAX_FAILURES]),
+        max(count - MAX_FAILURES, 0),
     )

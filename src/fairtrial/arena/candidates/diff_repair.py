@@ -1,4 +1,4 @@
-"""A hunk against the file as it is: where it fits, what can be mended, and what to say if not."""
+"""Compare hunks with a file's content: repair line ends, and explain hunks that don't fit."""
 
 from __future__ import annotations
 
@@ -6,46 +6,49 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fairtrial.arena.candidates.diffs import FileDiff, Hunk, Line
-from fairtrial.arena.candidates.paths import spell
+from fairtrial.arena.candidates.diffs import DiffLine, FileDiff, Hunk
+from fairtrial.arena.candidates.paths import show_path
 from fairtrial.arena.model.verdicts import Difference, Failure
 from fairtrial.core import on_one_line
 
-_LONGEST_LINE, _MOST_SHOWN, _MOST_DIFFERENCES = 200, 15, 5
-_MOST_VOTES = 50
-"""How many places of a common line (a blank one) are looked at."""
+_MAX_LINE_CHARACTERS, _MAX_SHOWN, _MAX_DIFFERENCES = 200, 15, 5
+_MAX_POSITIONS = 50
+"""How many positions of a common line (a blank one) are considered."""
 
 
-class Content:
-    """A file's lines, and where each of them stands."""
+class FileLines:
+    """A file's lines, and an index of their positions."""
 
     def __init__(self, text: bytes) -> None:
-        lines = [line + b"\n" for line in text.split(b"\n")]  # only a newline ends one, as in git
+        lines = [
+            line + b"\n" for line in text.split(b"\n")
+        ]  # only a newline ends a line, as in git
         last = lines.pop()[:-1]
         self.lines = [*lines, last] if last else lines
-        self.places: defaultdict[bytes, list[int]] = defaultdict(list)
-        for place, line in enumerate(self.lines):
-            self.places[line].append(place)
+        self.positions: defaultdict[bytes, list[int]] = defaultdict(list)
+        for index, line in enumerate(self.lines):
+            self.positions[line].append(index)
 
     def fits(self, hunk: Hunk) -> bool:
-        """Whether the lines that a hunk wants are here, wherever."""
-        wanted = hunk.before
-        if not wanted:
+        """Return whether the file has the old lines of a hunk, at any position."""
+        expected = hunk.before
+        if not expected:
             return True
-        offset = min(range(len(wanted)), key=lambda at: len(self.places.get(wanted[at], ())))
+        # Start from the rarest line, which has the fewest positions to try.
+        offset = min(range(len(expected)), key=lambda at: len(self.positions.get(expected[at], ())))
+        starts = (index - offset for index in self.positions.get(expected[offset], ()))
         return any(
-            place >= offset and self.lines[place - offset : place - offset + len(wanted)] == wanted
-            for place in self.places.get(wanted[offset], ())
+            start >= 0 and self.lines[start : start + len(expected)] == expected for start in starts
         )
 
 
-def mend(diff: FileDiff, text: bytes) -> FileDiff:
-    """The diff with the file's own line ends, where these are all that is wrong with a hunk."""
-    content = Content(text)
-    return diff.with_hunks(_mend_hunk(hunk, content) for hunk in diff.hunks)
+def repair_line_ends(diff: FileDiff, text: bytes) -> FileDiff:
+    """Return the diff with the file's line ends in hunks that fit only then."""
+    content = FileLines(text)
+    return diff.with_hunks(_repair_hunk(hunk, content) for hunk in diff.hunks)
 
 
-def _mend_hunk(hunk: Hunk, content: Content) -> Hunk:
+def _repair_hunk(hunk: Hunk, content: FileLines) -> Hunk:
     if content.fits(hunk):
         return hunk
     return next(filter(content.fits, _variants(hunk, content.lines)), hunk)
@@ -53,76 +56,78 @@ def _mend_hunk(hunk: Hunk, content: Content) -> Hunk:
 
 def _variants(hunk: Hunk, content: Sequence[bytes]) -> Iterator[Hunk]:
     ends = {line.endswith(b"\r\n") for line in content if line.endswith(b"\n")}
-    given = [hunk]
+    hunks = [hunk]
     if len(ends) == 1:
         is_crlf = ends.pop()
-        lines = tuple(Line(sign, _end(line, is_crlf=is_crlf)) for sign, line in hunk.lines)
-        given.append(replace(hunk, lines=lines))
-    yield from given[1:]
-    for each in given:
-        yield from _other_last_line(each, content)
+        lines = tuple(
+            DiffLine(sign, _set_line_end(line, is_crlf=is_crlf)) for sign, line in hunk.lines
+        )
+        hunks.append(replace(hunk, lines=lines))
+    yield from hunks[1:]
+    for variant in hunks:
+        yield from _with_last_line(variant, content)
 
 
-def _end(line: bytes, *, is_crlf: bool) -> bytes:
+def _set_line_end(line: bytes, *, is_crlf: bool) -> bytes:
     if not line.endswith(b"\n"):
         return line
     return line.removesuffix(b"\n").removesuffix(b"\r") + (b"\r\n" if is_crlf else b"\n")
 
 
-def _other_last_line(hunk: Hunk, content: Sequence[bytes]) -> Iterator[Hunk]:
-    """The hunk as it is if its last old line ends the file like the base's last line does."""
-    olds = [place for place, line in enumerate(hunk.lines) if line.sign != "+"]
-    if not olds or not content:
+def _with_last_line(hunk: Hunk, content: Sequence[bytes]) -> Iterator[Hunk]:
+    """Yield the hunk with the base's last line, if its last old line differs only by its end."""
+    old_lines = [index for index, line in enumerate(hunk.lines) if line.sign != "+"]
+    if not old_lines or not content:
         return
-    place, last = olds[-1], content[-1]
-    sign, text = hunk.lines[place]
+    index, last = old_lines[-1], content[-1]
+    sign, text = hunk.lines[index]
     if text.rstrip(b"\r\n") != last.rstrip(b"\r\n") or text == last:
         return
     lines = list(hunk.lines)
-    if sign == "-" or place == len(lines) - 1:
-        lines[place] = Line(sign, last)
-    else:  # lines come after it, so that it has to get an end now
+    if sign == "-" or index == len(lines) - 1:
+        lines[index] = DiffLine(sign, last)
+    else:  # lines are added after it, so it needs a line end
         kept = last if last.endswith(b"\n") else last + b"\n"
-        lines[place : place + 1] = [Line("-", last), Line("+", kept)]
+        lines[index : index + 1] = [DiffLine("-", last), DiffLine("+", kept)]
     yield replace(hunk, lines=tuple(lines))
 
 
-def explain(diff: FileDiff, text: bytes, most: int) -> tuple[list[Failure], int]:
-    """What is to be said of the first hunks that don't fit, and how many there are."""
-    content = Content(text)
+def explain_misfits(diff: FileDiff, text: bytes, limit: int) -> tuple[list[Failure], int]:
+    """Describe the first `limit` hunks that don't fit; return these, and the number of misfits."""
+    content = FileLines(text)
     misfits = [
         (number, hunk) for number, hunk in enumerate(diff.hunks, 1) if not content.fits(hunk)
     ]
-    explained = [_explain_hunk(diff.name, *misfit, content.lines) for misfit in misfits[:most]]
+    explained = [_explain_hunk(diff.name, *misfit, content.lines) for misfit in misfits[:limit]]
     return explained, len(misfits)
 
 
 def _explain_hunk(name: str, number: int, hunk: Hunk, content: Sequence[bytes]) -> Failure:
-    wanted = hunk.before
-    at = _likeliest(hunk, content)
+    expected = hunk.before
+    at = _find_best_position(hunk, content)
     differences = []
-    for offset, line in enumerate(wanted):
-        there = content[at + offset] if at + offset < len(content) else None
-        if there != line:
+    for offset, line in enumerate(expected):
+        actual = content[at + offset] if at + offset < len(content) else None
+        if actual != line:
             where = f"line {at + offset + 1}"
-            differences.append(Difference(where, _show(there), _show(line)))
-    end = min(at + len(wanted), len(content), at + _MOST_SHOWN)
-    shown = [f"{place + 1:>5} {_show(content[place])}" for place in range(at, end)]
+            differences.append(Difference(where, _show(actual), _show(line)))
+    end = min(at + len(expected), len(content), at + _MAX_SHOWN)
+    shown = [f"{index + 1:>5} {_show(content[index])}" for index in range(at, end)]
     if not content:
-        stands = "the file is empty"
+        excerpt = "the file is empty"
     elif shown:
-        stands = f"what stands there now, lines {at + 1} to {end}:\n" + "\n".join(shown)
+        excerpt = f"the file now, lines {at + 1} to {end}:\n" + "\n".join(shown)
     else:
-        stands = f"the file has only {len(content):,} lines"
+        excerpt = f"the file has only {len(content):,} lines"
     first = differences[0] if differences else None
-    said = "no such lines"
+    problem = "no such lines"
     if first:
-        said = f"{first.where} of the base is `{first.expected}`, the diff has `{first.actual}`"
+        problem = f"{first.where} of the base is `{first.expected}`, the diff has `{first.actual}`"
     return Failure(
         check="diff",
-        what=f"hunk {number} of {spell(name)} (line {hunk.start})",
-        message=f"{said}; {stands}",
-        differences=tuple(differences[:_MOST_DIFFERENCES]),
+        what=f"hunk {number} of {show_path(name)} (line {hunk.start})",
+        message=f"{problem}; {excerpt}",
+        differences=tuple(differences[:_MAX_DIFFERENCES]),
     )
 
 
@@ -130,22 +135,22 @@ def _show(line: bytes | None) -> str:
     if line is None:
         return "(the end of the file)"
     text = line.rstrip(b"\n").decode("utf-8", "replace")
-    shown = on_one_line(text, _LONGEST_LINE) or "(empty)"
+    shown = on_one_line(text, _MAX_LINE_CHARACTERS) or "(empty)"
     return shown if line.endswith(b"\n") else f"{shown} (without a newline)"
 
 
-def _likeliest(hunk: Hunk, content: Sequence[bytes]) -> int:
-    """Where most of a hunk's lines stand in the right order; of equals the nearest one."""
-    places: defaultdict[bytes, list[int]] = defaultdict(list)
-    for place, line in enumerate(content):
+def _find_best_position(hunk: Hunk, content: Sequence[bytes]) -> int:
+    """Return the line index where most lines of a hunk match; of equals, the nearest one."""
+    positions: defaultdict[bytes, list[int]] = defaultdict(list)
+    for index, line in enumerate(content):
         stripped = line.strip()
-        if len(places[stripped]) < _MOST_VOTES:
-            places[stripped].append(place)
+        if len(positions[stripped]) < _MAX_POSITIONS:
+            positions[stripped].append(index)
     votes: Counter[int] = Counter()
     for offset, line in enumerate(hunk.before):
-        for place in places.get(line.strip(), ()):
-            if place >= offset:
-                votes[place - offset] += 1 + bool(line.strip())
+        for index in positions.get(line.strip(), ()):
+            if index >= offset:
+                votes[index - offset] += 1 + bool(line.strip())
     stated = min(max(hunk.start - 1, 0), max(len(content) - 1, 0))
     if not votes:
         return stated

@@ -1,5 +1,8 @@
-"""Which files of the base a diff is about: with or without ``a/`` and ``b/``, from the top of the
-repository or from the project's folder."""
+"""Find the files of the base that a diff refers to.
+
+Paths may have prefixes (``a/``, ``b/``) or not, and may be relative to the top of the repository or
+to the project's folder.
+"""
 
 from __future__ import annotations
 
@@ -7,48 +10,51 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from fairtrial.arena.candidates.base_files import PLAIN, BaseFiles
+from fairtrial.arena.candidates.base_files import REGULAR, BaseFiles
 from fairtrial.arena.candidates.diffs import FileDiff, UnreadableDiff
-from fairtrial.arena.candidates.paths import spell, unsafe_path
+from fairtrial.arena.candidates.paths import find_path_problem, show_path
 
 
-class _Reading(NamedTuple):
-    """One way to understand the paths of a diff.
+class _PathStyle(NamedTuple):
+    """A way to convert the paths of a diff to paths of the base.
 
-    strip: how many steps at their beginning are not part of them
-    prefix: what has to stand before them
+    strip: the number of leading parts to remove
+    prefix: the text to prepend
     """
 
     strip: int
     prefix: str
 
     def path(self, name: str | None, *, is_bare: bool = False) -> str | None:
-        """A name of the diff as a path of the base; None if there is none."""
+        """Return the path in the base of a name in the diff; None if nothing is left of it."""
         if name is None:
             return None
-        steps = name.removeprefix("./").split("/")
-        kept = steps if is_bare else steps[self.strip :]
+        parts = name.removeprefix("./").split("/")
+        kept = parts if is_bare else parts[self.strip :]
         return self.prefix + "/".join(kept) if kept else None
 
 
-def place_diffs(diffs: Sequence[FileDiff], base: BaseFiles, cwd: str) -> list[FileDiff]:
-    """The same with the paths of the base; raises `UnreadableDiff` for paths that can't be."""
+def resolve_diff_paths(diffs: Sequence[FileDiff], base: BaseFiles, cwd: str) -> list[FileDiff]:
+    """Return the diffs with paths of the base, without those that change nothing.
+
+    Raises `UnreadableDiff` about paths that are unsafe or ambiguous.
+    """
     for diff in diffs:
         for name in (diff.old, diff.new):
-            # Before anything is stripped: "/etc/x" and "../x" must not become harmless.
-            wrong = unsafe_path(name.removeprefix("./")) if name is not None else None
-            if wrong:
-                raise UnreadableDiff(f"the path {spell(name or '')} {wrong}")
-    reading = max(_readings(diffs, cwd), key=lambda reading: _likeness(diffs, reading, base))
-    placed = (_place(diff, reading, base) for diff in diffs)
-    return [diff for diff in placed if diff is not None]
+            # Checked before parts are stripped, so that "/etc/x" and "../x" are still recognized.
+            problem = find_path_problem(name.removeprefix("./")) if name is not None else None
+            if problem:
+                raise UnreadableDiff(f"the path {show_path(name or '')} {problem}")
+    style = max(_list_styles(diffs, cwd), key=lambda style: _score_style(diffs, style, base))
+    resolved = (_resolve_paths(diff, style, base) for diff in diffs)
+    return [diff for diff in resolved if diff is not None]
 
 
-def _readings(diffs: Iterable[FileDiff], cwd: str) -> list[_Reading]:
-    """All ways, the likeliest first."""
+def _list_styles(diffs: Iterable[FileDiff], cwd: str) -> list[_PathStyle]:
+    """Return the possible styles, the most likely first."""
     strips = (1, 0) if any(_has_prefixes(diff) for diff in diffs) else (0, 1)
     prefixes = [""] if cwd in (".", "") else ["", cwd.strip("/") + "/"]
-    return [_Reading(strip, prefix) for prefix in prefixes for strip in strips]
+    return [_PathStyle(strip, prefix) for prefix in prefixes for strip in strips]
 
 
 def _has_prefixes(diff: FileDiff) -> bool:
@@ -60,30 +66,33 @@ def _has_prefixes(diff: FileDiff) -> bool:
     return old[0] != new[0] and old[2] == new[2] != ""
 
 
-def _likeness(diffs: Iterable[FileDiff], reading: _Reading, base: BaseFiles) -> tuple[int, int]:
-    """How many files that must be there are, and how many new ones have a folder to go to."""
-    found = homes = 0
+def _score_style(diffs: Iterable[FileDiff], style: _PathStyle, base: BaseFiles) -> tuple[int, int]:
+    """Return how many files of a diff are in the base, and how many others have a folder there."""
+    existing = with_folder = 0
     for diff in diffs:
         paths = [
             path
             for name in (diff.old, diff.new)
-            if (path := reading.path(name, is_bare=diff.has_bare_names))
+            if (path := style.path(name, is_bare=diff.has_bare_names))
         ]
         if any(path in base.entries for path in paths):
-            found += 1
-        elif any("/" not in path or path.rpartition("/")[0] in base.places for path in paths):
-            homes += 1
-    return found, homes
+            existing += 1
+        elif any("/" not in path or path.rpartition("/")[0] in base.paths for path in paths):
+            with_folder += 1
+    return existing, with_folder
 
 
-def _place(diff: FileDiff, reading: _Reading, base: BaseFiles) -> FileDiff | None:
-    """The diff of one file as git wants it; None if it changes nothing."""
-    old = reading.path(diff.old, is_bare=diff.has_bare_names)
-    new = reading.path(diff.new, is_bare=diff.has_bare_names)
+def _resolve_paths(diff: FileDiff, style: _PathStyle, base: BaseFiles) -> FileDiff | None:
+    """Return the diff of one file with its paths and the headers that git needs.
+
+    Returns None if it changes nothing.
+    """
+    old = style.path(diff.old, is_bare=diff.has_bare_names)
+    new = style.path(diff.new, is_bare=diff.has_bare_names)
     if (old is None and diff.old is not None) or (new is None and diff.new is not None):
-        raise UnreadableDiff(f"can't tell which file {spell(diff.name)} is")
+        raise UnreadableDiff(f"can't tell which file {show_path(diff.name)} is")
     if old and new and not diff.moved and old != new:
-        # "x.py.orig" and "x.py": the base knows which of the two is meant.
+        # Of "x.py.orig" and "x.py", the one that is in the base is meant.
         old = new = old if old in base.entries and new not in base.entries else new
     if old and old not in base.entries and _only_adds(diff):
         old = None
@@ -92,16 +101,16 @@ def _place(diff: FileDiff, reading: _Reading, base: BaseFiles) -> FileDiff | Non
         diff = diff.with_hunks(hunk for hunk in diff.hunks if hunk.changes_something)
     headers = diff.headers
     if old is None and diff.header(b"new file mode ") is None:
-        headers = (f"new file mode {PLAIN}".encode(), *headers)
+        headers = (f"new file mode {REGULAR}".encode(), *headers)
     elif new is None and old is not None and diff.header(b"deleted file mode ") is None:
         entry = base.entries.get(old)
-        headers = (f"deleted file mode {entry.mode if entry else PLAIN}".encode(), *headers)
+        headers = (f"deleted file mode {entry.mode if entry else REGULAR}".encode(), *headers)
     diff = replace(diff, headers=headers)
     return diff if headers or diff.hunks or diff.binary or diff.moved else None
 
 
 def _only_adds(diff: FileDiff) -> bool:
-    """Whether it is a new file that was written down like a changed one."""
+    """Return whether a diff of an existing file could be that of a new file."""
     if diff.moved or diff.binary or len(diff.hunks) != 1 or diff.hunks[0].start > 1:
         return False
     return not diff.hunks[0].before

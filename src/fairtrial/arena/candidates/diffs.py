@@ -1,4 +1,4 @@
-"""A unified diff, taken apart: files, hunks and lines, and how to write them down again."""
+"""The parts of a unified diff (files, hunks, lines), and how they are written as text."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 from fairtrial.arena.candidates.diff_names import quote
 
 
-class UnreadableDiff(Exception):  # noqa: N818 - said of a candidate, which is data
-    """A diff that can't be understood; its text says why."""
+class UnreadableDiff(Exception):  # noqa: N818 - a fault of a candidate, not of the program
+    """A diff can't be parsed; the message says why."""
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """A line of a hunk.
 
-    sign: " " for one that stays, "-" for one that goes, "+" for one that comes
-    text: the line with its end; without one where the file ends without one
+    sign: " " for context, "-" for a removed line, "+" for an added line
+    text: the line with its line end; without one if the file ends without one
     """
 
     sign: str
@@ -26,37 +26,37 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """A place in a file that changes.
+    """A hunk of a diff: adjacent changes to a file, with context.
 
-    start: the line of the old file where it begins, counted from 1, as the diff has it
-    lines: what stands there, goes and comes
+    start: the first line in the old file, counted from 1, according to the diff
+    lines: context, removed and added lines
     """
 
     start: int
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
     @property
     def before(self) -> list[bytes]:
-        """The lines as they must be in the base."""
+        """The lines that the base must have: context and removed lines."""
         return [text for sign, text in self.lines if sign != "+"]
 
     @property
     def changes_something(self) -> bool:
-        """Whether a line goes or comes."""
+        """Whether a line is removed or added."""
         return any(sign != " " for sign, _ in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """What a diff does to one file.
+    """The changes of a diff to one file.
 
-    old: its path before; None for a file that comes
-    new: its path afterwards; None for a file that goes
-    has_bare_names: whether the paths have no ``a/`` and ``b/``, whatever the other files' have
-    moved: ``rename`` or ``copy`` if it comes from another path
-    headers: lines about modes, and of a binary patch what it is between
-    hunks: what changes
-    binary: a binary patch, line by line
+    old: the path before; None for a new file
+    new: the path afterwards; None for a deleted file
+    has_bare_names: whether the paths have no ``a/`` and ``b/``, even if other files' paths do
+    moved: ``rename`` or ``copy`` if the content comes from another path
+    headers: lines about modes, and the index line of a binary patch
+    hunks: the changes of a text file
+    binary: the lines of a binary patch
     """
 
     old: str | None
@@ -69,22 +69,22 @@ class FileDiff:
 
     @property
     def name(self) -> str:
-        """The path that people know it by."""
+        """The path to show in messages: the new one, or the old one of a deleted file."""
         return self.new or self.old or ""
 
     def header(self, beginning: bytes) -> bytes | None:
-        """The rest of the header line that begins like this."""
+        """Return the rest of the header line that starts with `beginning`, or None."""
         for line in self.headers:
             if line.startswith(beginning):
                 return line[len(beginning) :]
         return None
 
     def with_hunks(self, hunks: Iterable[Hunk]) -> FileDiff:
-        """The same for other hunks."""
+        """Return a copy with other hunks."""
         return replace(self, hunks=tuple(hunks))
 
     def write(self) -> bytes:
-        """As git writes it."""
+        """Return the diff as text, in git's format."""
         parts = [
             b"diff --git %s %s"
             % (quote(f"a/{self.old or self.new}"), quote(f"b/{self.new or self.old}")),
@@ -105,15 +105,15 @@ class FileDiff:
 def _write_hunks(hunks: Iterable[Hunk]) -> Iterable[bytes]:
     shift = 0
     for hunk in hunks:
-        olds = sum(sign != "+" for sign, _ in hunk.lines)
-        news = sum(sign != "-" for sign, _ in hunk.lines)
-        # A side without lines names the line before it; but git begins to look at the new side's,
-        # so that this one is exact.
-        first = max(hunk.start, 1) if olds else hunk.start + 1
-        start = first if olds else first - 1
-        yield b"@@ -%d,%d +%d,%d @@\n" % (start, olds, max(first + shift, 0), news)
+        old_count = sum(sign != "+" for sign, _ in hunk.lines)
+        new_count = sum(sign != "-" for sign, _ in hunk.lines)
+        # A side without lines is numbered by the line before it. git starts its search at the new
+        # side's number, so that one has to be exact.
+        first = max(hunk.start, 1) if old_count else hunk.start + 1
+        start = first if old_count else first - 1
+        yield b"@@ -%d,%d +%d,%d @@\n" % (start, old_count, max(first + shift, 0), new_count)
         for sign, text in hunk.lines:
             yield sign.encode() + text
             if not text.endswith(b"\n"):
                 yield b"\n\\ No newline at end of file\n"
-        shift += news - olds
+        shift += new_count - old_count

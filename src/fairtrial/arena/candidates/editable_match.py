@@ -1,4 +1,4 @@
-"""Whether `editable` names any file at all: asked of the user's folder, before anything is run."""
+"""Check that `editable` matches a file of the user's project, before anything is run."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.core import Mistake, StudyError, split_pattern
 
 
-def refuse_matching_nothing(problem: CodeProblem, source: str = "") -> None:
-    """Refuse a problem whose patterns fit no file of the project: no candidate could do anything.
+def require_editable_files(problem: CodeProblem, source: str = "") -> None:
+    """Raise `StudyError` if a problem's `editable` patterns match no file of its project.
 
-    A folder that isn't there, or that is a bare repository, is another mistake, and told where the
-    repository is looked for.
+    A missing folder and a bare repository are accepted here: they are reported when the repository
+    is opened.
 
-    problem: with its paths as its file has them
-    source: the file's name, for the report
+    problem: a problem whose paths are not yet resolved
+    source: the name of the problem's file, for the message
     """
     project = problem.folder / problem.repo / problem.cwd
     if not project.is_dir() or _is_bare(project):
         return
     editable = Pathspecs(problem.editable)
-    taken = [pattern for mark, pattern in map(split_pattern, problem.editable) if not mark]
-    for pattern in taken or [""]:
-        if any(map(editable.fit, _list_below(project, pattern))):
+    included = [pattern for mark, pattern in map(split_pattern, problem.editable) if not mark]
+    for pattern in included or [""]:
+        if any(map(editable.match, _list_below(project, pattern))):
             return
-    raise no_match(problem.editable, f"of {project}", source)
+    raise no_match_error(problem.editable, f"of {project}", source)
 
 
-def no_match(patterns: tuple[str, ...], where: str, source: str = "") -> StudyError:
-    """What to say of patterns that fit nothing."""
+def no_match_error(patterns: tuple[str, ...], where: str, source: str = "") -> StudyError:
+    """Return the error about patterns that match no file."""
     shown = ", ".join(patterns)
-    fit = "fits" if len(patterns) == 1 else "fit"
-    message = f"{shown} {fit} no file {where}: no candidate could change anything"
-    hint = "patterns begin at the project's folder: `src/**/*.py` is all below src"
+    verb = "matches" if len(patterns) == 1 else "match"
+    message = f"{shown} {verb} no file {where}: no candidate could change anything"
+    hint = "patterns begin at the project's folder: `src/**/*.py` is everything below src"
     return StudyError(Mistake(("editable",), message, hint), source=source)
 
 
@@ -46,10 +46,10 @@ def _is_bare(folder: Path) -> bool:
 
 
 def _list_below(project: Path, pattern: str) -> Iterator[str]:
-    """Files, relative to the project, in the folder that all fits of a pattern lie in."""
-    steps = pattern.split("/")
-    wild = next((place for place, step in enumerate(steps) if re.search(r"[*?\[\\]", step)), None)
-    start = project.joinpath(*(steps if wild is None else steps[:wild]))
+    """Yield the files in the folder that holds all matches of a pattern, by relative paths."""
+    parts = pattern.split("/")
+    wild = next((index for index, part in enumerate(parts) if re.search(r"[*?\[\\]", part)), None)
+    start = project.joinpath(*(parts if wild is None else parts[:wild]))
     if start.is_file() or start.is_symlink():
         yield start.relative_to(project).as_posix()
     for folder, folders, files in os.walk(start):

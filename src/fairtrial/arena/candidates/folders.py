@@ -1,4 +1,4 @@
-"""Candidates on disk: a diff in a file, or a folder whose files lie over the base."""
+"""Read candidates from disk: a diff in a file, or a folder whose files overlay the base."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from fairtrial.arena.model.candidates import Candidate, FileState
 from fairtrial.core import Mistake, StudyError
 
 MB = 1_000_000
-LARGEST_MB = 20
-"""How much a candidate may hold in all."""
-SUFFIXES = (".diff", ".patch")
+MAX_CANDIDATE_MB = 20
+"""Limit of the total size of a candidate's diff or files."""
+DIFF_SUFFIXES = (".diff", ".patch")
 _IGNORED = {".git", "__pycache__"}
-_WHAT = (
+_FORMAT_HINT = (
     "a candidate is a diff (*.diff, *.patch), or a folder with new and changed files at their "
     "paths in the repository"
 )
 
 
 def read_candidate(path: Path) -> Candidate:
-    """A candidate from a diff (``*.diff``, ``*.patch``) or a folder.
+    """Read a candidate from a diff (``*.diff``, ``*.patch``) or a folder.
 
     A folder's files overlay the base at the same paths; `.git`, `__pycache__` and `*.pyc` in it are
-    ignored. It can't take files away, nor the right to execute one: that needs a diff.
+    ignored. A folder can't delete files or make them non-executable: that needs a diff. Raises
+    `StudyError` if the path is no candidate, is too large or can't be read.
     """
     name = path.name or path.resolve().name
     try:
@@ -36,79 +37,84 @@ def read_candidate(path: Path) -> Candidate:
             return Candidate(name, files=files, origin=str(path))
         if not path.exists():
             raise StudyError(
-                Mistake((), "there is no such file or folder", _WHAT), source=str(path)
+                Mistake((), "there is no such file or folder", _FORMAT_HINT), source=str(path)
             )
-        if path.suffix.lower() not in SUFFIXES or not path.is_file():
-            raise StudyError(Mistake((), "this is not a candidate", _WHAT), source=str(path))
-        if path.stat().st_size > LARGEST_MB * MB:
-            raise _too_large(path)
+        if path.suffix.lower() not in DIFF_SUFFIXES or not path.is_file():
+            raise StudyError(Mistake((), "this is not a candidate", _FORMAT_HINT), source=str(path))
+        if path.stat().st_size > MAX_CANDIDATE_MB * MB:
+            raise _too_large_error(path)
         return Candidate(name, diff=path.read_bytes(), origin=str(path))
     except OSError as error:
-        place = error.filename or path
+        failed = error.filename or path
         reason = error.strerror or str(error)
-        raise StudyError(f"can't be read: {reason}", source=os.fsdecode(place)) from error
+        raise StudyError(f"can't be read: {reason}", source=os.fsdecode(failed)) from error
 
 
-def tell_apart(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates; those of different places that have one name get as much of their paths as it
-    takes to tell them apart.
+def disambiguate_names(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates with unique names.
+
+    Candidates that were read from different paths but have the same name are named by as many
+    trailing parts of their paths as necessary.
     """
-    places = [_place_of(each) for each in candidates]
+    paths = [_get_path_parts(candidate) for candidate in candidates]
     depths = [1] * len(candidates)
     while True:
         names = [
-            "/".join(parts[-depth:]) if depth > 1 else each.name
-            for each, parts, depth in zip(candidates, places, depths, strict=True)
+            "/".join(parts[-depth:]) if depth > 1 else candidate.name
+            for candidate, parts, depth in zip(candidates, paths, depths, strict=True)
         ]
-        longer = [
+        ambiguous = [
             index
             for index, name in enumerate(names)
-            if depths[index] < len(places[index])
-            and any(name == other and places[index] != places[at] for at, other in enumerate(names))
+            if depths[index] < len(paths[index])
+            and any(
+                name == other_name and paths[index] != paths[other]
+                for other, other_name in enumerate(names)
+            )
         ]
-        if not longer:
+        if not ambiguous:
             return [
-                each if each.name == name else replace(each, name=name)
-                for each, name in zip(candidates, names, strict=True)
+                candidate if candidate.name == name else replace(candidate, name=name)
+                for candidate, name in zip(candidates, names, strict=True)
             ]
-        for index in longer:
+        for index in ambiguous:
             depths[index] += 1
 
 
-def _place_of(candidate: Candidate) -> tuple[str, ...]:
-    """The parts of the path that a candidate was read from; nothing for one that was made."""
-    place = Path(os.path.abspath(candidate.origin)) if candidate.origin else Path()  # noqa: PTH100
-    return place.parts[1:] if place.name == candidate.name else ()
+def _get_path_parts(candidate: Candidate) -> tuple[str, ...]:
+    """Return the parts of the path that a candidate was read from; none if it wasn't read."""
+    path = Path(os.path.abspath(candidate.origin)) if candidate.origin else Path()  # noqa: PTH100
+    return path.parts[1:] if path.name == candidate.name else ()
 
 
-def _too_large(path: Path) -> StudyError:
-    message = f"a candidate may hold {LARGEST_MB} MB in all"
+def _too_large_error(path: Path) -> StudyError:
+    message = f"a candidate may hold {MAX_CANDIDATE_MB} MB in all"
     return StudyError(Mistake((), message, "leave only what it changes"), source=str(path))
 
 
 def _read_folder(top: Path) -> Iterator[tuple[str, FileState]]:
-    left = LARGEST_MB * MB
+    remaining = MAX_CANDIDATE_MB * MB
     for path in _walk(top):
-        about = path.lstat()
-        if stat.S_ISLNK(about.st_mode):
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
             state = FileState(os.fsencode(os.readlink(path)), is_link=True)  # noqa: PTH115 - bytes
-        elif stat.S_ISREG(about.st_mode):
-            if about.st_size > left:
-                raise _too_large(top)
-            # A copy often loses this bit on its way; where it is missing, the base's is kept.
-            executable = True if about.st_mode & stat.S_IXUSR else None
+        elif stat.S_ISREG(status.st_mode):
+            if status.st_size > remaining:
+                raise _too_large_error(top)
+            # Copying often loses this bit; where it is not set, the base's mode is kept.
+            executable = True if status.st_mode & stat.S_IXUSR else None
             state = FileState(path.read_bytes(), executable)
         else:
             message = "this is neither a file nor a folder nor a symbolic link"
             raise StudyError(Mistake((), message, "take it out of the folder"), source=str(path))
-        left -= len(state.content)
-        if left < 0:
-            raise _too_large(top)
+        remaining -= len(state.content)
+        if remaining < 0:
+            raise _too_large_error(top)
         yield path.relative_to(top).as_posix(), state
 
 
 def _walk(top: Path) -> Iterator[Path]:
-    """Everything in a folder that is not a folder itself; links are not followed."""
+    """Yield all paths below a folder that are not folders; links are not followed."""
     folders = [top]
     while folders:
         for entry in sorted(os.scandir(folders.pop()), key=lambda entry: entry.name):

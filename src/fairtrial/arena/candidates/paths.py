@@ -1,4 +1,4 @@
-"""Which paths a candidate may touch: inside the tree, editable, and not what judges it."""
+"""Rules for the paths that a candidate may change: inside the tree, editable, not protected."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fairtrial.arena.candidates.pathspecs import Pathspecs
 from fairtrial.arena.candidates.protection import (
     HOLDS_TESTS,
     MODULES,
-    OUR_PREFIXES,
-    protection_of,
+    OWN_PREFIXES,
+    get_protection,
 )
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.core import on_one_line
 
-LONGEST_PATH = 200
-LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 255, 4000
-_MOST_LINKS = 40
+MAX_SHOWN_CHARACTERS = 200
+MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4000
+_MAX_LINKS = 40
 _USUAL_ROOTS = (".", "src", "lib", "python")
 
 
-class Change(StrEnum):
-    """What a candidate does to a path."""
+class PathChange(StrEnum):
+    """How a candidate changes a path."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -33,15 +33,15 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathRules:
-    """What candidates may change, relative to the top of the repository.
+    """Rules for the paths that candidates may change, relative to the top of the repository.
 
-    editable: patterns of files that they may change
-    unprotect: patterns of protected files among these that they may change nevertheless
+    editable: patterns of files that may be changed
+    unprotect: patterns of protected files among these that may be changed as well
     cwd: the project's folder; diffs may be relative to it
-    import_roots: folders that imports start from, where no new module may hide one that checks use
-    modules: the names of such modules
-    fixed: files that nothing may change: input makers, recorded calls
-    tests: further files that hold tests, whatever they are called
+    import_roots: folders that imports start from, where no new module may shadow one of `modules`
+    modules: names of modules that checks may import
+    fixed: files that may never be changed: input generators, recorded calls
+    tests: further files that hold tests, whatever their names
     """
 
     editable: tuple[str, ...]
@@ -59,56 +59,61 @@ class PathRules:
         object.__setattr__(self, "_unprotect", Pathspecs(self.unprotect, "unprotect"))
 
     @classmethod
-    def of(
+    def from_problem(
         cls,
         problem: CodeProblem,
         import_roots: Iterable[str] | None = None,
         tests: frozenset[str] = frozenset(),
     ) -> PathRules:
-        """The rules of a problem whose paths are relative to the top of the repository."""
-        given = problem.import_roots if import_roots is None else import_roots
+        """Return the rules of a problem whose paths are relative to the top of the repository.
+
+        import_roots: overrides the problem's own
+        """
+        roots = problem.import_roots if import_roots is None else import_roots
         usual = (_join(problem.cwd, root) for root in _USUAL_ROOTS)
-        makers = (check.inputs.partition(":")[0] for check in problem.check)
+        inputs = (check.inputs.partition(":")[0] for check in problem.check)
         return cls(
             problem.editable,
             problem.unprotect,
             problem.cwd,
             # Commands start in the project's folder, and `python -m` imports from there.
-            tuple(dict.fromkeys((*(usual if given is None else given), ".", problem.cwd))),
+            tuple(dict.fromkeys((*(usual if roots is None else roots), ".", problem.cwd))),
             tests=tests,
-            fixed=frozenset((*makers, *(check.calls for check in problem.check))) - {""},
+            fixed=frozenset((*inputs, *(check.calls for check in problem.check))) - {""},
         )
 
-    def mistake(self, path: str, change: Change, base: Container[str] = ()) -> str | None:
-        """Why a candidate may not do this; None if it may.
+    def find_violation(
+        self, path: str, change: PathChange, base: Container[str] = ()
+    ) -> str | None:
+        """Return why a candidate may not change a path in this way; None if it may.
 
-        base: the files and folders that the base has
+        base: paths of the base's files and folders
         """
-        shown = spell(path)
+        shown = show_path(path)
         if path in self.fixed:
             return f"{shown} is what the checks take their inputs or results from"
-        if not self._editable.fit(path):
+        if not self._editable.match(path):
             return f"{shown} is not among the editable files ({self._editable})"
-        why = HOLDS_TESTS if path in self.tests else protection_of(path)
-        if why is not None and not self._unprotect.fit(path):
+        why = HOLDS_TESTS if path in self.tests else get_protection(path)
+        if why is not None and not self._unprotect.match(path):
             return f"{shown} is protected: {why}; a problem can allow it in `unprotect`"
-        hidden = self._hidden_module(path, base) if change == Change.ADDED else None
-        if hidden is not None and not self._unprotect.fit(path):
-            return f"{shown} would hide the module {hidden} from the checks: give it another name"
+        shadowed = self._find_shadowed_module(path, base) if change == PathChange.ADDED else None
+        if shadowed is not None and not self._unprotect.match(path):
+            return f"{shown} would hide the module {shadowed} from the checks: give it another name"
         return None
 
-    def _hidden_module(self, path: str, base: Container[str]) -> str | None:
-        """The module that checks may use and that a new file would be imported instead of."""
+    def _find_shadowed_module(self, path: str, base: Container[str]) -> str | None:
+        """Return the module of the checks that a new file would be imported instead of."""
         for root in self.import_roots:
             prefix = "" if root in (".", "") else root.strip("/") + "/"
             if not path.startswith(prefix):
                 continue
-            # A folder without __init__ gives way to any module that has one.
+            # A folder without __init__ can't shadow a module.
             name = path[len(prefix) :].replace("/__init__.", ".", 1)
             module = name.split(".", 1)[0]
             if "/" in name or f"{prefix}{module}.py" in base:
                 continue
-            is_reserved = module in self.modules or module.startswith(OUR_PREFIXES)
+            is_reserved = module in self.modules or module.startswith(OWN_PREFIXES)
             if is_reserved and f"{prefix}{module}/__init__.py" not in base:
                 return module
         return None
@@ -118,13 +123,13 @@ def _join(folder: str, path: str) -> str:
     return path if folder in (".", "") else folder if path == "." else f"{folder}/{path}"
 
 
-def spell(path: str) -> str:
-    """A path for people: one line, not too long, whatever is in it."""
-    return on_one_line(path, LONGEST_PATH)
+def show_path(path: str) -> str:
+    """Return a path for messages: on one line, shortened if it is long."""
+    return on_one_line(path, MAX_SHOWN_CHARACTERS)
 
 
-def unsafe_path(path: str) -> str | None:
-    """What is wrong with a path whatever the tree holds; None if it stays inside."""
+def find_path_problem(path: str) -> str | None:
+    """Return what is wrong with a path in any tree; None if it is valid and stays inside."""
     if not path or "\0" in path or "\n" in path:
         return "has no name" if not path else "holds a null character or a line end"
     if path.startswith("/"):
@@ -140,44 +145,46 @@ def unsafe_path(path: str) -> str | None:
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
-        return "holds what no file name can"
+        return "holds characters that no file name can"
     longest = max(map(len, encoded.split(b"/")))
-    if len(encoded) > LONGEST_PATH_BYTES or longest > LONGEST_NAME_BYTES:
+    if len(encoded) > MAX_PATH_BYTES or longest > MAX_NAME_BYTES:
         return "is longer than file systems allow"
     return None
 
 
-def leads_out(path: str, target: str, link_at: Callable[[str], str | None]) -> str | None:
-    """Why a symbolic link may not be there; None if it stays in the tree, whatever it meets.
+def find_link_problem(path: str, target: str, read_link: Callable[[str], str | None]) -> str | None:
+    """Return why a symbolic link is not allowed; None if it stays in the tree.
 
-    link_at: where the link at a path leads; None if there is no link
+    Links on the way are followed.
+
+    read_link: returns the target of the link at a path, None if there is no link
     """
     if not target or "\0" in target:
         return "leads nowhere"
-    here = path.split("/")[:-1]
-    left = target.split("/")[::-1]
+    current = path.split("/")[:-1]
+    pending = target.split("/")[::-1]
     if target.startswith("/"):
-        return f"leads to an absolute path ({spell(target)})"
+        return f"leads to an absolute path ({show_path(target)})"
     followed = 0
-    while left:
-        step = left.pop()
+    while pending:
+        step = pending.pop()
         if step in ("", "."):
             continue
         if step == "..":
-            if not here:
-                return f"leads out of the tree ({spell(target)})"
-            here.pop()
+            if not current:
+                return f"leads out of the tree ({show_path(target)})"
+            current.pop()
             continue
-        here.append(step)
+        current.append(step)
         if step.rstrip(". ").casefold() == ".git":
-            return f"leads into .git ({spell(target)})"
-        further = link_at("/".join(here))
-        if further is None:
+            return f"leads into .git ({show_path(target)})"
+        link = read_link("/".join(current))
+        if link is None:
             continue
         followed += 1
-        if further.startswith("/") or followed > _MOST_LINKS:
-            how = "in circles" if followed > _MOST_LINKS else "out of the tree"
-            return f"leads {how} by way of {spell('/'.join(here))}"
-        here.pop()
-        left.extend(further.split("/")[::-1])
+        if link.startswith("/") or followed > _MAX_LINKS:
+            how = "in a circle" if followed > _MAX_LINKS else "out of the tree"
+            return f"leads {how} by way of {show_path('/'.join(current))}"
+        current.pop()
+        pending.extend(link.split("/")[::-1])
     return None

@@ -1,8 +1,8 @@
-"""git's glob pathspecs, matched without git: a candidate's new files are in no index yet.
+"""Match paths with git's glob pathspecs, without git: new files are in no index.
 
-A pattern without wildcards is a file, or a folder with all that is in it. `*`, `?` and `[...]`
-don't cross a `/`; `**/`, `/**/` and `/**` stand for any folders. `:!` before a pattern takes files
-out again. A test holds this equal to `git ls-files`.
+A pattern without wildcards matches a file, or a folder with everything in it. `*`, `?` and `[...]`
+don't match a `/`; `**/`, `/**/` and `/**` match any folders. `:!` before a pattern excludes files.
+A test compares the results with those of `git ls-files`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class _Pattern:
     literal: bytes
     wildcards: re.Pattern[bytes] | None
 
-    def fits(self, path: bytes) -> bool:
-        """Whether it is this file, lies in this folder, or fits these wildcards."""
+    def matches(self, path: bytes) -> bool:
+        """Return whether a path is this file, is in this folder, or matches the wildcards."""
         literal = self.literal
         if not literal or path == literal or path.startswith(literal.rstrip(b"/") + b"/"):
             return True
@@ -47,43 +47,45 @@ class _Pattern:
 class Pathspecs:
     """A list of patterns, relative to the top of the repository."""
 
-    __slots__ = ("_given", "_out", "_taken")
+    __slots__ = ("_excluded", "_included", "_patterns")
 
     def __init__(self, patterns: Sequence[str], field: str = "editable") -> None:
-        self._given = tuple(patterns)
+        self._patterns = tuple(patterns)
         split = [split_pattern(pattern) for pattern in patterns]
         for index, (_, pattern) in enumerate(split):
             _refuse_odd_stars(pattern, field, index)
-        self._taken = [_read(pattern) for mark, pattern in split if not mark]
-        self._out = [_read(pattern) for mark, pattern in split if mark]
+        self._included = [_parse_pattern(pattern) for mark, pattern in split if not mark]
+        self._excluded = [_parse_pattern(pattern) for mark, pattern in split if mark]
 
-    def fit(self, path: str) -> bool:
-        """Whether the patterns name this file."""
+    def match(self, path: str) -> bool:
+        """Return whether the patterns include this file."""
         encoded = os.fsencode(path)
-        # Exceptions alone mean everything else, as in git.
-        taken = any(each.fits(encoded) for each in self._taken) if self._taken else bool(self._out)
-        return taken and not any(each.fits(encoded) for each in self._out)
+        if self._included:
+            is_included = any(pattern.matches(encoded) for pattern in self._included)
+        else:  # as in git, exclusions alone include everything else
+            is_included = bool(self._excluded)
+        return is_included and not any(pattern.matches(encoded) for pattern in self._excluded)
 
     def __str__(self) -> str:
-        return ", ".join(self._given) or "nothing"
+        return ", ".join(self._patterns) or "nothing"
 
 
 def _refuse_odd_stars(pattern: str, field: str, index: int) -> None:
-    """git calls other double stars invalid, and has matched them differently over time."""
+    """Raise `StudyError` for double stars that git calls invalid and treats inconsistently."""
     pieces = _STARS.findall(pattern)
-    for place, piece in enumerate(pieces):
+    for index_in_pattern, piece in enumerate(pieces):
         if piece[0] != "*" or len(piece) == 1:
             continue
-        before = "".join(pieces[:place])
-        after = "".join(pieces[place + 1 :])
+        before = "".join(pieces[:index_in_pattern])
+        after = "".join(pieces[index_in_pattern + 1 :])
         if len(piece) > 2 or before[-1:] not in ("", "/") or after[:1] not in ("", "/"):
             hint = "`**` stands for whole folders: src/**/*.py; within a name write one `*`"
             raise StudyError(Mistake((field, index), f"expected a pattern, got '{pattern}'", hint))
 
 
-def _read(pattern: str) -> _Pattern:
-    steps = [step for step in pattern.split("/") if step not in ("", ".")]
-    plain = "/".join(steps) + ("/" if steps and pattern.endswith(("/", "/.")) else "")
+def _parse_pattern(pattern: str) -> _Pattern:
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    plain = "/".join(parts) + ("/" if parts and pattern.endswith(("/", "/.")) else "")
     encoded = os.fsencode(plain)
     if not any(sign in encoded for sign in (b"*", b"?", b"[", b"\\")):
         return _Pattern(encoded, None)
@@ -92,7 +94,7 @@ def _read(pattern: str) -> _Pattern:
 
 
 def _translate(pattern: bytes) -> bytes | None:
-    """The same as a regular expression on bytes; None for a pattern that can't fit anything."""
+    """Return a pattern as a regular expression on bytes; None if it can't match anything."""
     parts: list[bytes] = []
     at = 0
     while at < len(pattern):
@@ -110,10 +112,10 @@ def _translate(pattern: bytes) -> bytes | None:
             parts.append(b"[^/]")
             at += 1
         elif sign == b"[":
-            found = _translate_set(pattern, at + 1)
-            if found is None:
+            translated = _translate_set(pattern, at + 1)
+            if translated is None:
                 return None
-            part, at = found
+            part, at = translated
             parts.append(part)
         else:
             at += sign == b"\\"
@@ -125,7 +127,7 @@ def _translate(pattern: bytes) -> bytes | None:
 
 
 def _translate_set(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """What stands between brackets, and where it ends; None without an end."""
+    """Translate a set in brackets; return it and the index after it, None if it isn't closed."""
     is_negated = pattern[at : at + 1] in (b"!", b"^")
     at += is_negated
     members: list[bytes] = []
@@ -139,30 +141,30 @@ def _translate_set(pattern: bytes, at: int) -> tuple[bytes, int] | None:
             members.append(_CLASSES[named[1]])
             at = named.end()
             continue
-        low = _member(pattern, at)
+        low = _read_member(pattern, at)
         if low is None:
             return None
         char, at = low
         if pattern[at : at + 1] == b"-" and pattern[at + 1 : at + 2] not in (b"]", b""):
-            high = _member(pattern, at + 1)
+            high = _read_member(pattern, at + 1)
             if high is None:
                 return None
             end, at = high
             # git tries the first character for itself, too, even where the range is empty.
-            members.append(_one(char))
+            members.append(_escape_byte(char))
             if char <= end:
-                members.append(_one(char) + b"-" + _one(end))
+                members.append(_escape_byte(char) + b"-" + _escape_byte(end))
             continue
-        members.append(_one(char))
+        members.append(_escape_byte(char))
     inside = b"".join(members)
     body = b"(?![" + inside + b"])[^/]" if is_negated else b"(?!/)[" + inside + b"]"
     return body, at + 1
 
 
-def _member(pattern: bytes, at: int) -> tuple[int, int] | None:
+def _read_member(pattern: bytes, at: int) -> tuple[int, int] | None:
     at += pattern[at : at + 1] == b"\\"
     return (pattern[at], at + 1) if at < len(pattern) else None
 
 
-def _one(char: int) -> bytes:
+def _escape_byte(char: int) -> bytes:
     return b"\\x%02x" % char

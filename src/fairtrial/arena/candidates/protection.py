@@ -1,9 +1,8 @@
-"""What candidates may not change even where `editable` matches: what judges them, and what is run
-without being asked for.
+"""Protected files, which candidates may not change even if `editable` matches them.
 
-Tests and their data, the files that tell tools how to run, files that Python itself executes or
-prefers over sources, and what people's tools run by themselves once a patch is taken over. A file
-that a problem wants changed nevertheless is named in `unprotect`.
+These are tests and their data, configuration of tools, files that Python executes or prefers to
+sources by itself, and files that other tools execute automatically once a patch is applied. A
+problem can allow changes to some of them in `unprotect`.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ import sys
 from fnmatch import fnmatchcase
 
 HOLDS_TESTS = "it holds tests"
-_SETTINGS = "it configures how tests and tools run"
-_STARTED = "Python runs it, or prefers it to sources, without being asked to"
-_AUTOMATIC = "other tools run it by themselves"
+_CONFIGURATION = "it configures how tests and tools run"
+_STARTUP = "Python runs it, or prefers it to sources, automatically"
+_AUTOMATIC = "other tools run it automatically"
 
 FOLDERS = {
     **dict.fromkeys(("test", "tests", "testing"), HOLDS_TESTS),
-    **dict.fromkeys(("__pycache__", "*.egg-info", "*.dist-info"), _STARTED),
+    **dict.fromkeys(("__pycache__", "*.egg-info", "*.dist-info"), _STARTUP),
     **dict.fromkeys(
         (".github", ".gitlab", ".circleci", ".husky", ".vscode", ".idea", ".devcontainer"),
         _AUTOMATIC,
     ),
 }
-"""Folders whose files are protected, in any case of letters, and why."""
+"""Folders whose files are protected, ignoring case, and why."""
 FILES = {
     **dict.fromkeys(("test_*.py", "*_test.py", "tests.py", "conftest.py"), HOLDS_TESTS),
     **dict.fromkeys(
@@ -33,19 +32,19 @@ FILES = {
             *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", ".coveragerc"),
             *("makefile", "gnumakefile", "justfile", ".justfile"),
         ),
-        _SETTINGS,
+        _CONFIGURATION,
     ),
     **dict.fromkeys(
         ("sitecustomize.py", "usercustomize.py", "*.pth", "*._pth", "*.egg-link", "pyvenv.cfg"),
-        _STARTED,
+        _STARTUP,
     ),
-    **dict.fromkeys(("*.pyc", "*.pyo"), _STARTED),
+    **dict.fromkeys(("*.pyc", "*.pyo"), _STARTUP),
     **dict.fromkeys(
         (".gitattributes", ".gitmodules", ".gitlab-ci.yml", ".pre-commit-config.yaml", ".envrc"),
         _AUTOMATIC,
     ),
 }
-"""Names of files that are protected in any folder, in any case of letters, and why."""
+"""Names of files that are protected in any folder, ignoring case, and why."""
 
 TOOLS = frozenset(
     (
@@ -58,14 +57,14 @@ TOOLS = frozenset(
 )
 """Modules that test runs import and that aren't in the standard library."""
 MODULES = frozenset(sys.stdlib_module_names) | TOOLS
-OUR_PREFIXES = ("fairtrial", "_fairtrial")
+OWN_PREFIXES = ("fairtrial", "_fairtrial")
 
 
-def protection_of(path: str) -> str | None:
-    """Why a path is protected; None if it is not."""
+def get_protection(path: str) -> str | None:
+    """Return reason a path is protected; None if it is not."""
     *folders, name = path.lower().split("/")
     for folder in folders:
-        for pattern, why in FOLDERS.items():
+        for pattern, reason in FOLDERS.items():
             if fnmatchcase(folder, pattern):
-                return why
-    return next((why for pattern, why in FILES.items() if fnmatchcase(name, pattern)), None)
+                return reason
+    return next((reason for pattern, reason in FILES.items() if fnmatchcase(name, pattern)), None)

@@ -1,4 +1,4 @@
-"""Candidates: what they come to against the base."""
+"""Resolve candidates against the base: which files they change, and whether they may."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fairtrial.arena.candidates.base_files import BaseFiles, Entry, Scratch, list_base, scratch
-from fairtrial.arena.candidates.diff_application import MOST_FAILURES, apply_diff
-from fairtrial.arena.candidates.digest import normalised_digest
-from fairtrial.arena.candidates.folders import LARGEST_MB, MB
-from fairtrial.arena.candidates.paths import Change, PathRules, leads_out, spell, unsafe_path
+from fairtrial.arena.candidates.base_files import (
+    BaseFiles,
+    GitEntry,
+    ScratchIndex,
+    list_base,
+    scratch_index,
+)
+from fairtrial.arena.candidates.diff_application import MAX_FAILURES, apply_diff
+from fairtrial.arena.candidates.digest import normalized_digest
+from fairtrial.arena.candidates.folders import MAX_CANDIDATE_MB, MB
+from fairtrial.arena.candidates.paths import (
+    PathChange,
+    PathRules,
+    find_link_problem,
+    find_path_problem,
+    show_path,
+)
 from fairtrial.arena.model.candidates import Candidate, Changes, FileState
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.arena.snapshot.snapshot import Snapshot
@@ -22,50 +34,56 @@ Files = Mapping[str, FileState | None]
 async def resolve(
     candidate: Candidate, snapshot: Snapshot, rules: PathRules
 ) -> Changes | Rejection:
-    """What a candidate comes to against the base, or why it can't be used.
+    """Return a candidate's changes to the base, or a rejection if it can't be used.
 
-    Files that equal the base are left out. Never raises for what a candidate is.
+    Files that equal the base's are left out. Never raises because of a candidate's content.
     """
     from anyio import to_thread
 
-    size = len(candidate.diff or b"") + sum(len(each.content) for each in candidate.files.values())
-    if size > LARGEST_MB * MB:
-        return Rejection(Reason.UNUSABLE, f"it is larger than {LARGEST_MB} MB ({size / MB:.1f} MB)")
+    size = len(candidate.diff or b"") + sum(
+        len(state.content) for state in candidate.files.values()
+    )
+    if size > MAX_CANDIDATE_MB * MB:
+        return Rejection(
+            Reason.UNUSABLE, f"it is larger than {MAX_CANDIDATE_MB} MB ({size / MB:.1f} MB)"
+        )
     if candidate.diff is not None and candidate.files:
         return Rejection(Reason.UNUSABLE, "it has both a diff and files: give one of them")
     base = await list_base(snapshot)
-    with scratch(snapshot, base) as area:
+    with scratch_index(snapshot, base) as scratch:
         if candidate.diff is not None:
-            entries = await apply_diff(candidate.diff, area, base, rules.cwd)
-            found = entries if isinstance(entries, Rejection) else await _load(entries, area)
+            entries = await apply_diff(candidate.diff, scratch, base, rules.cwd)
+            changed = (
+                entries if isinstance(entries, Rejection) else await _load_entries(entries, scratch)
+            )
         else:
-            found = _overlay(_from_top(candidate.files, rules.cwd), base)
-        if isinstance(found, Rejection):
-            return found
-        before = await _load_base(found, area, base)
-    files = {path: state for path, state in sorted(found.items()) if state != before.get(path)}
+            changed = _overlay(_rebase(candidate.files, rules.cwd), base)
+        if isinstance(changed, Rejection):
+            return changed
+        before = await _load_base(changed, scratch, base)
+    files = {path: state for path, state in sorted(changed.items()) if state != before.get(path)}
     rejection = _refuse_links(files, base) or _refuse_paths(files, base, rules)
     if rejection is not None:
         return rejection
-    digest = await to_thread.run_sync(normalised_digest, files, before.get)
+    digest = await to_thread.run_sync(normalized_digest, files, before.get)
     return Changes(MappingProxyType(files), digest)
 
 
 async def editable_files(snapshot: Snapshot, rules: PathRules) -> dict[str, FileState]:
-    """The files of the base that candidates may change."""
+    """Return the files of the base that candidates may change, by path."""
     base = await list_base(snapshot)
     entries = {
         path: entry
         for path, entry in base.entries.items()
-        if rules.mistake(path, Change.CHANGED) is None and entry.mode != _SUBMODULE
+        if rules.find_violation(path, PathChange.CHANGED) is None and entry.mode != _SUBMODULE
     }
-    with scratch(snapshot, base) as area:
-        contents = await area.contents(entry.blob for entry in entries.values())
+    with scratch_index(snapshot, base) as scratch:
+        contents = await scratch.contents(entry.blob for entry in entries.values())
     return {path: entry.state(contents[entry.blob]) for path, entry in entries.items()}
 
 
 async def editable_texts(snapshot: Snapshot, rules: PathRules) -> tuple[dict[str, str], list[str]]:
-    """Those of them that are texts; and the paths of texts that are no UTF-8."""
+    """Return the editable text files, and the paths of those that are not UTF-8."""
     texts, unread = {}, []
     for path, state in (await editable_files(snapshot, rules)).items():
         if state.is_link or b"\0" in state.content:
@@ -77,37 +95,40 @@ async def editable_texts(snapshot: Snapshot, rules: PathRules) -> tuple[dict[str
     return texts, sorted(unread)
 
 
-async def _load(entries: Mapping[str, Entry | None], area: Scratch) -> Files | Rejection:
+async def _load_entries(
+    entries: Mapping[str, GitEntry | None], scratch: ScratchIndex
+) -> Files | Rejection:
     """The contents of what a diff came to, if they aren't too large."""
     for path, entry in entries.items():
         if entry and entry.mode == _SUBMODULE:
-            message = f"the path {spell(path)} would be a repository of its own"
+            message = f"the path {show_path(path)} would be a repository of its own"
             return Rejection(Reason.UNUSABLE, message)
     blobs = [entry.blob for entry in entries.values() if entry]
-    sizes = await area.sizes(blobs)
+    sizes = await scratch.sizes(blobs)
     size = sum(sizes[blob] for blob in blobs)
-    if size > LARGEST_MB * MB:
+    if size > MAX_CANDIDATE_MB * MB:
         message = (
-            f"the files that it changes come to more than {LARGEST_MB} MB ({size / MB:.1f} MB)"
+            f"the files that it changes come to more than {MAX_CANDIDATE_MB} MB "
+            f"({size / MB:.1f} MB)"
         )
         return Rejection(Reason.UNUSABLE, message)
-    contents = await area.contents(blobs)
+    contents = await scratch.contents(blobs)
     return {
         path: entry.state(contents[entry.blob]) if entry else None
         for path, entry in entries.items()
     }
 
 
-async def _load_base(paths: Files, area: Scratch, base: BaseFiles) -> dict[str, FileState]:
+async def _load_base(paths: Files, scratch: ScratchIndex, base: BaseFiles) -> dict[str, FileState]:
     entries = {path: base.entries[path] for path in paths if path in base.entries}
-    contents = await area.contents(entry.blob for entry in entries.values())
+    contents = await scratch.contents(entry.blob for entry in entries.values())
     return {path: entry.state(contents[entry.blob]) for path, entry in entries.items()}
 
 
-def _from_top(files: Mapping[str, FileState], cwd: str) -> Mapping[str, FileState]:
-    """The same by paths from the top; files that were written for the project's folder lie there.
+def _rebase(files: Mapping[str, FileState], cwd: str) -> Mapping[str, FileState]:
+    """Return the files by paths relative to the top; they may be relative to the project's folder.
 
-    What is editable lies below that folder, so that the two can't be confused.
+    All editable files lie below that folder, so the two cases can't be confused.
     """
     prefix = "" if cwd in (".", "") else f"{cwd}/"
     if any(path.startswith(prefix) for path in files):
@@ -116,12 +137,12 @@ def _from_top(files: Mapping[str, FileState], cwd: str) -> Mapping[str, FileStat
 
 
 def _overlay(files: Mapping[str, FileState], base: BaseFiles) -> Files | Rejection:
-    """Whole files over the base: what the candidate leaves open is what the base has."""
+    """Return the states of whole files; modes that the candidate leaves open are the base's."""
     overlaid: dict[str, FileState | None] = {}
     for path, state in files.items():
-        wrong = unsafe_path(path) or _obstacle(path, files, base)
-        if wrong:
-            return Rejection(Reason.UNUSABLE, f"the path {spell(path)} {wrong}")
+        problem = find_path_problem(path) or _find_obstacle(path, files, base)
+        if problem:
+            return Rejection(Reason.UNUSABLE, f"the path {show_path(path)} {problem}")
         entry = base.entries.get(path)
         executable = state.executable
         if executable is None:
@@ -131,57 +152,65 @@ def _overlay(files: Mapping[str, FileState], base: BaseFiles) -> Files | Rejecti
     return overlaid
 
 
-def _obstacle(path: str, files: Mapping[str, FileState], base: BaseFiles) -> str | None:
-    """A file or link where a folder has to be, or the other way round."""
-    if path in base.places and path not in base.entries:
+def _find_obstacle(path: str, files: Mapping[str, FileState], base: BaseFiles) -> str | None:
+    """Describe a file or link where a folder has to be, or the other way round."""
+    if path in base.paths and path not in base.entries:
         return "is a folder in the base: to replace it takes a diff"
     parent = path.rpartition("/")[0]
     while parent:
-        there = files.get(parent)
+        new_state = files.get(parent)
         entry = base.entries.get(parent)
-        if there is not None or entry is not None:
-            is_link = there.is_link if there else entry is not None and entry.state(b"").is_link
+        if new_state is not None or entry is not None:
+            is_link = (
+                new_state.is_link if new_state else entry is not None and entry.state(b"").is_link
+            )
             kind = "a symbolic link" if is_link else "a file"
-            return f"leads through {spell(parent)}, which is {kind}"
+            return f"leads through {show_path(parent)}, which is {kind}"
         parent = parent.rpartition("/")[0]
     return None
 
 
 def _refuse_links(files: Files, base: BaseFiles) -> Rejection | None:
-    """Links that lead out of the tree, by themselves or by way of others."""
+    """Return a rejection if a link leads out of the tree, directly or by way of others."""
     links = {path: state for path, state in files.items() if state and state.is_link}
     if not links:
         return None
 
-    def link_at(path: str) -> str | None:
+    def read_link(path: str) -> str | None:
         if path in files:
             state = links.get(path)
             return os.fsdecode(state.content) if state else None
         return base.links.get(path)
 
     for path, state in links.items():
-        wrong = leads_out(path, os.fsdecode(state.content), link_at)
-        if wrong:
-            return Rejection(Reason.UNUSABLE, f"the symbolic link {spell(path)} {wrong}")
+        problem = find_link_problem(path, os.fsdecode(state.content), read_link)
+        if problem:
+            return Rejection(Reason.UNUSABLE, f"the symbolic link {show_path(path)} {problem}")
     return None
 
 
 def _refuse_paths(files: Files, base: BaseFiles, rules: PathRules) -> Rejection | None:
-    """Files that candidates may not change, all of them."""
+    """Return a rejection with all files that candidates may not change; None if exists are none."""
     failures = []
     for path, state in files.items():
-        there = path in base.entries
-        change = Change.REMOVED if state is None else Change.CHANGED if there else Change.ADDED
-        mistake = rules.mistake(path, change, base.places)
-        if mistake:
-            failures.append(Failure("paths", path, f"{change.value}: {mistake}"))
+        exists = path in base.entries
+        change = (
+            PathChange.REMOVED
+            if state is None
+            else PathChange.CHANGED
+            if exists
+            else PathChange.ADDED
+        )
+        violation = rules.find_violation(path, change, base.paths)
+        if violation:
+            failures.append(Failure("paths", path, f"{change.value}: {violation}"))
     if not failures:
         return None
     first = failures[0].message.partition(": ")[2]
-    others = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+    more = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
     return Rejection(
         Reason.OUTSIDE,
-        f"{first}{others}",
-        tuple(failures[:MOST_FAILURES]),
-        max(len(failures) - MOST_FAILURES, 0),
+        f"{first}{more}",
+        tuple(failures[:MAX_FAILURES]),
+        max(len(failures) - MAX_FAILURES, 0),
     )

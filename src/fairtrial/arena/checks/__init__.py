@@ -1,1 +1,1 @@
-"""What must hold for a candidate: tests, function calls, commands."""
+"""Checks of candidates: pytest suites, function calls and commands, compared with the base."""

@@ -1,4 +1,4 @@
-"""Encoded numpy arrays: read, and compared."""
+"""Decode and compare encoded numpy arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairtrial.sandbox import Encoded
 
 
 def read_array(node: Encoded) -> Any:
-    """A numpy array of numbers, dates or texts; never of objects."""
+    """Decode a numpy array of numbers, dates or texts; raise ValueError for one of objects."""
     import numpy
 
     dtype = numpy.dtype(str(node["dtype"]))
@@ -19,7 +19,7 @@ def read_array(node: Encoded) -> Any:
 
 
 def find_unequal(one: Any, other: Any, rel_tol: float, abs_tol: float) -> Any:
-    """The places where two arrays of one dtype and shape differ, as numpy's `argwhere` gives them.
+    """Return the indexes where two arrays of one dtype and shape differ, as numpy's `argwhere`.
 
     The rules are those of single floats (`fairtrial.arena.checks.value_comparison`).
     """

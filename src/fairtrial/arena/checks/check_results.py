@@ -1,4 +1,4 @@
-"""What the checks of a candidate come to, one after the other."""
+"""The combined results of a candidate's checks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from fairtrial.arena.model.verdicts import Rejection
 
 
 @dataclass(slots=True)
-class Tally:
-    """What the checks of one candidate came to, so far."""
+class CheckResults:
+    """The combined results of the checks of one candidate so far.
+
+    rejection: the first rejection; None if all checks passed
+    loaded: files that any check imported, by their paths inside the sandbox
+    wall_s: total wall time
+    cpu_s: total CPU time
+    peak_rss_mb: the highest peak memory
+    """
 
     rejection: Rejection | None = None
     loaded: set[str] = field(default_factory=set)
@@ -19,7 +26,7 @@ class Tally:
     peak_rss_mb: float = 0.0
 
     def add(self, run: CheckRun) -> None:
-        """One check more."""
+        """Add the result of one check."""
         self.rejection = self.rejection or run.rejection
         self.loaded |= run.loaded
         self.wall_s += run.wall_s

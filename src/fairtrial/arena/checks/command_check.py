@@ -1,4 +1,4 @@
-"""Checks that run a command of the project's: its exit status, or its output as well."""
+"""Checks that run a command of the project, and compare its exit status and its output."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from fairtrial.sandbox import Command, Completed, Ending
 
 BASE_RUNS = 3
 COMPARED_BYTES = 8 * 1024 * 1024
-LONGEST_LINE = 500
+MAX_LINE_BYTES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class CommandTrial:
-    """A check that a command still does what it does on the base.
+class PreparedCommandCheck:
+    """A command check with the base's output.
 
-    label: its place in the problem
+    label: its path in the problem
     check: the check
     expected: the base's output; None if only the exit status counts
     """
@@ -42,11 +42,11 @@ class CommandTrial:
 
     @property
     def basis(self) -> Basis:
-        """Output is compared by us; an exit status is the command's own word."""
+        """Compared results if output is compared, else the exit status only."""
         return Basis.EXIT_STATUS if self.expected is None else Basis.COMPARED
 
     async def run(self, stage: Stage) -> CheckRun:
-        """Hold a candidate to what the base does."""
+        """Run the command on a candidate, and compare the result with the base's."""
         command = plain_command(stage, self.check)
         done = await stage.run(command)
         rejection = judge_ending(self.label, done, command)
@@ -58,14 +58,17 @@ class CommandTrial:
 
 
 def plain_command(stage: Stage, check: Check) -> Command:
-    """The check's command, with as much of its output kept as is compared."""
+    """Return the check's command, with enough of its output captured for the comparison."""
     if check.compare == "output":
         return stage.command(check.command, timeout_s=check.timeout_s, output_bytes=COMPARED_BYTES)
     return stage.command(check.command, timeout_s=check.timeout_s)
 
 
-async def prepare_command(label: str, check: Check, stages: Stages) -> CommandTrial:
-    """Run the base several times; refuse a command that fails there or says something new."""
+async def prepare_command(label: str, check: Check, stages: Stages) -> PreparedCommandCheck:
+    """Run the command on the base several times, and return the prepared check.
+
+    Raises `StudyError` if the command fails there, or if its output varies.
+    """
 
     async def run_once() -> tuple[Completed, Command]:
         async with stages() as stage:
@@ -76,8 +79,8 @@ async def prepare_command(label: str, check: Check, stages: Stages) -> CommandTr
     for done, command in runs:
         _refuse_failing(label, done, command)
     if check.compare != "output":
-        return CommandTrial(label, check, None)
-    expected, *others = (done for done, _ in runs)
+        return PreparedCommandCheck(label, check, None)
+    expected, *repeated = (done for done, _ in runs)
     if expected.stdout.dropped:
         raise StudyError(
             Mistake(
@@ -86,26 +89,26 @@ async def prepare_command(label: str, check: Check, stages: Stages) -> CommandTr
                 "let the command print less (a digest of it), or use compare: exit",
             )
         )
-    for other in others:
-        difference = find_difference(_bytes_of(expected), _bytes_of(other))
+    for again in repeated:
+        difference = find_difference(_get_stdout(expected), _get_stdout(again))
         if difference is not None:
-            raise _refuse_varying(label, difference)
-    return CommandTrial(label, check, _bytes_of(expected))
+            raise _varying_error(label, difference)
+    return PreparedCommandCheck(label, check, _get_stdout(expected))
 
 
 def _refuse_failing(label: str, done: Completed, command: Command) -> None:
     if done.ending == Ending.EXITED and done.exit_code == 0:
         return
     message = f"on the unchanged base, the command {tell_ending(done, command)}"
-    said = in_one_line(tail_of(done))
-    message += f": {said}" if said else ""
+    output = in_one_line(tail_of(done))
+    message += f": {output}" if output else ""
     hint = tell_raising(label, done.ending)
     if done.ending == Ending.EXITED:
         hint = "it must exit with 0 there; it runs in a copy of your tree, with a clean environment"
     raise StudyError(Mistake((label,), message, hint))
 
 
-def _refuse_varying(label: str, difference: Difference) -> StudyError:
+def _varying_error(label: str, difference: Difference) -> StudyError:
     return StudyError(
         Mistake(
             (label,),
@@ -117,22 +120,22 @@ def _refuse_varying(label: str, difference: Difference) -> StudyError:
 
 
 def judge_ending(label: str, done: Completed, command: Command) -> Rejection | None:
-    """Whether it came to its end by itself, and well."""
+    """Return a rejection if the command was stopped, crashed or failed; None if it succeeded."""
     reason = stop_reason(done)
     if reason is None and done.exit_code == 0:
         return None
     ending = f"the command {tell_ending(done, command)}"
-    said = tail_of(done)
-    failure = Failure(label, "command", f"{ending}\n{said}" if said else ending)
+    output = tail_of(done)
+    failure = Failure(label, "command", f"{ending}\n{output}" if output else ending)
     return Rejection(reason or Reason.DIFFERENT, ending, (failure,))
 
 
 def judge_output(label: str, expected: bytes, done: Completed) -> Rejection | None:
-    """Whether it printed the same, byte by byte."""
+    """Return a rejection if the output differs from the expected bytes; None if it is equal."""
     if done.stdout.dropped:
         message = f"the output is larger than {COMPARED_BYTES // 2**20} MB"
         return Rejection(Reason.DIFFERENT, message, (Failure(label, "command", message),))
-    difference = find_difference(expected, _bytes_of(done))
+    difference = find_difference(expected, _get_stdout(done))
     if difference is None:
         return None
     message = f"the output is not the base's, from {difference.where} on"
@@ -141,33 +144,34 @@ def judge_output(label: str, expected: bytes, done: Completed) -> Rejection | No
 
 
 def find_difference(expected: bytes, actual: bytes) -> Difference | None:
-    """The first line in which two outputs differ; None if they are the same."""
+    """Return the first line that differs between two outputs; None if they are equal."""
     if expected == actual:
         return None
     lines = zip_longest(expected.splitlines(keepends=True), actual.splitlines(keepends=True))
     for number, (left, right) in enumerate(lines, start=1):
         if left != right:
-            same = _count_same(left or b"", right or b"")
-            return Difference(f"line {number} of the output", _show(left, same), _show(right, same))
+            start = _count_common(left or b"", right or b"")
+            shown = _show(left, start), _show(right, start)
+            return Difference(f"line {number} of the output", *shown)
     return None
 
 
-def _count_same(left: bytes, right: bytes) -> int:
-    """How many bytes two lines have in common at their beginning."""
+def _count_common(left: bytes, right: bytes) -> int:
+    """Return the length of the common prefix of two lines."""
     pairs = enumerate(zip(left, right, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(left), len(right)))
+    return next((index for index, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
-def _show(line: bytes | None, same: int) -> str:
-    """A line, or of a long one what is around the first byte that differs."""
+def _show(line: bytes | None, common: int) -> str:
+    """Return a line as text; of a long one, the part around the first byte that differs."""
     if line is None:
         return "(the output ends here)"
-    if len(line) <= LONGEST_LINE:
+    if len(line) <= MAX_LINE_BYTES:
         return line.decode("utf-8", "backslashreplace")
-    start = max(same - LONGEST_LINE // 2, 0)
-    shown = line[start : start + LONGEST_LINE].decode("utf-8", "backslashreplace")
+    start = max(common - MAX_LINE_BYTES // 2, 0)
+    shown = line[start : start + MAX_LINE_BYTES].decode("utf-8", "backslashreplace")
     return f"... {shown} ..." if start else f"{shown} ..."
 
 
-def _bytes_of(done: Completed) -> bytes:
+def _get_stdout(done: Completed) -> bytes:
     return done.stdout.head + done.stdout.tail

@@ -1,7 +1,7 @@
-"""Encoded values taken apart: what they are, what they hold.
+"""Read encoded values: their kinds and contents.
 
-Pure functions on tagged JSON (`fairtrial.sandbox.harness.codec`), of which one side may be forged: they raise
-ValueError, TypeError or LookupError for what isn't an encoded value.
+Pure functions on tagged JSON (`fairtrial.sandbox.harness.codec`), which may be forged: they raise
+ValueError, TypeError or LookupError for anything that isn't an encoded value.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ KINDS = {"OrderedDict", "complex", "dataclass", "exception", "float", "int", "nd
 KINDS |= {"opaque", "scalar", "str", "unreadable"} | UNORDERED | MAPPINGS | SEQUENCES | EXACT
 
 
-def kind_of(node: Encoded) -> str:
-    """What a value is, whether plain or tagged: ``int``, ``tuple``, ``opaque``."""
+def get_kind(node: Encoded) -> str:
+    """Return the kind of a value, plain or tagged: ``int``, ``tuple``, ``opaque``."""
     if isinstance(node, dict):
         tag = node.get(TAG, "dict")
         return tag if isinstance(tag, str) and tag in KINDS else "unknown"
@@ -29,56 +29,56 @@ def kind_of(node: Encoded) -> str:
 
 
 def read_int(node: Encoded) -> int:
-    """An integer, plain or tagged."""
+    """Decode an integer, plain or tagged."""
     return int(node["value"], 16) if isinstance(node, dict) else int(node)
 
 
 def read_float(node: Encoded) -> float:
-    """A float, plain or tagged."""
+    """Decode a float, plain or tagged."""
     return float(node["value"]) if isinstance(node, dict) else float(node)
 
 
 def read_text(node: Encoded) -> str:
-    """A text, plain or tagged."""
+    """Decode a text, plain or tagged."""
     if isinstance(node, dict):
         return read_bytes(node).decode("utf-8", "surrogatepass")
     return str(node)
 
 
 def read_bytes(node: Encoded) -> bytes:
-    """The bytes that stand in a tagged value."""
+    """Decode the bytes of a tagged value."""
     return binascii.a2b_base64(node["value"])
 
 
 def canonical(node: Encoded) -> str:
-    """The same text for the same value, whatever order its unordered parts came in."""
-    return dump(_sorted(node))
+    """Return a text that is equal for equal values, whatever the order of sets and mappings."""
+    return dump(_sort_parts(node))
 
 
-def _sorted(node: Encoded) -> Encoded:
+def _sort_parts(node: Encoded) -> Encoded:
     if isinstance(node, list):
-        return [_sorted(item) for item in node]
+        return [_sort_parts(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kind, made = kind_of(node), {key: _sorted(value) for key, value in sorted(node.items())}
+    kind, result = get_kind(node), {key: _sort_parts(value) for key, value in sorted(node.items())}
     if kind in UNORDERED:
-        made["items"] = sorted(made["items"], key=dump)
+        result["items"] = sorted(result["items"], key=dump)
     elif kind in MAPPINGS:
-        pairs = [[_sorted(key), _sorted(value)] for key, value in pairs_of(node)]
-        about = {"factory": node["factory"]} if "factory" in node else {}
-        return {TAG: kind, **about, "items": sorted(pairs, key=dump)}
-    return made
+        pairs = [[_sort_parts(key), _sort_parts(value)] for key, value in get_pairs(node)]
+        factory = {"factory": node["factory"]} if "factory" in node else {}
+        return {TAG: kind, **factory, "items": sorted(pairs, key=dump)}
+    return result
 
 
-def pairs_of(node: Encoded) -> list[tuple[Encoded, Encoded]]:
-    """The keys and values of a dictionary, plain or tagged."""
+def get_pairs(node: Encoded) -> list[tuple[Encoded, Encoded]]:
+    """Return the keys and values of a dictionary, plain or tagged."""
     return [(key, value) for key, value in (node["items"] if TAG in node else node.items())]
 
 
 def find_unplain(node: Encoded) -> Encoded | None:
-    """The first part of a value that can't be compared with anything."""
+    """Return the first part of a value that can't be compared; None if there is none."""
     if isinstance(node, dict) and node.get(TAG) in ("opaque", "unreadable"):
         return node
     parts = node if isinstance(node, list) else node.values() if isinstance(node, dict) else ()
-    found = (find_unplain(part) for part in parts)
-    return next((each for each in found if each is not None), None)
+    unplain = (find_unplain(part) for part in parts)
+    return next((part for part in unplain if part is not None), None)

@@ -1,4 +1,4 @@
-"""How a command ended, in the words of a verdict."""
+"""Describe how a command ended, for rejections and error messages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fairtrial.arena.model.verdicts import Reason
 from fairtrial.sandbox import Command, Completed, Ending
 
 TAIL_LINES, TAIL_CHARS = 20, 1_500
-_DYING_WORDS = "Fatal Python error: "
-"""What Python begins with when it says where a signal hit it."""
+_FATAL_ERROR = "Fatal Python error: "
+"""The start of the traceback that Python prints when a signal kills it."""
 
 
 def stop_reason(done: Completed) -> Reason | None:
-    """Why it was stopped or died; None if it left by itself."""
+    """Return why a process was stopped or died; None if it exited by itself."""
     return {
         Ending.EXITED: None,
         Ending.SIGNALLED: Reason.CRASH,
@@ -24,7 +24,7 @@ def stop_reason(done: Completed) -> Reason | None:
 
 
 def tell_ending(done: Completed, command: Command) -> str:
-    """How it ended, as the end of a sentence: ``was stopped: more than 5 s``."""
+    """Describe how a process ended, as the end of a sentence: ``exited with 1``."""
     limits = command.limits
     match done.ending:
         case Ending.EXITED:
@@ -40,7 +40,7 @@ def tell_ending(done: Completed, command: Command) -> str:
 
 
 def tell_raising(label: str, ending: Ending) -> str:
-    """What to do when the base itself runs into a limit."""
+    """Return a hint for a base that exceeds a limit: which limit to raise."""
     return {
         Ending.TIMEOUT: f"raise {label}.timeout_s, or leave slow parts out of the command",
         Ending.MEMORY: "raise limits.memory_mb",
@@ -49,7 +49,7 @@ def tell_raising(label: str, ending: Ending) -> str:
 
 
 def name_signal(number: int | None) -> str:
-    """``SIGSEGV``; its number if it has no name."""
+    """Return a signal's name (``SIGSEGV``), or its number if it has none."""
     try:
         return Signals(number or 0).name
     except ValueError:
@@ -57,19 +57,19 @@ def name_signal(number: int | None) -> str:
 
 
 def tail_of(done: Completed) -> str:
-    """What it said last: of its output, and of its error output."""
+    """Return the last lines of a process's standard output and standard error."""
     tails = [_tail(stream.text.strip()) for stream in (done.stdout, done.stderr)]
     return "\n".join(tail for tail in tails if tail)
 
 
 def _tail(text: str) -> str:
-    died = text.rfind(_DYING_WORDS)
-    if died >= 0:  # the innermost frame comes first
-        return "\n".join(text[died:].splitlines()[:TAIL_LINES])[:TAIL_CHARS]
+    start = text.rfind(_FATAL_ERROR)
+    if start >= 0:  # the innermost frame comes first
+        return "\n".join(text[start:].splitlines()[:TAIL_LINES])[:TAIL_CHARS]
     return "\n".join(text.splitlines()[-TAIL_LINES:])[-TAIL_CHARS:]
 
 
 def in_one_line(text: str, longest: int = 800) -> str:
-    """The last of it, for messages that hold one line."""
+    """Join lines by ``|``, for messages of one line; of a long text, keep the end."""
     line = " | ".join(" ".join(part.split()) for part in text.splitlines() if part.strip())
     return line if len(line) <= longest else f"... {line[-longest:]}"

@@ -1,8 +1,8 @@
-"""Checks that call a function: the base and the candidate get the same arguments.
+"""Checks that call a function of the base and of the candidate with the same arguments.
 
-Three processes, none of which trusts another: a maker (the base, with the problem's input makers)
-makes the inputs; a worker on the base gives what is expected; a worker on the candidate gets the
-inputs and nothing else. Inputs and expectations are held here.
+Three processes take part, none of which trusts another: an input generator (on the base, with the
+problem's `inputs`) makes the arguments; a worker on the base gives the expected outcomes; a worker
+on the candidate gets the arguments and nothing else. The comparison takes place in this process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
 from fairtrial.arena.checks.function_base_runs import (
-    agree,
+    merge_recorded,
     read_base,
     refuse_unimportable,
     refuse_varying,
@@ -22,7 +22,7 @@ from fairtrial.arena.checks.function_base_runs import (
 from fairtrial.arena.checks.function_judging import Expectation, judge_calls
 from fairtrial.arena.checks.prepared_check import CheckRun, Stages
 from fairtrial.arena.checks.recorded_calls import Call, read_calls
-from fairtrial.arena.checks.worker_reports import Outcome, Report, read_line, read_report
+from fairtrial.arena.checks.worker_reports import CallOutcome, WorkerReport, read_line, read_report
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis, Rejection
 from fairtrial.arena.stage import HARNESS, Stage
@@ -31,26 +31,26 @@ from fairtrial.core import Mistake, StudyError
 from fairtrial.sandbox import Caps, Command, Completed, Ending, dump
 
 CHANNEL_BYTES = 64 * 2**20
-"""How much the inputs of all cases may take, and the base's results."""
+"""Limit of the size of all inputs, and of the base's results."""
 OUTPUT_BYTES = 2**20
-"""How much one call may print."""
+"""Limit of the output of one call."""
 SEEDED = "were made with seed"
-"""In a note on inputs that only matters to those who want to have them again."""
+"""Marks the note with the seed of the inputs, which is of interest only to reproduce them."""
 _SPARE_BYTES = 4 * 2**20
 _OTHER_HASHES = {"PYTHONHASHSEED": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTrial:
-    """A check that a function still gives what it gives on the base.
+class PreparedFunctionCheck:
+    """A function check with its inputs and the expected outcomes.
 
-    wanted: the inputs, and what must come of them
-    notes: what people should know of the base's runs
-    loaded: files that the base's runs imported
-    seed: what the inputs were made with; None if they were recorded
+    expectation: the inputs and the expected outcomes
+    notes: remarks for the user about the runs on the base
+    loaded: files that the runs on the base imported
+    seed: the seed of the inputs; None if they were recorded
     """
 
-    wanted: Expectation
+    expectation: Expectation
     notes: tuple[str, ...]
     loaded: frozenset[str]
     seed: str | None = None
@@ -58,49 +58,53 @@ class FunctionTrial:
 
     @property
     def label(self) -> str:
-        """The check's place in the problem."""
-        return self.wanted.label
+        """The check's path in the problem."""
+        return self.expectation.label
 
     async def run(self, stage: Stage) -> CheckRun:
-        """Hold a candidate to what is expected."""
+        """Call the function of a candidate, and compare the outcomes with the expected ones."""
         from anyio import to_thread
 
-        wanted = self.wanted
-        # A candidate may be wrong at length, but not without end.
-        most = 2 * sum(map(len, wanted.lines)) + _SPARE_BYTES
-        command = call_command(stage, wanted.check, wanted.job, most)
+        expectation = self.expectation
+        # Wrong results may be longer than the expected ones, but not without limit.
+        max_bytes = 2 * sum(map(len, expectation.lines)) + _SPARE_BYTES
+        command = call_command(stage, expectation.check, expectation.job, max_bytes)
         done = await stage.run(command)
 
-        def judge() -> tuple[Rejection | None, Report]:
-            report = read_report(done.channel, len(wanted.lines))
-            return judge_calls(wanted, report, done, command), report
+        def judge() -> tuple[Rejection | None, WorkerReport]:
+            report = read_report(done.channel, len(expectation.lines))
+            return judge_calls(expectation, report, done, command), report
 
         rejection, report = await to_thread.run_sync(judge)
         return CheckRun(rejection, report.files, done.wall_s, done.cpu_s, done.peak_rss_mb)
 
 
 def call_command(
-    stage: Stage, check: Check, job: bytes, most: int, env: Mapping[str, str] | None = None
+    stage: Stage, check: Check, job: bytes, max_bytes: int, env: Mapping[str, str] | None = None
 ) -> Command:
-    """The worker, on what is in the slot."""
+    """Return the command that calls the function in a slot.
+
+    job: the worker's input, in JSON
+    max_bytes: limit of the worker's report
+    """
     return stage.command(
         ["{python}", str(HARNESS / "call_worker.py")],
         timeout_s=check.timeout_s,
         stdin=job,
-        channel_bytes=most,
+        channel_bytes=max_bytes,
         env=env,
     )
 
 
 async def prepare_calls(
     label: str, check: Check, stages: Stages, *, seed: str | None = None
-) -> FunctionTrial:
-    """Get the inputs and what the base gives for them.
+) -> PreparedFunctionCheck:
+    """Make or read the inputs, call the base's function with them, and return the prepared check.
 
-    Refuses a function that isn't the same every time, that gives what can't be compared, or that
-    doesn't give what was recorded.
+    Raises `StudyError` if the function's results vary, can't be compared, or differ from recorded
+    ones.
 
-    seed: what inputs are made with; a secret one if not given
+    seed: the seed of generated inputs; a secret one by default
     """
     from anyio import to_thread
 
@@ -113,14 +117,16 @@ async def prepare_calls(
 
     async def run_base(env: Mapping[str, str]) -> tuple[Completed, Command, Stage]:
         async with stages() as stage:
-            given = {name: value for name, value in env.items() if name not in stage.problem.env}
-            command = call_command(stage, check, job, CHANNEL_BYTES, given)
+            variables = {
+                name: value for name, value in env.items() if name not in stage.problem.env
+            }
+            command = call_command(stage, check, job, CHANNEL_BYTES, variables)
             return await stage.run(command), command, stage
 
-    # What depends on the order of a set would otherwise look the same every time.
+    # With one hash seed, results that depend on the order of a set would not vary.
     ran = await run_all([lambda: run_base({}), lambda: run_base(_OTHER_HASHES)])
 
-    def settle() -> FunctionTrial:
+    def build() -> PreparedFunctionCheck:
         reports = [read_report(done.channel, len(calls)) for done, _, _ in ran]
         for report, (_, _, stage) in zip(reports, ran, strict=True):
             refuse_unimportable(label, check, report, stage)
@@ -129,13 +135,13 @@ async def prepare_calls(
             for (done, command, _), report in zip(ran, reports, strict=True)
         ]
         refuse_varying(label, check, calls, *outcomes)
-        expected = agree(label, check, calls, outcomes[0])
+        expected = merge_recorded(label, check, calls, outcomes[0])
         lines = tuple(dump(outcome).encode("ascii") for outcome in expected)
-        notes = tuple(f"{label}: {note}" for note in _tell_notes(check, expected, seed))
+        notes = tuple(f"{label}: {note}" for note in _write_notes(check, expected, seed))
         loaded = reports[0].files | reports[1].files
-        return FunctionTrial(Expectation(label, check, job, lines), notes, loaded, seed)
+        return PreparedFunctionCheck(Expectation(label, check, job, lines), notes, loaded, seed)
 
-    return await to_thread.run_sync(settle)  # results may be large
+    return await to_thread.run_sync(build)  # results may be large
 
 
 def _write_job(check: Check, calls: Sequence[Call]) -> bytes:
@@ -144,7 +150,7 @@ def _write_job(check: Check, calls: Sequence[Call]) -> bytes:
     return dump({**job, "output_bytes": OUTPUT_BYTES, "cases": cases}).encode("ascii")
 
 
-def _tell_notes(check: Check, outcomes: Sequence[Outcome], seed: str | None) -> list[str]:
+def _write_notes(check: Check, outcomes: Sequence[CallOutcome], seed: str | None) -> list[str]:
     notes = []
     if seed is not None:
         notes.append(f"{len(outcomes)} inputs of {check.function} {SEEDED} {seed}")
@@ -156,7 +162,7 @@ def _tell_notes(check: Check, outcomes: Sequence[Outcome], seed: str | None) -> 
 
 
 async def _read_recorded(label: str, check: Check, stages: Stages) -> list[Call]:
-    """The calls of a file, as the snapshot has it."""
+    """Return the recorded calls of a file of the snapshot."""
     place = (label, "calls")
     async with stages(trusted=True) as stage:
         path = stage.slot / check.calls
@@ -172,7 +178,10 @@ async def _read_recorded(label: str, check: Check, stages: Stages) -> list[Call]
 
 
 async def make_inputs(label: str, check: Check, stages: Stages, seed: str) -> list[Call]:
-    """The inputs of all cases, made by the problem's own maker in a process with the base."""
+    """Generate the inputs of all cases, by the problem's own function in a process on the base.
+
+    Raises `StudyError` if that fails.
+    """
     file, _, function = check.inputs.rpartition(":")
     async with stages(trusted=True) as stage:
         job = {
@@ -206,7 +215,7 @@ def _read_inputs(label: str, check: Check, done: Completed, command: Command) ->
         message = f"the inputs of all cases take more than {CHANNEL_BYTES // 2**20} MB"
     else:
         message = f"the process that makes inputs {tell_ending(done, command)}"
-        said = in_one_line(tail_of(done))
-        message += f": {said}" if said else ""
-    hint = "a maker is called as make(rng), with a random.Random, and returns (args, kwargs)"
+        output = in_one_line(tail_of(done))
+        message += f": {output}" if output else ""
+    hint = "it is called as make(rng), with a random.Random, and returns (args, kwargs)"
     raise StudyError(Mistake((label, "inputs"), f"{check.inputs}: {message}", hint))

@@ -1,4 +1,4 @@
-"""A function that can't be imported: where it was looked for, and where it lies instead."""
+"""Explain why a function can't be imported: the import roots, and where its module lies."""
 
 from __future__ import annotations
 
@@ -8,56 +8,59 @@ from pathlib import Path, PurePosixPath
 
 from fairtrial.arena.stage import Stage
 
-_DEEPEST, _MOST_ENTRIES = 4, 20_000
-"""How far a slot is searched for a module."""
+_MAX_DEPTH, _MAX_ENTRIES = 4, 20_000
+"""Limits of the search for a module in a slot."""
 
 
 def tell_roots(function: str, stage: Stage) -> str:
-    """A hint on a `module:function` of a problem, for the slot where it can't be imported."""
+    """Return a hint about a `module:function` that can't be imported in a slot."""
     package = function.partition(":")[0].partition(".")[0]
     roots = [_from_project(root, stage) for root in stage.import_roots]
     tried = ", ".join(roots) or "none"
-    usual = f"it must be importable as `module:function` from the import roots (here: {tried})"
-    places = [path.parent for path in _find_module(stage.slot, package)]
-    found = [_from_project(_below(place, stage.slot), stage) for place in places]
-    if any(root in found for root in roots):
-        return usual
-    inside = [place for place in found if not place.startswith("..")]
+    requirement = (
+        f"it must be importable as `module:function` from the import roots (here: {tried})"
+    )
+    parents = [path.parent for path in _find_module(stage.slot, package)]
+    folders = [_from_project(_below(parent, stage.slot), stage) for parent in parents]
+    if any(root in folders for root in roots):
+        return requirement
+    inside = [folder for folder in folders if not folder.startswith("..")]
     if inside:
-        wanted = ", ".join([*roots, inside[0]])
-        return f"{usual}; {package} lies in {inside[0]}: import_roots: [{wanted}] finds it"
+        suggested = ", ".join([*roots, inside[0]])
+        return f"{requirement}; {package} lies in {inside[0]}: import_roots: [{suggested}] finds it"
     hidden = _find_hidden(package, stage)
     if hidden is not None:
         return (
-            f"{usual}; {hidden} makes inputs, and candidates may not see it: put the function into "
-            "a module of its own"
+            f"{requirement}; {hidden} generates inputs, and candidates may not see it: put the "
+            "function into a module of its own"
         )
-    return f"{usual}; the project has no module {package}"
+    return f"{requirement}; the project has no module {package}"
 
 
 def _from_project(root: str, stage: Stage) -> str:
-    """A folder of the repository as a problem's file names it: from the project's folder."""
+    """Return a folder of the repository relative to the project's folder, as in a problem file."""
     return PurePosixPath(os.path.relpath(root, stage.problem.cwd)).as_posix()
 
 
-def _below(place: Path, slot: Path) -> str:
-    return place.relative_to(slot).as_posix()
+def _below(path: Path, slot: Path) -> str:
+    return path.relative_to(slot).as_posix()
 
 
 def _find_hidden(package: str, stage: Stage) -> str | None:
-    """The file of input makers that is this module; slots for candidates don't hold it."""
+    """Return the file of input generators that is this module; candidates' slots don't hold it."""
     problem = stage.problem
-    given = [each.inputs for each in problem.check] + [each.inputs for each in problem.bench]
-    makers = [PurePosixPath(each.rpartition(":")[0]) for each in given if each]
-    found = next((maker for maker in makers if maker.stem == package), None)
-    return None if found is None else _from_project(str(found), stage)
+    references = [check.inputs for check in problem.check]
+    references += [benchmark.inputs for benchmark in problem.bench]
+    files = [PurePosixPath(inputs.rpartition(":")[0]) for inputs in references if inputs]
+    match = next((file for file in files if file.stem == package), None)
+    return None if match is None else _from_project(str(match), stage)
 
 
 def _find_module(slot: Path, package: str) -> list[Path]:
-    """Files and folders that are a module of this name, those that lie higher first."""
+    """Return the files and folders that are modules of this name, the outermost first."""
     names = (f"{package}.py", package)
-    found = [path for path in _walk(slot) if path.name in names and _is_module(path)]
-    return sorted(found, key=lambda path: (len(path.parts), path))
+    modules = [path for path in _walk(slot) if path.name in names and _is_module(path)]
+    return sorted(modules, key=lambda path: (len(path.parts), path))
 
 
 def _is_module(path: Path) -> bool:
@@ -65,9 +68,9 @@ def _is_module(path: Path) -> bool:
 
 
 def _walk(top: Path) -> Iterator[Path]:
-    """Everything in a slot down to some depth; what begins with a dot is nobody's module."""
+    """Yield the paths in a slot down to some depth, without hidden ones."""
     folders, seen = [(top, 0)], 0
-    while folders and seen < _MOST_ENTRIES:
+    while folders and seen < _MAX_ENTRIES:
         folder, depth = folders.pop(0)
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -78,5 +81,5 @@ def _walk(top: Path) -> Iterator[Path]:
             if entry.name.startswith("."):
                 continue
             yield Path(entry.path)
-            if depth < _DEEPEST and entry.is_dir(follow_symlinks=False):
+            if depth < _MAX_DEPTH and entry.is_dir(follow_symlinks=False):
                 folders.append((Path(entry.path), depth + 1))

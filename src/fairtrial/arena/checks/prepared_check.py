@@ -1,7 +1,7 @@
-"""A check that is ready for candidates: it knows what the base does.
+"""Prepared checks: checks whose results on the base are known, ready to be run on candidates.
 
-Three kinds of check, one shape: `prepare_...(label, check, stages)` runs the base and returns a
-`Trial`; `Trial.run` runs a candidate and says whether it holds.
+There are three kinds with one interface: `prepare_...(label, check, stages)` runs the check on the
+base and returns a `PreparedCheck`; `PreparedCheck.run` runs it on a candidate and judges it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from fairtrial.arena.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """What one check came to on one candidate.
+    """The result of one check on one candidate.
 
-    rejection: why the candidate is out; None if the check holds
-    loaded: files that were imported, as the command saw them
-    wall_s: how long it took
-    cpu_s: the CPU time of all its processes
-    peak_rss_mb: the most memory they held together
+    rejection: why the candidate is rejected; None if the check passed
+    loaded: files that were imported, by their paths inside the sandbox
+    wall_s: wall time
+    cpu_s: CPU time of all processes
+    peak_rss_mb: peak memory of all processes together
     """
 
     rejection: Rejection | None
@@ -33,42 +33,43 @@ class CheckRun:
 
 
 class Stages(Protocol):
-    """Gives out slots with the base in them, while a check is prepared."""
+    """Provides slots that hold the base, while a check is prepared."""
 
     def __call__(
         self, *, sandboxed: bool = True, trusted: bool = False
     ) -> AbstractAsyncContextManager[Stage]:
-        """A slot of its own with the unchanged base, until the block ends.
+        """Lease a slot with the unchanged base for the duration of the block.
 
-        sandboxed: False runs its commands as the user would
-        trusted: whether input makers and recorded calls lie in it; never so for candidates
+        sandboxed: False runs commands without a sandbox, as the user would
+        trusted: whether the slot holds input generators and recorded calls, which candidates
+            never see
         """
         ...
 
 
-class Trial(Protocol):
-    """A prepared check."""
+class PreparedCheck(Protocol):
+    """A check whose results on the base are known."""
 
     @property
     def label(self) -> str:
-        """The check's place in the problem: ``check[0]``."""
+        """The check's path in the problem: ``check[0]``."""
         ...
 
     @property
     def basis(self) -> Basis:
-        """What a verdict of this check rests on."""
+        """The kind of evidence that this check provides."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know of how it went with the base."""
+        """Remarks for the user about the runs on the base."""
         ...
 
     @property
     def loaded(self) -> frozenset[str]:
-        """Files that the base's own run imported, as the command saw them."""
+        """Files that the runs on the base imported, by their paths inside the sandbox."""
         ...
 
     async def run(self, stage: Stage) -> CheckRun:
-        """Run it on a candidate's slot; never raises for what a candidate does."""
+        """Run the check on a candidate's slot; never raises because of a candidate's behavior."""
         ...

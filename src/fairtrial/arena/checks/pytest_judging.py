@@ -1,4 +1,4 @@
-"""Judging a run of pytest against the base's own runs: data in, a verdict out."""
+"""Compare a candidate's pytest run with the base's runs, and build the rejection."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fairtrial.arena.checks.exit_text import stop_reason, tail_of, tell_ending
-from fairtrial.arena.checks.pytest_reports import Outcome, SuiteRun, Told
+from fairtrial.arena.checks.pytest_reports import PytestOutcome, PytestResult, SuiteRun
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.sandbox import Command
 
-MOST_FAILURES = 20
-MOST_NAMES = 5
-LONGEST_MESSAGE = 4_000
+MAX_FAILURES = 20
+MAX_NAMES = 5
+MAX_MESSAGE = 4_000
 _VERBS = {
-    Outcome.FAILED: "fails",
-    Outcome.ERROR: "has an error",
-    Outcome.SKIPPED: "is skipped",
-    Outcome.XFAILED: "fails as pytest was told to expect",
-    Outcome.XPASSED: "passes although pytest was told to expect a failure",
-    Outcome.INCOMPLETE: "was not run to its end",
+    PytestOutcome.FAILED: "fails",
+    PytestOutcome.ERROR: "has an error",
+    PytestOutcome.SKIPPED: "is skipped",
+    PytestOutcome.XFAILED: "fails as pytest was told to expect",
+    PytestOutcome.XPASSED: "passes although pytest was told to expect a failure",
+    PytestOutcome.INCOMPLETE: "did not finish",
 }
 INTERNAL_ERROR = 3
-"""pytest's exit status when it, or a plug-in, breaks."""
+"""pytest's exit status if it, or a plug-in, fails."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standard:
-    """What the base does, which is what candidates are held to.
+class PytestBaseline:
+    """The results of the base's tests, which candidates are compared with.
 
-    counted: tests that pass in every run, and how often each is reported
+    counted: tests that pass in every run, with the number of times that each is reported
     unstable: tests that pass in some runs only
-    failing: tests that pass in none
-    exit_codes: what pytest may exit with
+    failing: tests that pass in no run
+    exit_codes: accepted exit codes of pytest
     """
 
     counted: dict[str, int]
@@ -41,85 +41,86 @@ class Standard:
     exit_codes: frozenset[int]
 
     def find_files(self) -> set[str]:
-        """The files that hold these tests, as pytest names them.
+        """Return the files that hold these tests, by pytest's names.
 
-        Not those of doctests (``src/mod.py::mod.function``): what they are about is there, too.
+        Files of doctests (``src/mod.py::mod.function``) are left out: they hold the tested code.
         """
-        found = set()
+        files = set()
         for test in (*self.counted, *self.unstable, *self.failing):
             file, _, name = test.partition("[")[0].partition("::")
             stem = file.rpartition("/")[2].partition(".")[0]
             if name and "." not in name and name != stem:
-                found.add(file)
-        return found
+                files.add(file)
+        return files
 
 
-def set_standard(runs: Sequence[SuiteRun]) -> Standard:
-    """What several runs of the base have in common."""
+def build_baseline(runs: Sequence[SuiteRun]) -> PytestBaseline:
+    """Return the common results of several runs on the base."""
     names = list(dict.fromkeys(name for run in runs for name in run.tests))
     counted: dict[str, int] = {}
     unstable, failing = [], []
     for name in names:
-        told = [run.tests.get(name) for run in runs]
-        passes = [one is not None and one.outcome == Outcome.PASSED for one in told]
-        if all(passes):
-            counted[name] = min(one.times for one in told if one is not None)
-        elif any(passes):
+        results = [result for run in runs if (result := run.tests.get(name)) is not None]
+        outcomes = [result.outcome for result in results]
+        passes = outcomes.count(PytestOutcome.PASSED)
+        if passes == len(runs):
+            counted[name] = min(result.times for result in results)
+        elif passes:
             unstable.append(name)
-        elif any(
-            one is not None and one.outcome in (Outcome.FAILED, Outcome.ERROR) for one in told
-        ):
+        elif PytestOutcome.FAILED in outcomes or PytestOutcome.ERROR in outcomes:
             failing.append(name)
     codes = {code for run in runs if (code := run.completed.exit_code) is not None}
-    # 1 means that some tests failed; which of them count is for us to say.
-    return Standard(counted, tuple(unstable), tuple(failing), frozenset({0, 1} | codes))
+    # 1 means that some tests failed, which may be tests that don't count.
+    return PytestBaseline(counted, tuple(unstable), tuple(failing), frozenset({0, 1} | codes))
 
 
-def judge_run(label: str, standard: Standard, run: SuiteRun, command: Command) -> Rejection | None:
-    """Why a candidate is out; None if every counted test passes and pytest came to its end."""
-    failed = list(_failed(label, standard, run))
-    missing = list(_missing(standard, run))
+def judge_run(
+    label: str, baseline: PytestBaseline, run: SuiteRun, command: Command
+) -> Rejection | None:
+    """Return why a candidate is rejected; None if pytest finished and all counted tests pass."""
+    failed = list(_find_failed(label, baseline, run))
+    missing = list(_find_missing(baseline, run))
     stopped = stop_reason(run.completed)
-    if stopped is None and _left_early(standard, run, missing):
+    if stopped is None and _ended_early(baseline, run, missing):
         stopped = Reason.CRASH
     if stopped is not None:
-        return _stopped(label, stopped, run, command, failed, missing)
+        return _reject_stopped(label, stopped, run, command, failed, missing)
     if not failed and not missing and run.exit_status is not None:
         return None
-    return _fallen_short(label, standard, run, failed, missing)
+    return _reject_results(label, baseline, run, failed, missing)
 
 
-def _failed(label: str, standard: Standard, run: SuiteRun) -> Iterator[Failure]:
-    for name in standard.counted:
-        told = run.tests.get(name)
-        if told is not None and told.outcome != Outcome.PASSED:
-            yield Failure(label, name, _tell(told), told.differences)
+def _find_failed(label: str, baseline: PytestBaseline, run: SuiteRun) -> Iterator[Failure]:
+    for name in baseline.counted:
+        result = run.tests.get(name)
+        if result is not None and result.outcome != PytestOutcome.PASSED:
+            yield Failure(label, name, _describe_result(result), result.differences)
 
 
-def _tell(told: Told) -> str:
-    verb = _VERBS[told.outcome]
-    return f"{verb}:\n{told.message[:LONGEST_MESSAGE]}" if told.message else verb
+def _describe_result(result: PytestResult) -> str:
+    verb = _VERBS[result.outcome]
+    return f"{verb}:\n{result.message[:MAX_MESSAGE]}" if result.message else verb
 
 
-def _missing(standard: Standard, run: SuiteRun) -> Iterator[str]:
-    """Tests that were not reported, or not as often as the base does."""
-    for name, times in standard.counted.items():
-        told = run.tests.get(name)
-        if told is None or (told.outcome == Outcome.PASSED and told.times < times):
+def _find_missing(baseline: PytestBaseline, run: SuiteRun) -> Iterator[str]:
+    """Yield tests that were not reported, or less often than on the base."""
+    for name, times in baseline.counted.items():
+        result = run.tests.get(name)
+        if result is None or (result.outcome == PytestOutcome.PASSED and result.times < times):
             yield name
 
 
-def _left_early(standard: Standard, run: SuiteRun, missing: Sequence[str]) -> bool:
-    """Whether the process went away by itself before pytest was done, or pytest broke."""
+def _ended_early(baseline: PytestBaseline, run: SuiteRun, missing: Sequence[str]) -> bool:
+    """Return whether the process exited before pytest had finished, or pytest failed."""
     if run.exit_status is None:
         return not run.completed.channel_overflowed
     code = run.completed.exit_code
     if code == run.exit_status and missing:
-        return code == INTERNAL_ERROR  # else something was missed in good order
-    return code not in standard.exit_codes
+        return code == INTERNAL_ERROR  # otherwise pytest finished, and tests are missing
+    return code not in baseline.exit_codes
 
 
-def _stopped(
+def _reject_stopped(
     label: str,
     reason: Reason,
     run: SuiteRun,
@@ -129,22 +130,23 @@ def _stopped(
 ) -> Rejection:
     ending = f"pytest {tell_ending(run.completed, command)}"
     if reason == Reason.CRASH and run.exit_status is None:
-        ending += " before it was done"
-    where = _name_some(run.running) if run.running else _where_without(run)
-    said = tail_of(run.completed)
-    message = f"{ending}\n{said}" if said else ending
+        ending += " before it had finished"
+    where = _name_some(run.running) if run.running else _describe_stage(run)
+    output = tail_of(run.completed)
+    message = f"{ending}\n{output}" if output else ending
     first = Failure(label, run.running[0] if run.running else "pytest", message)
     failures = [first, *failed]
-    others = [name for name in missing if name != first.what]
+    unreported = [name for name in missing if name != first.what]
     return Rejection(
         reason,
         f"{ending}, {'in ' if run.running else ''}{where}",
-        tuple(failures[:MOST_FAILURES]),
-        more=max(len(failures) - MOST_FAILURES, 0) + len(others),
+        tuple(failures[:MAX_FAILURES]),
+        more=max(len(failures) - MAX_FAILURES, 0) + len(unreported),
     )
 
 
-def _where_without(run: SuiteRun) -> str:
+def _describe_stage(run: SuiteRun) -> str:
+    """Describe how far pytest came, if no test was running."""
     if run.exit_status == INTERNAL_ERROR:
         return "which is an internal error"
     if run.exit_status is not None:
@@ -154,26 +156,24 @@ def _where_without(run: SuiteRun) -> str:
     return "while collecting tests" if run.has_opened else "before it looked for tests"
 
 
-def _fallen_short(
-    label: str, standard: Standard, run: SuiteRun, failed: list[Failure], missing: list[str]
+def _reject_results(
+    label: str, baseline: PytestBaseline, run: SuiteRun, failed: list[Failure], missing: list[str]
 ) -> Rejection:
-    """pytest came to its end, but not all is well."""
+    """Return the rejection of a run that finished, but with failed or missing tests."""
     uncollected = [
-        Failure(
-            label, one.what or "pytest", f"can't be collected:\n{one.message[:LONGEST_MESSAGE]}"
-        )
-        for one in run.uncollected
-        if missing and not one.is_skipped
+        Failure(label, node.what or "pytest", f"can't be collected:\n{node.message[:MAX_MESSAGE]}")
+        for node in run.uncollected
+        if missing and not node.is_skipped
     ]
-    unreported = [Failure(label, name, _tell_missing(name, run)) for name in missing]
+    unreported = [Failure(label, name, _describe_missing(name, run)) for name in missing]
     listed = [*uncollected, *failed, *([] if uncollected else unreported)]
     reason = Reason.TESTS if uncollected or failed else Reason.MISSING
-    total = f"{len(standard.counted):,} tests that the base passes"
+    total = f"{len(baseline.counted):,} tests that the base passes"
     if uncollected:
-        message = f"{_name_some([one.what for one in uncollected])} can't be collected"
+        message = f"{_name_some([failure.what for failure in uncollected])} can't be collected"
         message += f"; {len(missing) + len(failed):,} of {total} don't pass"
     elif failed:
-        names = _name_some([one.what for one in failed])
+        names = _name_some([failure.what for failure in failed])
         message = f"{len(failed) + len(missing):,} of {total} don't pass: {names}"
     elif missing:
         message = f"{len(missing):,} of {total} were not reported: {_name_some(missing)}"
@@ -182,23 +182,23 @@ def _fallen_short(
     if run.completed.channel_overflowed:
         message += "; it reported more than can be read"
     count = len(uncollected) + len(failed) + len(missing)
-    shown = tuple(listed[:MOST_FAILURES])
+    shown = tuple(listed[:MAX_FAILURES])
     return Rejection(reason, message, shown, more=count - len(shown))
 
 
-def _tell_missing(name: str, run: SuiteRun) -> str:
+def _describe_missing(name: str, run: SuiteRun) -> str:
     if name in run.tests:
         return "was reported less often than on the base"
     if name in run.collected:
-        return "was collected, but not run to its end"
+        return "was collected, but not run to completion"
     module = name.split("::")[0]
-    for one in run.uncollected:
-        if one.what == module:
-            return f"was not run: its module is skipped: {one.message[:LONGEST_MESSAGE]}"
+    for node in run.uncollected:
+        if node.what == module:
+            return f"was not run: its module is skipped: {node.message[:MAX_MESSAGE]}"
     return "was not reported: it doesn't exist any more, or was not run"
 
 
 def _name_some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:MOST_NAMES])
-    more = len(names) - MOST_NAMES
+    shown = ", ".join(names[:MAX_NAMES])
+    more = len(names) - MAX_NAMES
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,7 +1,8 @@
-"""What a run of pytest reported about its tests, read with suspicion.
+"""Parse the reports of a pytest run, which are not trusted.
 
-`guest/plugin/fairtrial_pytest.py` writes it, but in a process that runs a candidate's code, so
-anything may. Whatever is not a report is left out; of two reports on one test the worse counts.
+The harness plug-in `fairtrial_pytest.py` writes them, but in a process that runs a candidate's
+code, which may write anything. Lines that are not reports are ignored; of several reports on one
+test the worst counts.
 """
 
 from __future__ import annotations
@@ -16,48 +17,48 @@ from typing import Any
 from fairtrial.arena.model.verdicts import Difference
 from fairtrial.sandbox import Completed
 
-LONGEST_ID, LONGEST_MESSAGE, LONGEST_VALUE, LONGEST_PATH = 1_000, 8_000, 1_000, 5_000
-MOST_LINES = 1_000_000
-"""Enough for 400,000 tests; reading a flood of empty lines to its end would take minutes."""
+MAX_ID, MAX_MESSAGE, MAX_VALUE, MAX_PATH = 1_000, 8_000, 1_000, 5_000
+MAX_LINES = 1_000_000
+"""Enough for 400,000 tests; parsing a flood of empty lines would take minutes."""
 
 
-class Outcome(StrEnum):
-    """What came of one test, the worst last."""
+class PytestOutcome(StrEnum):
+    """The outcome of one test, worst last."""
 
     PASSED = "passed"
     XPASSED = "xpassed"
     XFAILED = "xfailed"
     SKIPPED = "skipped"
     INCOMPLETE = "incomplete"
-    """it was set up, but not run to its end"""
+    """it was set up, but did not finish"""
     ERROR = "error"
     """setting it up or tearing it down failed"""
     FAILED = "failed"
 
 
-_WORST_LAST = list(Outcome)
+_WORST_LAST = list(PytestOutcome)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was told of one test.
+class PytestResult:
+    """The result of one test.
 
-    outcome: the worst that was reported
+    outcome: the worst reported outcome
     message: why it is not `passed`
-    differences: the two sides of the assertion that failed, where pytest knew them
-    seconds: how long it took
+    differences: both sides of the failed assertion, where pytest knows them
+    seconds: its duration
     times: how often it was reported; ids are not always unique
     """
 
-    outcome: Outcome
+    outcome: PytestOutcome
     message: str = ""
     differences: tuple[Difference, ...] = ()
     seconds: float = 0.0
     times: int = 1
 
-    def joined(self, other: Told) -> Told:
-        """Both reports in one: the worse, and all the time that went into them."""
-        worse = max(self, other, key=lambda told: _WORST_LAST.index(told.outcome))
+    def joined(self, other: PytestResult) -> PytestResult:
+        """Return the worse of two results of one test, with the sum of their durations."""
+        worse = max(self, other, key=lambda result: _WORST_LAST.index(result.outcome))
         seconds = self.seconds + other.seconds
         return replace(worse, seconds=seconds, times=self.times + other.times)
 
@@ -67,8 +68,8 @@ class Uncollected:
     """A file or class whose tests could not be collected.
 
     what: its id
-    is_skipped: whether it asked to be skipped
-    message: why
+    is_skipped: whether it is skipped on purpose
+    message: the reason
     """
 
     what: str
@@ -80,19 +81,19 @@ class Uncollected:
 class SuiteRun:
     """One run of pytest.
 
-    completed: what came of the process
-    tests: what was told of each test, in the order they finished
-    collected: the tests that pytest meant to run
-    uncollected: what it could not collect
-    running: tests that were started and not finished, in the order they started
+    completed: the completed process
+    tests: the result of each test, in the order in which they finished
+    collected: the tests that pytest selected
+    uncollected: files and classes that could not be collected
+    running: tests that were started but not finished, in the order of their start
     loaded: files that were imported
-    overrode: pytest's options that would have hidden results and were turned off
-    has_opened: whether pytest started at all
-    exit_status: what pytest said at its end; None if it didn't get there
+    overrode: options of pytest that were turned off, since they hide results
+    has_opened: whether pytest started
+    exit_status: the exit status that pytest reported; None if it did not finish
     """
 
     completed: Completed
-    tests: Mapping[str, Told] = field(default_factory=dict)
+    tests: Mapping[str, PytestResult] = field(default_factory=dict)
     collected: frozenset[str] = frozenset()
     uncollected: tuple[Uncollected, ...] = ()
     running: tuple[str, ...] = ()
@@ -103,35 +104,35 @@ class SuiteRun:
 
 
 def read_run(completed: Completed) -> SuiteRun:
-    """The run that these reports tell of."""
-    tests: dict[str, Told] = {}
+    """Parse the reports of a completed pytest process."""
+    tests: dict[str, PytestResult] = {}
     running: dict[str, None] = {}
     collected: set[str] = set()
     loaded: set[str] = set()
     uncollected: list[Uncollected] = []
     overrode: tuple[str, ...] = ()
     has_opened, exit_status = False, None
-    for report in _reports(completed.channel):
+    for report in _parse_lines(completed.channel):
         match report:
             case {"started": str(name)}:
-                running[clean(name, LONGEST_ID)] = None
+                running[clean(name, MAX_ID)] = None
             case {"finished": str(name), "outcome": str(outcome)} if outcome in _WORST_LAST:
-                name = clean(name, LONGEST_ID)
-                told = _told(Outcome(outcome), report)
-                tests[name] = tests[name].joined(told) if name in tests else told
+                name = clean(name, MAX_ID)
+                result = _build_result(PytestOutcome(outcome), report)
+                tests[name] = tests[name].joined(result) if name in tests else result
                 running.pop(name, None)
             case {"collected": list(names)}:
-                collected.update(_texts(names, LONGEST_ID))
+                collected.update(_clean_texts(names, MAX_ID))
             case {"uncollected": str(name), "outcome": outcome}:
-                why = clean(report.get("message"), LONGEST_MESSAGE)
-                what = clean(name, LONGEST_ID)
-                uncollected.append(Uncollected(what, outcome == "skipped", why))
+                message = clean(report.get("message"), MAX_MESSAGE)
+                what = clean(name, MAX_ID)
+                uncollected.append(Uncollected(what, outcome == "skipped", message))
             case {"loaded": list(names)}:
-                loaded.update(_texts(names, LONGEST_PATH))
+                loaded.update(_clean_texts(names, MAX_PATH))
             case {"closed": int(status)}:
                 exit_status = status
             case {"opened": _, "overrode": list(names)}:
-                has_opened, overrode = True, tuple(_texts(names, LONGEST_ID))
+                has_opened, overrode = True, tuple(_clean_texts(names, MAX_ID))
     return SuiteRun(
         completed=completed,
         tests=tests,
@@ -145,9 +146,9 @@ def read_run(completed: Completed) -> SuiteRun:
     )
 
 
-def _reports(channel: bytes) -> Iterator[dict[str, Any]]:
-    """Every line that is a JSON object; the last only if it is complete."""
-    *lines, _unfinished = channel.split(b"\n", MOST_LINES)
+def _parse_lines(channel: bytes) -> Iterator[dict[str, Any]]:
+    """Yield every complete line that is a JSON object."""
+    *lines, _unfinished = channel.split(b"\n", MAX_LINES)
     for line in lines:
         if not line.startswith(b"{"):
             continue
@@ -157,33 +158,33 @@ def _reports(channel: bytes) -> Iterator[dict[str, Any]]:
             continue
 
 
-def _told(outcome: Outcome, report: dict[str, Any]) -> Told:
+def _build_result(outcome: PytestOutcome, report: dict[str, Any]) -> PytestResult:
     match report:
         case {"left": str(left), "right": str(right)}:
             differences: tuple[Difference, ...] = (
                 Difference(
                     "left == right: actual is the left side, expected the right",
-                    expected=clean(right, LONGEST_VALUE),
-                    actual=clean(left, LONGEST_VALUE),
+                    expected=clean(right, MAX_VALUE),
+                    actual=clean(left, MAX_VALUE),
                 ),
             )
         case _:
             differences = ()
     seconds = report.get("seconds")
-    return Told(
+    return PytestResult(
         outcome,
-        clean(report.get("message"), LONGEST_MESSAGE),
+        clean(report.get("message"), MAX_MESSAGE),
         differences,
         seconds if isinstance(seconds, float) and 0 <= seconds < math.inf else 0.0,
     )
 
 
-def _texts(values: list[Any], longest: int) -> Iterator[str]:
-    return (clean(value, longest) for value in values if isinstance(value, str))
+def _clean_texts(values: list[Any], max_length: int) -> Iterator[str]:
+    return (clean(value, max_length) for value in values if isinstance(value, str))
 
 
-def clean(text: object, longest: int) -> str:
-    """Text that can be stored and shown: short enough, no lone surrogates; empty if it is none."""
+def clean(text: object, max_length: int) -> str:
+    """Return text that can be stored: short, without lone surrogates; empty if it isn't text."""
     if not isinstance(text, str):
         return ""
-    return text[:longest].encode("utf-8", "backslashreplace").decode("utf-8")
+    return text[:max_length].encode("utf-8", "backslashreplace").decode("utf-8")

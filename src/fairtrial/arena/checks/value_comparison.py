@@ -1,7 +1,7 @@
-"""Are two encoded values the same, and if not, where?
+"""Compare two encoded values, and find the positions where they differ.
 
-Pure functions on tagged JSON (`fairtrial.sandbox.harness.codec`). The expected side is ours; the actual one
-may be forged, and a form that can't be read equals nothing.
+Pure functions on tagged JSON (`fairtrial.sandbox.harness.codec`). The expected value is trusted;
+the actual one may be forged, and an unreadable value equals nothing.
 
 The rules: types count (1, 1.0 and True differ, so do a list and a tuple); floats are equal within
 the tolerance, NaN equals NaN, an infinity equals itself, and 0.0 equals -0.0 unless both tolerances
@@ -24,8 +24,8 @@ from fairtrial.arena.checks.encoded_values import (
     SEQUENCES,
     UNORDERED,
     canonical,
-    kind_of,
-    pairs_of,
+    get_kind,
+    get_pairs,
     read_float,
     read_int,
     read_text,
@@ -34,29 +34,29 @@ from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.verdicts import Difference
 from fairtrial.sandbox import TAG, Encoded, dump
 
-MOST = 5
-"""How many places are told of two values that differ."""
-_MOST_PAIRINGS = 300
+MAX_DIFFERENCES = 5
+"""The number of differences that are listed."""
+_MAX_PAIRINGS = 300
 _WINDOW = 60
 _CONTENT = {TAG, "items", "value", "state", "base", "args", "raised"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """Words that stand in the place of a value."""
+class _Text:
+    """Text that is shown in place of a value."""
 
     text: str
 
 
-_NOTHING = _Said("nothing")
+_NOTHING = _Text("nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Where two values differ.
+    """The differences between two values.
 
-    first: the first few places
-    count: how many there are
+    first: the first few
+    count: their number
     """
 
     first: tuple[Difference, ...] = ()
@@ -66,7 +66,7 @@ class Differences:
 def compare(
     expected: Encoded, actual: Encoded, *, rel_tol: float, abs_tol: float, where: str = "result"
 ) -> Differences:
-    """All places where `actual` is not what it should be; never raises for a forged `actual`."""
+    """Return the differences between two values; never raises because of a forged `actual`."""
     comparison = _Comparison(rel_tol, abs_tol)
     try:
         comparison.node(where, expected, actual)
@@ -76,7 +76,7 @@ def compare(
 
 
 class _Comparison:
-    """One comparison, and what it has found so far."""
+    """A comparison in progress, with the differences found so far."""
 
     def __init__(self, rel_tol: float, abs_tol: float) -> None:
         self.rel_tol = rel_tol
@@ -87,25 +87,27 @@ class _Comparison:
 
     def add(self, where: str, expected: Encoded, actual: Encoded) -> None:
         self.count += 1
-        if len(self.first) < MOST:  # rendering all of a million would take long
-            one, other = (
-                value.text if isinstance(value, _Said) else render(value)
+        if len(self.first) < MAX_DIFFERENCES:  # rendering a million would take long
+            shown = (
+                value.text if isinstance(value, _Text) else render(value)
                 for value in (expected, actual)
             )
-            self.first.append(Difference(where, one, other))
+            self.first.append(Difference(where, *shown))
 
-    def holds(self, expected: Encoded, actual: Encoded) -> bool:
-        """Whether two values are the same, without a word about it."""
+    def is_equal(self, expected: Encoded, actual: Encoded) -> bool:
+        """Return whether two values are equal, without recording differences."""
         return compare(expected, actual, rel_tol=self.rel_tol, abs_tol=self.abs_tol).count == 0
 
     def node(self, where: str, expected: Encoded, actual: Encoded) -> None:
-        kind = kind_of(expected)
-        if kind_of(actual) != kind or _about(expected) != _about(actual):
+        """Compare two values of any kind."""
+        kind = get_kind(expected)
+        if get_kind(actual) != kind or _get_metadata(expected) != _get_metadata(actual):
             self.add(where, expected, actual)
         else:
             _KINDS[kind](self, where, expected, actual)
 
-    def close(self, expected: float, actual: float) -> bool:
+    def is_close(self, expected: float, actual: float) -> bool:
+        """Return whether two floats are equal within the tolerances."""
         if math.isnan(expected) or math.isnan(actual):
             return math.isnan(expected) and math.isnan(actual)
         if expected == actual:
@@ -117,89 +119,101 @@ class _Comparison:
     ) -> None:
         if len(expected) != len(actual):
             self.add(f"len({where})", len(expected), len(actual))
-        for place, (one, other) in enumerate(zip(expected, actual, strict=False)):
+        for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
             before = self.count
-            self.node(f"{where}.{names[place]}" if names else f"{where}[{place}]", one, other)
+            self.node(f"{where}.{names[index]}" if names else f"{where}[{index}]", one, other)
             if len(expected) != len(actual) and self.count > before:
-                return  # what follows is likely to have moved
+                return  # an item is missing or added, so the rest has moved
 
-    def keyed(self, spell: Callable[[Encoded], str], expected: _Pairs, actual: _Pairs) -> None:
-        """Values by key, in any order; NaN may be a key more than once."""
-        there = defaultdict(list)
+    def keyed(self, locate: Callable[[Encoded], str], expected: _Pairs, actual: _Pairs) -> None:
+        """Compare values by key, in any order; NaN may be a key more than once.
+
+        locate: returns the position of a key's value, as text
+        """
+        remaining = defaultdict(list)
         for key, value in actual:
-            there[canonical(key)].append((key, value))
+            remaining[canonical(key)].append((key, value))
         for key, value in expected:
-            found = there.get(canonical(key))
-            if found:
-                self.node(spell(key), value, found.pop(0)[1])
+            matches = remaining.get(canonical(key))
+            if matches:
+                self.node(locate(key), value, matches.pop(0)[1])
             else:
-                self.add(spell(key), value, _NOTHING)
-        for key, value in (pair for pairs in there.values() for pair in pairs):
-            self.add(spell(key), _NOTHING, value)
+                self.add(locate(key), value, _NOTHING)
+        for key, value in (pair for pairs in remaining.values() for pair in pairs):
+            self.add(locate(key), _NOTHING, value)
 
 
 _Pairs = Iterable[tuple[Encoded, Encoded]]
 _Comparer = Callable[[_Comparison, str, Encoded, Encoded], None]
 
 
-def _about(node: Encoded) -> str:
-    """What is said of a value beside its content: its type, dtype, time zone."""
+def _get_metadata(node: Encoded) -> str:
+    """Return what describes a value beside its content, as JSON: its type, dtype, time zone."""
     if not isinstance(node, dict) or TAG not in node:
         return ""
-    about = {key: value for key, value in sorted(node.items()) if key not in _CONTENT}
-    return dump(about) if about else ""  # as of a plain one: only some dictionaries need a tag
+    metadata = {key: value for key, value in sorted(node.items()) if key not in _CONTENT}
+    # The same as of an untagged value: a dictionary is tagged only if its keys require it.
+    return dump(metadata) if metadata else ""
 
 
-def _exact(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_exactly(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
     if canonical(expected) != canonical(actual):
-        found.add(where, expected, actual)
+        comparison.add(where, expected, actual)
 
 
-def _never(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    found.add(where, expected, actual)
+def _report_unequal(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
+    comparison.add(where, expected, actual)
 
 
-def _compare_ints(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_ints(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     if read_int(expected) != read_int(actual):
-        found.add(where, expected, actual)
+        comparison.add(where, expected, actual)
 
 
-def _compare_floats(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    if not found.close(read_float(expected), read_float(actual)):
-        found.add(where, expected, actual)
+def _compare_floats(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
+    if not comparison.is_close(read_float(expected), read_float(actual)):
+        comparison.add(where, expected, actual)
 
 
-def _compare_complex(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_complex(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
     one, other = ([read_float(part) for part in node["items"]] for node in (expected, actual))
-    if all(map(found.close, one, other)) and len(other) == 2:
+    if all(map(comparison.is_close, one, other)) and len(other) == 2:
         return
-    # A part that is nearly nothing beside the other may be off by more than its own tolerance.
+    # A part that is tiny beside the other may differ by more than its own tolerance.
     distance = math.hypot(one[0] - other[0], one[1] - other[1])
     size = max(math.hypot(*one), math.hypot(*other))
-    near = distance <= max(found.rel_tol * size, found.abs_tol)
+    near = distance <= max(comparison.rel_tol * size, comparison.abs_tol)
     if not (near and math.isfinite(size) and distance > 0):
-        found.add(where, expected, actual)
+        comparison.add(where, expected, actual)
 
 
-def _compare_texts(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_texts(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     one, other = read_text(expected), read_text(actual)
     if one == other:
         return
     pairs = enumerate(zip(one, other, strict=False))
-    start = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    start = next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
     if start <= _WINDOW:
-        found.add(where, expected, actual)
+        comparison.add(where, expected, actual)
         return
-    said = [_Said(f"...{render(text[start - _WINDOW // 2 :])}") for text in (one, other)]
-    found.add(f"{where} at character {start}", *said)
+    shown = [_Text(f"...{render(text[start - _WINDOW // 2 :])}") for text in (one, other)]
+    comparison.add(f"{where} at character {start}", *shown)
 
 
-def _compare_items(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_items(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     names = expected.get("names", ()) if isinstance(expected, dict) else ()
-    found.sequence(where, _items(expected), _items(actual), names)
+    comparison.sequence(where, _items(expected), _items(actual), names)
     one, other = (_raised(node) for node in (expected, actual))
     if one != other:
-        found.node(f"{where} (at its end)", one, other)
+        comparison.node(f"{where} (at its end)", one, other)
 
 
 def _items(node: Encoded) -> list[Encoded]:
@@ -213,79 +227,87 @@ def _raised(node: Encoded) -> Encoded:
     return node.get("raised") if isinstance(node, dict) else None
 
 
-def _compare_pairs(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    found.keyed(lambda key: f"{where}[{render(key, 40)}]", pairs_of(expected), pairs_of(actual))
+def _compare_pairs(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    comparison.keyed(
+        lambda key: f"{where}[{render(key, 40)}]", get_pairs(expected), get_pairs(actual)
+    )
 
 
-def _compare_ordered(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    before = found.count
-    _compare_pairs(found, where, expected, actual)
-    orders = [[key for key, _ in pairs_of(node)] for node in (expected, actual)]
-    if found.count == before and canonical(orders[0]) != canonical(orders[1]):
-        found.add(f"list({where})", *orders)
+def _compare_ordered(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
+    before = comparison.count
+    _compare_pairs(comparison, where, expected, actual)
+    orders = [[key for key, _ in get_pairs(node)] for node in (expected, actual)]
+    if comparison.count == before and canonical(orders[0]) != canonical(orders[1]):
+        comparison.add(f"list({where})", *orders)
 
 
-def _compare_sets(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    there = defaultdict(list)
+def _compare_sets(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    remaining = defaultdict(list)
     for item in _items(actual):
-        there[canonical(item)].append(item)
+        remaining[canonical(item)].append(item)
     missing = []
     for item in _items(expected):
-        same = there[canonical(item)]
+        same = remaining[canonical(item)]
         if same:
             same.pop()
         else:
             missing.append(item)
-    extra = [item for items in there.values() for item in items]
-    if len(missing) <= _MOST_PAIRINGS:  # floats may be close to each other
-        missing = [item for item in missing if not _take_twin(found, item, extra)]
+    extra = [item for items in remaining.values() for item in items]
+    if len(missing) <= _MAX_PAIRINGS:  # floats may be close to each other
+        missing = [item for item in missing if not _take_twin(comparison, item, extra)]
     for item in missing:
-        found.add(f"{where} (an item)", item, _NOTHING)
+        comparison.add(f"{where} (an item)", item, _NOTHING)
     for item in extra:
-        found.add(f"{where} (an item)", _NOTHING, item)
+        comparison.add(f"{where} (an item)", _NOTHING, item)
 
 
-def _take_twin(found: _Comparison, item: Encoded, extra: list[Encoded]) -> bool:
-    """Take what is close enough to an item out of the rest, if there is such a thing."""
-    for place, other in enumerate(extra[:_MOST_PAIRINGS]):
-        if found.holds(item, other):
-            del extra[place]
+def _take_twin(comparison: _Comparison, item: Encoded, extra: list[Encoded]) -> bool:
+    """Remove an item within the tolerances from the rest; return whether there is one."""
+    for index, other in enumerate(extra[:_MAX_PAIRINGS]):
+        if comparison.is_equal(item, other):
+            del extra[index]
             return True
     return False
 
 
-def _compare_state(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_state(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     if "base" in expected:
-        found.node(where, expected["base"], actual["base"])
+        comparison.node(where, expected["base"], actual["base"])
     pairs = (expected["state"].items(), actual["state"].items())
-    found.keyed(lambda name: f"{where}.{name}", *pairs)
+    comparison.keyed(lambda name: f"{where}.{name}", *pairs)
 
 
-def _compare_exceptions(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    found.sequence(f"{where}.args", expected["args"], actual["args"])
+def _compare_exceptions(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
+    comparison.sequence(f"{where}.args", expected["args"], actual["args"])
 
 
-def _compare_arrays(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+def _compare_arrays(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
     if "items" in expected:
-        found.sequence(where, _items(expected), _items(actual))
+        comparison.sequence(where, _items(expected), _items(actual))
         return
     if expected["value"] == actual["value"]:
         return
     one, other = read_array(expected), read_array(actual)
-    places = find_unequal(one, other, found.rel_tol, found.abs_tol)
-    for place in places[:MOST]:
-        at = tuple(int(part) for part in place)
-        spelled = f"{where}[{', '.join(map(str, at))}]" if at else where
-        found.add(spelled, _Said(str(one[at])), _Said(str(other[at])))
-    found.count += max(0, len(places) - MOST)
+    indexes = find_unequal(one, other, comparison.rel_tol, comparison.abs_tol)
+    for index in indexes[:MAX_DIFFERENCES]:
+        at = tuple(int(part) for part in index)
+        position = f"{where}[{', '.join(map(str, at))}]" if at else where
+        comparison.add(position, _Text(str(one[at])), _Text(str(other[at])))
+    comparison.count += max(0, len(indexes) - MAX_DIFFERENCES)
 
 
 _KINDS: Mapping[str, _Comparer] = {
-    **dict.fromkeys(EXACT, _exact),
+    **dict.fromkeys(EXACT, _compare_exactly),
     **dict.fromkeys(SEQUENCES, _compare_items),
     **dict.fromkeys(UNORDERED, _compare_sets),
     **dict.fromkeys(MAPPINGS, _compare_pairs),
-    **dict.fromkeys(("opaque", "unreadable"), _never),
+    **dict.fromkeys(("opaque", "unreadable"), _report_unequal),
     **dict.fromkeys(("dataclass", "object"), _compare_state),
     **dict.fromkeys(("ndarray", "scalar"), _compare_arrays),
     "OrderedDict": _compare_ordered,

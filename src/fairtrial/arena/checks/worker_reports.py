@@ -1,8 +1,8 @@
-"""What a worker reported: read, and held against what was expected.
+"""Parse the reports of function workers, and compare the outcomes of calls.
 
-A report comes from a process that runs a candidate's code: all of it may be forged, and nothing
-here raises because of it. One line for each call, in order, then a closing one; whatever else
-stands on the channel ends the reading.
+A report comes from a process that runs a candidate's code: it may be forged, and nothing here
+raises because of its content. It has one line per call, in order, and a closing line; parsing stops
+at any other line.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from fairtrial.arena.checks.value_comparison import MOST, Differences, compare
+from fairtrial.arena.checks.value_comparison import MAX_DIFFERENCES, Differences, compare
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference
 from fairtrial.sandbox import TAG, Encoded
 
-Outcome = Mapping[str, Any]
-"""One call's report: ``result`` or ``raised``, ``output``, and ``after``, its arguments (None if
-they are as they were)."""
+CallOutcome = Mapping[str, Any]
+"""The report of one call: ``result`` or ``raised``, ``output``, and ``after``: the arguments after
+the call (None if they are unchanged)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """All that a worker said.
+class WorkerReport:
+    """The report of a worker.
 
-    lines: the calls' outcomes as they came, in order
-    is_complete: whether all calls and the closing line are there, and nothing else
+    lines: the outcomes of the calls, in order, as JSON
+    is_complete: whether it holds all calls and the closing line, and nothing else
     files: the files of the modules that were loaded
-    failed: why the function couldn't be imported, if so
-    stray: the first line that doesn't belong there
+    failed: the closing line with the exception, if the function couldn't be imported
+    stray: the first unexpected line
     """
 
     lines: tuple[bytes, ...] = ()
@@ -41,9 +41,9 @@ class Report:
     stray: bytes = b""
 
 
-def read_report(channel: bytes, cases: int) -> Report:
-    """Take the report apart as far as it makes sense."""
-    whole = channel.split(b"\n")[:-1]  # after the last line's end there is nothing, or half a line
+def read_report(channel: bytes, cases: int) -> WorkerReport:
+    """Parse a report on this number of cases, up to the first unexpected line."""
+    whole = channel.split(b"\n")[:-1]  # the rest is empty, or an incomplete line
     lines: list[bytes] = []
     for line in whole[:cases]:
         if not line.startswith(b'{"case":%d,' % len(lines)):
@@ -56,53 +56,53 @@ def read_report(channel: bytes, cases: int) -> Report:
             loaded = frozenset(file for file in files if isinstance(file, str))
             is_complete = len(rest) == 1 and channel.endswith(rest[0] + b"\n")
             stray = b"" if is_complete else b"".join(rest[1:2])
-            return Report(tuple(lines), is_complete, loaded, stray=stray)
+            return WorkerReport(tuple(lines), is_complete, loaded, stray=stray)
         case {"failed": {"type": str(), "args": list()}} if not lines:
-            return Report(failed=closing)
-    return Report(tuple(lines), stray=b"".join(rest[:1]))
+            return WorkerReport(failed=closing)
+    return WorkerReport(tuple(lines), stray=b"".join(rest[:1]))
 
 
 def read_line(line: bytes) -> Mapping[str, Any]:
-    """One line's JSON; empty if there is none to be read."""
+    """Parse a line as a JSON object; return an empty one if that fails."""
     try:
-        read = json.loads(line, parse_constant=_refuse)
+        data = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return {}
-    return read if isinstance(read, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} isn't JSON")
 
 
-def spell_raised(raised: Any) -> Encoded:
-    """A raised exception as an encoded value."""
+def encode_exception(raised: Any) -> Encoded:
+    """Return a reported exception as an encoded value."""
     return {TAG: "exception", "type": raised["type"], "args": raised["args"]}
 
 
-def spell_failed(failed: Mapping[str, Any]) -> str:
-    """Why a function couldn't be imported: the exception, and where it came from."""
-    text = render(spell_raised(failed["failed"]), 500)
+def describe_import_failure(failed: Mapping[str, Any]) -> str:
+    """Return why a function couldn't be imported: the exception and its traceback."""
+    text = render(encode_exception(failed["failed"]), 500)
     trace = failed.get("traceback")
     if not (trace and isinstance(trace, str)):
         return text
     *frames, last = trace.strip().splitlines() or [""]
-    # The last line of a traceback is mostly the exception: once is enough.
-    said = last if last.startswith(text.partition("(")[0]) else f"{text}\n{last}"
-    return "\n".join([said, *frames])
+    # The last line of a traceback is mostly the exception, which is shown only once.
+    summary = last if last.startswith(text.partition("(")[0]) else f"{text}\n{last}"
+    return "\n".join([summary, *frames])
 
 
 def compare_outcomes(
-    expected: Outcome, actual: Outcome, case: Mapping[str, Any], check: Check
+    expected: CallOutcome, actual: CallOutcome, case: Mapping[str, Any], check: Check
 ) -> Differences:
-    """Where a call's outcome is not what it should be."""
-    parts = [_compare_ends(expected, actual, check)]
+    """Return the differences between the expected and the actual outcome of a call."""
+    parts = [_compare_results(expected, actual, check)]
     parts.append(_compare(expected.get("output"), actual.get("output"), "output", check))
     if expected.get("after") is not None or actual.get("after") is not None:
         for name in ("args", "kwargs"):
-            one, other = (_after(each, case, name) for each in (expected, actual))
+            one, other = (_get_after(outcome, case, name) for outcome in (expected, actual))
             parts.append(_compare(one, other, f"after the call, {name}", check))
-    first = tuple(difference for part in parts for difference in part.first)[:MOST]
+    first = tuple(difference for part in parts for difference in part.first)[:MAX_DIFFERENCES]
     return Differences(first, sum(part.count for part in parts))
 
 
@@ -110,31 +110,33 @@ def _compare(expected: Encoded, actual: Encoded, where: str, check: Check) -> Di
     return compare(expected, actual, rel_tol=check.rel_tol, abs_tol=check.abs_tol, where=where)
 
 
-def _after(outcome: Outcome, case: Mapping[str, Any], name: str) -> Encoded:
+def _get_after(outcome: CallOutcome, case: Mapping[str, Any], name: str) -> Encoded:
     after = outcome.get("after")
     if after is None:
         return case[name]
     return after.get(name) if isinstance(after, dict) else None
 
 
-def _compare_ends(expected: Outcome, actual: Outcome, check: Check) -> Differences:
-    """What the calls gave or raised."""
+def _compare_results(expected: CallOutcome, actual: CallOutcome, check: Check) -> Differences:
+    """Compare results or exceptions."""
     if "result" in expected and "result" in actual:
         return _compare(expected["result"], actual["result"], "result", check)
     if "raised" in expected and _is_raised(actual):
-        one, other = (spell_raised(outcome["raised"]) for outcome in (expected, actual))
+        one, other = (encode_exception(outcome["raised"]) for outcome in (expected, actual))
         return _compare(one, other, "the exception", check)
-    return Differences((Difference("result", _tell_end(expected), _tell_end(actual)),), 1)
+    return Differences(
+        (Difference("result", _describe_result(expected), _describe_result(actual)),), 1
+    )
 
 
-def _is_raised(outcome: Outcome) -> bool:
+def _is_raised(outcome: CallOutcome) -> bool:
     match outcome:
         case {"raised": {"type": str(), "args": list()}}:
             return "result" not in outcome
     return False
 
 
-def _tell_end(outcome: Outcome) -> str:
+def _describe_result(outcome: CallOutcome) -> str:
     if _is_raised(outcome):
-        return f"raised {render(spell_raised(outcome['raised']))}"
+        return f"raised {render(encode_exception(outcome['raised']))}"
     return render(outcome["result"]) if "result" in outcome else "nothing that can be read"

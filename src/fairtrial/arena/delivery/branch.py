@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fairtrial.arena.candidates.base_files import EXECUTABLE, LINK, PLAIN
+from fairtrial.arena.candidates.base_files import EXECUTABLE, LINK, REGULAR
 from fairtrial.arena.delivery.edits import Edit, Edits, merge
 from fairtrial.arena.model.candidates import FileState
 from fairtrial.arena.snapshot.git import GitError, git
@@ -158,7 +158,7 @@ def _mode(held: _Entry | None, edit: Edit) -> str:
     was = edit.before is not None and bool(edit.before.executable)
     if held is not None and held.mode != LINK and bool(after.executable) == was:
         return held.mode
-    return EXECUTABLE if after.executable else PLAIN
+    return EXECUTABLE if after.executable else REGULAR
 
 
 def _find_time() -> dict[str, str]:

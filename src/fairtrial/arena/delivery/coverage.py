@@ -14,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.checks.command_check import CommandTrial, plain_command
-from fairtrial.arena.checks.function_check import FunctionTrial
-from fairtrial.arena.checks.prepared_check import Trial
-from fairtrial.arena.checks.pytest_check import SuiteTrial, pytest_command
+from fairtrial.arena.checks.command_check import PreparedCommandCheck, plain_command
+from fairtrial.arena.checks.function_check import PreparedFunctionCheck
+from fairtrial.arena.checks.prepared_check import PreparedCheck
+from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, pytest_command
 from fairtrial.arena.delivery.edits import find_differing
 from fairtrial.arena.delivery.tracing import Order, Traced, can_trace, trace
 from fairtrial.arena.model.candidates import Changes
@@ -98,15 +98,15 @@ async def coverage(arena: Arena, changes: Changes) -> Coverage:
     return _sum_up(changed, found, unfollowed, notes)
 
 
-async def _follow(ground: Ground, changes: Changes, trial: Trial, order: Order) -> Traced:
+async def _follow(ground: Ground, changes: Changes, trial: PreparedCheck, order: Order) -> Traced:
     match trial:
-        case FunctionTrial(wanted=wanted):
+        case PreparedFunctionCheck(expectation=wanted):
             calls = json.loads(wanted.job)
             order = replace(order, calls=calls, limit_s=min(wanted.check.timeout_s, LONGEST_S))
             return await trace(ground, changes, order)
-        case SuiteTrial(check=check):
+        case PreparedPytestCheck(check=check):
             make: Callable[[Stage], Command] = partial(_make_tests, check=check)
-        case CommandTrial(check=check) if can_trace(check.command):
+        case PreparedCommandCheck(check=check) if can_trace(check.command):
             make = partial(plain_command, check=check)
         case _:
             raise LabError("it is not Python, or is called with options of it")

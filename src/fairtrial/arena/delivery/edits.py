@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.candidates.base_files import list_base, scratch
+from fairtrial.arena.candidates.base_files import list_base, scratch_index
 from fairtrial.arena.candidates.patches import render_patch
 from fairtrial.arena.model.candidates import Changes, FileState
 from fairtrial.arena.snapshot.git import GitError, git
@@ -82,7 +82,7 @@ async def read_edits(changes: Changes, snapshot: Snapshot) -> Edits:
     """The same against a snapshot."""
     base = await list_base(snapshot)
     entries = {path: base.entries[path] for path in changes.files if path in base.entries}
-    with scratch(snapshot, base) as area:
+    with scratch_index(snapshot, base) as area:
         contents = await area.contents(entry.blob for entry in entries.values())
     files = {}
     for path, state in sorted(changes.files.items()):

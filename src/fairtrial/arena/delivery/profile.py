@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.checks.function_check import OUTPUT_BYTES, make_inputs
-from fairtrial.arena.checks.pytest_check import SuiteTrial, name_some, pytest_command
+from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, name_some, pytest_command
 from fairtrial.arena.delivery.markdown_quoting import spell_command
 from fairtrial.arena.delivery.tracing import Order, Traced, can_trace, trace
 from fairtrial.arena.model.candidates import Changes
@@ -116,7 +116,7 @@ async def profile(arena: Arena, changes: Changes | None) -> Profile:
     ground, trials, _ = arena.parts()
     parts: list[Part] = []
     failures: list[str] = []
-    suite = next((trial for trial in trials if isinstance(trial, SuiteTrial)), None)
+    suite = next((trial for trial in trials if isinstance(trial, PreparedPytestCheck)), None)
     try:
         sources = await arena.sources()
     except Exception as error:
@@ -169,7 +169,7 @@ def _making(benchmark: Benchmark) -> Callable[[Stage], Command]:
     return lambda stage: stage.command(benchmark.command, timeout_s=LIMIT_S)
 
 
-def _find_tests(suite: SuiteTrial, order: Order) -> _Subject:
+def _find_tests(suite: PreparedPytestCheck, order: Order) -> _Subject:
     tests = choose_slowest(suite.durations, enough_s=TESTS_S)
 
     def make(stage: Stage) -> Command:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 from fairtrial.arena.arena import Arena
-from fairtrial.arena.checks.function_check import FunctionTrial, prepare_calls
-from fairtrial.arena.checks.prepared_check import Trial
+from fairtrial.arena.checks.function_check import PreparedFunctionCheck, prepare_calls
+from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.verdicts import Reason, Rejection
 from fairtrial.arena.resources import Ground
@@ -36,8 +36,8 @@ async def recheck(arena: Arena, changes: Changes) -> Rejection | None:
     return (await again.judge(Candidate("winner", files={}), changes)).rejection
 
 
-async def _renew(trial: Trial, ground: Ground) -> Trial:
+async def _renew(trial: PreparedCheck, ground: Ground) -> PreparedCheck:
     """The same check with inputs that nobody has seen; as it is if its calls were recorded."""
-    if not isinstance(trial, FunctionTrial) or trial.seed is None:
+    if not isinstance(trial, PreparedFunctionCheck) or trial.seed is None:
         return trial
-    return await prepare_calls(trial.label, trial.wanted.check, ground)
+    return await prepare_calls(trial.label, trial.expectation.check, ground)

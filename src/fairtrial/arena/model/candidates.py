@@ -1,4 +1,4 @@
-"""Candidates: changes to a code base that somebody proposes, and where they come from."""
+"""Candidates: proposed changes to a code base, and the files that they change in a given base."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.core import Mistake, StudyError, describe
 
 _NO_FILES: Mapping[str, Any] = {}
-"""What a candidate has that was given no files; an empty mapping that was given is another."""
+"""The default of `Candidate.files`. Compared by identity: an empty mapping passed by the caller
+proposes the base unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file as it should be.
+    """The content and kind of one file.
 
-    content: its bytes, or its text, which becomes UTF-8; of a symbolic link, where it leads
-    executable: whether it may be run; None keeps what it is (new files: no)
-    is_link: whether it is a symbolic link
+    Raises `StudyError` if a field has the wrong type.
+
+    content: the file's bytes; text is encoded as UTF-8. For a symbolic link, the link's target
+    executable: whether the file is executable; None keeps the base's mode (new files are not)
+    is_link: whether the file is a symbolic link
     """
 
     content: bytes
@@ -35,35 +38,36 @@ class FileState:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        # There is one for each file of a base: what is right passes by comparing identities.
+        # One is created for each file of a base, so the checks of valid values must be cheap.
         if type(self.content) is not bytes:
             object.__setattr__(self, "content", _as_bytes(self.content, "content", "FileState"))
-        if self.executable not in _YES_NO_UNSAID or self.is_link not in _YES_NO:
+        if self.executable not in _BOOLEAN_OR_NONE or self.is_link not in _BOOLEAN:
             raise StudyError(list(self._mistakes()), source="FileState")
 
     def _mistakes(self) -> Iterator[Mistake]:
-        for name, allowed in (("executable", _YES_NO_UNSAID), ("is_link", _YES_NO)):
-            given = getattr(self, name)
-            if given not in allowed:
-                yield Mistake((name,), f"expected true or false, got {describe(given)}")
+        for name, allowed in (("executable", _BOOLEAN_OR_NONE), ("is_link", _BOOLEAN)):
+            value = getattr(self, name)
+            if value not in allowed:
+                yield Mistake((name,), f"expected true or false, got {describe(value)}")
 
 
-_YES_NO = (True, False)
-_YES_NO_UNSAID = (None, *_YES_NO)
+_BOOLEAN = (True, False)
+_BOOLEAN_OR_NONE = (None, *_BOOLEAN)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed change, as somebody made it: a unified diff, or whole files that overlay the base.
+    """A proposed change to the base: a unified diff, or whole files that overlay the base.
 
-    Text becomes UTF-8. To propose the base as it is, give it `files={}`.
+    Text is encoded as UTF-8. `files={}` proposes the base unchanged. Raises `StudyError` with all
+    mistakes if a field has the wrong type, or if there are neither a diff nor files.
 
-    name: what people call it
-    diff: a unified diff against the base, as git or diff writes it; or
+    name: the candidate's name in messages and reports
+    diff: a unified diff against the base, in the format of git or diff; or
     files: new contents by path, relative to the top of the repository
-    parent: the digest of the candidate that it was made from, if any
-    origin: who made it: an agent's name, a file
-    note: what its maker says of it
+    parent: the digest of the candidate that this one was derived from, if any
+    origin: where the candidate comes from: an agent's name or a file
+    note: a description by the candidate's author
     """
 
     name: str
@@ -124,14 +128,17 @@ class Candidate:
             yield Mistake((), "has neither a diff nor files", "give one of them")
 
 
-def _as_bytes(given: Any, name: str, source: str) -> bytes:
-    """Text as UTF-8; what was read with `surrogateescape` becomes the bytes that it was."""
-    if isinstance(given, bytes):
-        return bytes(given)
-    message = f"expected text or bytes, got {describe(given)}"
-    if isinstance(given, str):
+def _as_bytes(value: Any, name: str, source: str) -> bytes:
+    """Return text as UTF-8; surrogates of `surrogateescape` become the original bytes again.
+
+    Raises `StudyError` about the field `name` of `source` if it is neither text nor bytes.
+    """
+    if isinstance(value, bytes):
+        return bytes(value)
+    message = f"expected text or bytes, got {describe(value)}"
+    if isinstance(value, str):
         try:
-            return given.encode("utf-8", "surrogateescape")
+            return value.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as error:
             message = f"is text that UTF-8 can't hold: {error.reason}"
     raise StudyError(Mistake((name,), message), source=source)
@@ -141,17 +148,17 @@ def _as_path(path: str | PurePath) -> str:
     return path.as_posix() if isinstance(path, PurePath) else str(path)
 
 
-def _as_state(given: FileState | str | bytes) -> FileState:
-    return given if isinstance(given, FileState) else FileState(given)
+def _as_state(value: FileState | str | bytes) -> FileState:
+    return value if isinstance(value, FileState) else FileState(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a candidate comes to, against a given base.
+    """The effect of a candidate on a given base.
 
-    files: every path that differs from the base, as it should be; None for a file that goes
-    digest: the same for candidates that differ in formatting, comments, docstrings or names of
-        local variables only; empty text if nothing differs from the base
+    files: the new state of every path that differs from the base; None for a deleted file
+    digest: a hash of the changes, equal for candidates that differ only in formatting, comments,
+        docstrings or names of local variables; empty if nothing differs from the base
     """
 
     files: Mapping[str, FileState | None] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,4 +1,4 @@
-"""All that is known of a candidate in the end."""
+"""The final judgment of a candidate: verdict, evidence, cost and timing."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
 
 
 class Judged(dict[str, Any]):
-    """An output that says itself what it comes to: an optimiser's, which has an arena of its own.
+    """An agent's output that already holds its scores: an optimizer's, which runs its own arena.
 
-    It is one only in the process where it was made. What is read back or comes from elsewhere is
-    plain data, and is judged like anything else.
+    The type is trusted only within the process that created it. Output that is read from a file or
+    received from another process is a plain dict and is judged like any other output.
     """
 
 
 class Stored(dict[str, Any]):
-    """What was once `Judged`, as its run has stored it; made where it is judged again."""
+    """A `Judged` output as it was stored with its run; created when the run is rescored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All that is known of one candidate.
+    """The judgment of one candidate.
 
-    name: the candidate's
-    digest: the candidate's, normalised; empty for one that is equal to the base or unusable
-    verdict: what it is
-    basis: what the verdict rests on
-    rejection: why it is out, if it is
+    name: the candidate's name
+    digest: the digest of its normalized changes; empty if it equals the base or is unusable
+    verdict: the result of its checks, and of its timing if it was timed
+    basis: the kind of evidence behind the verdict
+    rejection: why it was rejected, if it was
     duplicate_of: the name of the candidate (or "base") whose verdict it inherits
     not_exercised: changed files that no check loaded
-    notes: what else people should know
-    check_s: how long its checks took
-    cpu_s: the CPU time they used
-    peak_rss_mb: the most memory they held
-    measurement: what the clock said of it, if it was timed
+    notes: further remarks for the user
+    check_s: wall time of its checks, in seconds
+    cpu_s: CPU time of its checks, in seconds
+    peak_rss_mb: peak memory of its checks
+    measurement: the timing result, if it was timed
     """
 
     name: str
@@ -54,10 +54,10 @@ class Judgement:
 
     @property
     def is_unjudged(self) -> bool:
-        """Whether something of ours failed while it was judged: nothing is known of it."""
+        """Whether the evaluation itself failed, so that nothing is known about the candidate."""
         return self.rejection is not None and self.rejection.reason == Reason.EVALUATOR
 
     def inherited_by(self, name: str) -> Judgement:
-        """The same verdict for a candidate that is the same after normalisation."""
+        """Return this judgment for a duplicate: a candidate with the same normalized changes."""
         origin = self.duplicate_of or self.name
         return replace(self, name=name, duplicate_of=origin, check_s=0.0, cpu_s=0.0)

@@ -1,4 +1,4 @@
-"""Code problems: a repository, what may be changed in it, and what a candidate must still do."""
+"""Code problems: a repository, the files that may be changed, checks and benchmarks."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ from fairtrial.core import (
 from fairtrial.sandbox import Limits
 
 MOST_CASES = 100_000
-"""How many inputs a check may have made."""
-LEAST_BUDGET_S = 0.1
-"""No machine starts in less time the twelve processes that the fewest sessions need."""
+"""The largest allowed value of `Check.cases`."""
+MIN_BUDGET_S = 0.1
+"""The smallest allowed time budget of a benchmark: no machine starts the twelve processes of a
+minimal comparison in less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Record):
-    """One thing that must hold for a candidate: a command, or a function compared with the base.
+    """A condition for candidates: a command succeeds, or a function's results equal the base's.
 
-    command: a program and its arguments; `{python}` stands for the problem's Python. Results of
-        single tests are read where it runs pytest
-    compare: what of another command is judged: its exit status (`exit`), or its output as well
-        (`output`), which must equal the base's
-    function: `module:function`, called with the same arguments in base and candidate; either may
-        have dots
-    inputs: `file.py:function`, a maker of arguments: `make(rng) -> (args, kwargs)`
-    cases: how many inputs are made
+    command: a program and its arguments; `{python}` stands for the problem's Python. If it runs
+        pytest, the result of each test is compared with the base's
+    compare: for commands other than pytest: whether only the exit status counts (`exit`), or the
+        output must equal the base's as well (`output`)
+    function: `module:function`, called with the same arguments in base and candidate; both parts
+        may be dotted names
+    inputs: `file.py:function` that generates arguments: `make(rng) -> (args, kwargs)`
+    cases: the number of inputs to generate
     calls: a JSON file of recorded calls with their results
-    view: `module:function` that turns a result into plain data
-    rel_tol: how far floats may differ, relative to the larger
-    abs_tol: how far floats may differ in any case
-    timeout_s: how much CPU time, and how long a time in which it could have run, the check may take
+    view: `module:function` that converts a result to plain data before it is compared
+    rel_tol: relative tolerance for floats
+    abs_tol: absolute tolerance for floats
+    timeout_s: limit of the check's CPU time, and of its wall time without time spent waiting for a
+        free core
     """
 
     command: tuple[str, ...] = ()
@@ -64,7 +66,7 @@ class Check(Record):
 
     @property
     def is_pytest(self) -> bool:
-        """Whether it is a command whose tests are read one by one."""
+        """Whether the command runs pytest, so that tests are judged one by one."""
         names = [Path(word).name for word in self.command]
         return names[:1] in (["pytest"], ["py.test"]) or names[1:3] == ["-m", "pytest"]
 
@@ -76,7 +78,9 @@ class Check(Record):
 
     def _mistakes(self) -> Iterator[Mistake]:
         if self.command and self.function:
-            yield Mistake(("function",), "stands beside a command", "make two checks of it")
+            yield Mistake(
+                ("function",), "can't be combined with `command`", "split it into two checks"
+            )
         elif not self.command and not self.function:
             yield Mistake((), "needs `command` or `function`")
         yield from command_mistakes(self.command, ("command",))
@@ -89,7 +93,7 @@ class Check(Record):
         for name in ("rel_tol", "abs_tol"):
             if getattr(self, name) < 0:
                 yield Mistake((name,), f"must be 0 or more, got {getattr(self, name):g}")
-        yield from _not_positive(self, "timeout_s")
+        yield from _positive_mistakes(self, "timeout_s")
 
     def _function_mistakes(self) -> Iterator[Mistake]:
         for name in ("inputs", "calls", "view"):
@@ -100,7 +104,7 @@ class Check(Record):
             if not self.inputs and not self.calls:
                 yield Mistake(("function",), "needs `inputs` or `calls`: what to call it with")
         if self.inputs and self.calls:
-            yield Mistake(("calls",), "stands beside `inputs`", "make two checks of it")
+            yield Mistake(("calls",), "can't be combined with `inputs`", "split it into two checks")
         if self.inputs:
             yield from maker_mistakes(self.inputs, ("inputs",))
         if self.calls:
@@ -111,13 +115,13 @@ class Check(Record):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark(Record):
-    """One thing that is timed: a function's call, or a command.
+    """A function call or a command to be timed.
 
-    name: what reports call it
-    call: `module:function`, called with inputs that are made for it, each used once
-    inputs: `file.py:function`, a maker of arguments: `make(rng) -> (args, kwargs)`
-    command: a program and its arguments, each sample a process of its own
-    cores: how many cores it may use; with more than one, base and candidate still take turns
+    name: the benchmark's name in reports
+    call: `module:function`, called with generated arguments, each used once
+    inputs: `file.py:function` that generates arguments: `make(rng) -> (args, kwargs)`
+    command: a program and its arguments; each sample is a new process
+    cores: the number of cores it may use; base and candidate take turns also with several
     """
 
     name: str
@@ -135,7 +139,9 @@ class Benchmark(Record):
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank(name=self.name)
         if self.call and self.command:
-            yield Mistake(("call",), "stands beside a command", "make two benchmarks of it")
+            yield Mistake(
+                ("call",), "can't be combined with `command`", "split it into two benchmarks"
+            )
         elif not self.call and not self.command:
             yield Mistake((), "needs `call` or `command`")
         yield from command_mistakes(self.command, ("command",))
@@ -153,34 +159,35 @@ class Benchmark(Record):
 
 @dataclass(frozen=True, slots=True)
 class CodeProblem(Record):
-    """A repository, what may be changed in it, and what must still hold afterwards.
+    """A code problem: a repository, the files that candidates may change, checks and benchmarks.
 
     The project's folder is `repo`/`cwd`; all other paths are relative to it.
 
-    problem_id: its name
+    problem_id: the problem's name
     family: `code`
-    brief: what the agent is asked to do
-    repo: the project, relative to the folder of the problem's file; the repository is the one that
-        this folder lies in
-    cwd: the folder in `repo` where commands start and that all paths are relative to
-    editable: which files candidates may change, as git's glob pathspecs
-    unprotect: which tests, conftest and configuration files they may change nevertheless
-    include: ignored paths that slots need: built extensions, data
-    largest_mb: the largest untracked file that belongs to the base; with a larger one it is refused
-    git: whether candidates see a repository of one commit around them
-    python: the Python that checks run with: a path, or a program's name; by default the project's
-        .venv or venv if there is one, else our own
-    import_roots: the folders that imports start from; found out if not given
+    brief: the task, as given to the agent
+    repo: the project's folder, relative to the folder of the problem's file; may lie anywhere
+        inside its git repository
+    cwd: the folder in `repo` where commands start and that all other paths are relative to
+    editable: files that candidates may change, as git's glob pathspecs
+    unprotect: tests, conftest and configuration files that candidates may change as well
+    include: ignored paths that checks need: built extensions, data
+    largest_mb: limit of the total size of untracked files; if they are larger, the repository is
+        refused
+    git: whether candidates run inside a git repository of one commit
+    python: the Python that runs the checks: a path, or a program's name; by default the project's
+        .venv or venv if there is one, else the Python that runs fairtrial
+    import_roots: the folders that imports start from; detected if not given
     build: a command that is run for each candidate before its checks
-    build_timeout_s: how long that may take, like the `timeout_s` of a check
-    env: variables that commands get
-    check: what must hold
+    build_timeout_s: time limit of the build, like the `timeout_s` of a check
+    env: environment variables of all commands
+    check: the conditions that candidates must meet
     bench: what is timed
-    min_effect: the smallest change of speed that is worth anything, as a share
-    alpha: how often a difference may be claimed where there is none
-    budget_s: how long each benchmark of a candidate may take
-    limits: what one check may use of the machine
-    sandbox: `auto` takes the best there is, `require` refuses to go on without one, `plain` takes
+    min_effect: the smallest speed-up that is worth adopting, as a share
+    alpha: the accepted probability of claiming a difference where there is none
+    budget_s: time budget of each benchmark of a candidate, in seconds
+    limits: resource limits of one check
+    sandbox: `auto` uses the best sandbox available, `require` fails if there is none, `plain` uses
         none
     """
 
@@ -229,17 +236,20 @@ class CodeProblem(Record):
         counts = Counter(benchmark.name for benchmark in self.bench)
         for index, benchmark in enumerate(self.bench):
             if counts[benchmark.name] > 1:
-                yield Mistake(("bench", index, "name"), f"'{benchmark.name}' stands here twice")
+                yield Mistake(("bench", index, "name"), f"'{benchmark.name}' is used twice")
         if self.largest_mb < 1:
             yield Mistake(("largest_mb",), f"must be 1 or more, got {self.largest_mb}")
         for name in ("min_effect", "alpha"):
             if not 0 < getattr(self, name) < 1:
                 yield Mistake((name,), f"must be above 0 and below 1, got {getattr(self, name):g}")
-        if not self.budget_s >= LEAST_BUDGET_S:
-            message = f"must be {LEAST_BUDGET_S:g} or more, got {self.budget_s:g}: the fewest"
-            told = f"{message} sessions that can decide anything, six, start twelve processes"
-            yield Mistake(("budget_s",), told, "the default is 20; small functions need 2 or more")
-        yield from _not_positive(self, "build_timeout_s")
+        if not self.budget_s >= MIN_BUDGET_S:
+            message = (
+                f"must be {MIN_BUDGET_S:g} or more, got {self.budget_s:g}: the fewest sessions "
+                "that can decide anything, six, start twelve processes"
+            )
+            hint = "the default is 20; small functions need 2 or more"
+            yield Mistake(("budget_s",), message, hint)
+        yield from _positive_mistakes(self, "build_timeout_s")
 
     def _path_mistakes(self) -> Iterator[Mistake]:
         yield from path_mistakes(self.cwd, ("cwd",))
@@ -248,33 +258,34 @@ class CodeProblem(Record):
                 is_pattern = name in ("editable", "unprotect")
                 yield from path_mistakes(path, (name, index), is_pattern=is_pattern)
         if all(split_pattern(pattern)[0] for pattern in self.editable):
-            what = "only leaves files out" if self.editable else "is empty"
+            what = "only excludes files" if self.editable else "is empty"
             yield Mistake(("editable",), f"{what}: no candidate could change anything")
 
 
-def _not_positive(record: Record, name: str) -> Iterator[Mistake]:
+def _positive_mistakes(record: Record, name: str) -> Iterator[Mistake]:
     value = getattr(record, name)
     if value <= 0:
         yield Mistake((name,), f"must be above 0, got {value:g}")
 
 
 def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
-    """The problem with all its paths relative to the top of the repository; to be done once.
+    """Return the problem with all paths relative to `top`, the top of its repository.
 
     Paths in a file are relative to the project's folder, which may lie anywhere below the top.
-    Arguments of commands stay as they are, since commands start in that folder; so does `python`,
-    which is looked for.
+    Arguments of commands are not changed, since commands start in that folder; neither is `python`,
+    which is searched for. Must be called only once per problem. Raises `StudyError` if the project
+    lies outside of `top`.
     """
-    # Whoever finds the top has followed links; the file's folder may have been reached by one.
+    # Links were followed to find the top, while the path of the file's folder may hold one.
     project, real_top = (problem.folder / problem.repo).resolve(), top.resolve()
     if not project.is_relative_to(real_top):
         raise StudyError(Mistake(("repo",), f"{project} doesn't lie in the repository {top}"))
     cwd = PurePosixPath(project.relative_to(real_top).as_posix(), problem.cwd)
 
-    def place(path: str) -> str:
+    def rebase(path: str) -> str:
         return str(cwd / path) if path else ""
 
-    def place_pattern(pattern: str) -> str:
+    def rebase_pattern(pattern: str) -> str:
         mark, rest = split_pattern(pattern)
         return mark + "".join(_escape(part) + "/" for part in cwd.parts) + rest.removeprefix("./")
 
@@ -282,18 +293,20 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
     return replace(
         problem,
         cwd=str(cwd),
-        editable=tuple(map(place_pattern, problem.editable)),
-        unprotect=tuple(map(place_pattern, problem.unprotect)),
+        editable=tuple(map(rebase_pattern, problem.editable)),
+        unprotect=tuple(map(rebase_pattern, problem.unprotect)),
         include=tuple(str(PurePosixPath(glob.escape(str(cwd)), path)) for path in problem.include),
-        import_roots=None if roots is None else tuple(map(place, roots)),
+        import_roots=None if roots is None else tuple(map(rebase, roots)),
         check=tuple(
-            replace(check, inputs=place(check.inputs), calls=place(check.calls))
+            replace(check, inputs=rebase(check.inputs), calls=rebase(check.calls))
             for check in problem.check
         ),
-        bench=tuple(replace(each, inputs=place(each.inputs)) for each in problem.bench),
+        bench=tuple(
+            replace(benchmark, inputs=rebase(benchmark.inputs)) for benchmark in problem.bench
+        ),
     )
 
 
 def _escape(name: str) -> str:
-    """A folder's name as a pattern that fits nothing else."""
+    """Return a pattern that matches exactly this folder name."""
     return "".join(f"\\{char}" if char in "*?[]\\" else char for char in name)

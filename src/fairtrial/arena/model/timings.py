@@ -1,7 +1,8 @@
-"""What the clock said of a candidate: samples, sessions, and what they come to.
+"""Timing results of a candidate: samples, sessions, estimates and the overall measurement.
 
-Ratios are speed-ups: the base's time by the candidate's, above 1 for a faster candidate. The
-statistic of a session is the logarithm of the inverse, as its samples give it: below 0 for faster.
+Ratios are speed-ups: the base's time divided by the candidate's, above 1 for a faster candidate.
+The statistic of a session is the logarithm of the inverse, computed from its samples: below 0 for a
+faster candidate.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ Arm = Literal["base", "candidate"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One thing that was timed: some calls, or a process.
+    """One timed unit: a batch of calls, or a process.
 
-    round: which round of its session, from 0; -1 before the first
+    round: the round of its session, from 0; -1 before the first
     position: 0 if it came first in its round, 1 if second
-    arm: whose it is
-    calls: how many calls it is the time of; with none, what asking and replying alone takes
-    wall_s: from request to reply, by our clock
-    cpu_s: CPU time meanwhile, as the kernel counts it; None where it doesn't tell
-    is_kept: whether it counts: the first round of a session doesn't
+    arm: what was timed, base or candidate
+    calls: the number of calls in the batch; 0 if only the request and the reply were timed
+    wall_s: wall time from request to reply
+    cpu_s: CPU time meanwhile, as counted by the kernel; None where that is not available
+    is_kept: whether it is used; samples of a session's first round are not
     """
 
     round: int
@@ -38,36 +39,36 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A figure of both arms."""
+    """A value for the base and the same for the candidate."""
 
     base: float
     candidate: float
 
     @property
     def growth(self) -> float:
-        """How many times the base's figure the candidate's is; 1 where there is nothing."""
+        """The candidate's value divided by the base's; 1 if the base's is 0."""
         return self.candidate / self.base if self.base > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Two fresh processes, or two workers that took turns: one replicate.
+    """One replicate of a benchmark: two fresh processes, or two workers that took turns.
 
-    benchmark: what was timed
-    number: which session of this comparison, from 0
-    samples: all of them, in the order in which they were taken
-    seconds: how long it took, all in all
-    startup_s: how long each took until it could be called, and CPU time that it used once, in the
-        first call or later; None where that is part of the sample
-    outside_s: time per round that each was at work but not being timed (reading inputs, writing
-        results down, threads and other processes that went on, cores that it wasn't given); None
-        where there is no such time
-    stalled_s: time per round that each let us wait, when it was loaded or wasn't being timed, while
-        its own process didn't work; None where that isn't known
-    materialising: the share of each one's samples that went into going through results
-    peak_rss_mb: the most memory each held
-    rejection: why there is no result: what the candidate did wrong meanwhile
-    loaded: files that the candidate's worker imported, as it saw them
+    benchmark: the benchmark's name
+    number: the number of the session within its comparison, from 0
+    samples: all samples, in the order in which they were taken
+    seconds: wall time of the whole session
+    startup_s: time until each arm could be called, plus CPU time that it spent once, in the first
+        call or later; None where that is part of the sample
+    outside_s: time per round that each arm worked while it was not timed (reading inputs, writing
+        results, background threads and processes, cores that it wasn't given); None where that
+        can't happen
+    stalled_s: time per round that each arm kept the bench waiting, while it was loaded or was not
+        timed, without its own process working; None where that isn't known
+    materializing: the share of each arm's samples that was spent on iterating over results
+    peak_rss_mb: peak memory of each arm
+    rejection: what the candidate did wrong, if that ended the session without a result
+    loaded: files that the candidate's worker imported, by their paths inside the sandbox
     """
 
     benchmark: str
@@ -77,7 +78,7 @@ class Session:
     startup_s: Pair | None = None
     outside_s: Pair | None = None
     stalled_s: Pair | None = None
-    materialising: Pair | None = None
+    materializing: Pair | None = None
     peak_rss_mb: Pair | None = None
     rejection: Rejection | None = None
     loaded: frozenset[str] = field(default=frozenset(), repr=False)
@@ -85,12 +86,12 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A ratio, and within which bounds it lies.
+    """A speed-up and its confidence interval.
 
     ratio: how many times as fast as the base
-    low, high: the bounds; they hold at whatever session one stops
-    sessions: what it rests on
-    confidence: how often such bounds hold, as a share
+    low, high: the bounds of the interval, valid at whichever session timing stops
+    sessions: the number of sessions that it is based on
+    confidence: the coverage of the interval, as a share
     """
 
     ratio: float
@@ -102,20 +103,21 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One benchmark of a candidate.
+    """The timing result of one benchmark.
 
-    benchmark: what was timed
-    verdict: faster, slower, equivalent or inconclusive, for this one alone
-    estimate: its ratio; None if there were too few sessions
-    cpu_ratio: the same by CPU time instead of the clock on the wall; None where it isn't known
+    benchmark: the benchmark's name
+    verdict: faster, slower, equivalent or inconclusive, for this benchmark alone
+    estimate: the speed-up; None if there were too few sessions
+    cpu_ratio: the speed-up by CPU time instead of wall time; None where it isn't known
     base_s: how long one call, or the process, takes on the base
-    calls: how many calls a sample is
+    calls: the number of calls in a sample
     startup: start-up time, as a multiple of the base's
-    outside: time at work but not being timed beyond the base's, as a share of the base's samples
-    peak_rss_mb: the most memory the candidate held, and the base
-    notes: what people should know before they believe it
-    instructions: how many each executes per call, or as a process, if they were counted; a second
-        opinion, which decides nothing
+    outside: time that the candidate worked untimed, beyond the base's, as a share of the base's
+        samples
+    peak_rss_mb: peak memory of base and candidate
+    notes: caveats for the user
+    instructions: instructions that each arm executes per call, or per process, if they were
+        counted; a second opinion that doesn't affect the verdict
     """
 
     benchmark: str
@@ -133,19 +135,19 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """All that the clock said of one candidate.
+    """The timing result of one candidate over all benchmarks.
 
-    verdict: faster, slower, equivalent or inconclusive; over all benchmarks
-    estimate: the geometric mean of the benchmarks' ratios; None if there were too few sessions
-    adopt: whether it is worth taking: certainly faster, by the smallest effect of interest or more,
-        and nothing speaks against it
-    vetoes: what speaks against it
-    timings: benchmark by benchmark
-    seconds: how long it took
-    waited_s: how long the host stood idle for it
-    is_confirmed: whether this comes of fresh sessions after it had won a race
-    notes: what people should know
-    sessions: what all of it can be computed from again
+    verdict: faster, slower, equivalent or inconclusive, over all benchmarks
+    estimate: the geometric mean of the benchmarks' speed-ups; None if there were too few sessions
+    adopt: whether the candidate should be adopted: significantly faster, by the smallest effect of
+        interest or more, and without vetoes
+    vetoes: reasons against adoption
+    timings: the result of each benchmark
+    seconds: wall time of the measurement
+    waited_s: how long it waited for an idle host
+    is_confirmed: whether it rests on fresh sessions that were taken after the candidate won a race
+    notes: remarks for the user
+    sessions: the sessions, from which all of the above can be recomputed
     """
 
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""What came of judging a candidate, and what that rests on."""
+"""Verdicts on candidates, the evidence behind them, and reasons for rejection."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What a candidate is, compared with the base."""
+    """How a candidate compares with the base."""
 
     PASSED = "passed"
-    """every check holds; it was not timed"""
+    """every check passed; the candidate was not timed"""
     REJECTED = "rejected"
     FASTER = "faster"
     SLOWER = "slower"
@@ -22,45 +22,45 @@ class Reason(StrEnum):
     """Why a candidate was rejected."""
 
     TESTS = "tests"
-    """tests that the base passes fail"""
+    """tests fail that the base passes"""
     DIFFERENT = "different results"
-    """a function or command gives something else than the base"""
+    """a function or command gives other results than on the base"""
     TIMEOUT = "timeout"
     CRASH = "crash"
-    """a process died, or left before it was done"""
+    """a process died, or exited before it had finished"""
     MEMORY = "memory"
     PROCESSES = "processes"
     MISSING = "missing results"
-    """tests that the base passes, or calls, were not reported"""
+    """results of calls, or of tests that the base passes, were not reported"""
     TAMPERING = "tampering"
-    """files that it may not change were changed while it ran"""
+    """protected files were changed while the candidate ran"""
     OUTSIDE = "outside editable"
     UNUSABLE = "unusable"
-    """the diff doesn't apply, the path leads out of the tree, ..."""
+    """the diff doesn't apply, a path leads out of the tree, ..."""
     BUILD = "build"
     EVALUATOR = "evaluator"
-    """judging it failed for a reason of ours"""
+    """the evaluation itself failed; the candidate is not to blame"""
 
 
 class Basis(StrEnum):
-    """What a verdict rests on, the weakest first."""
+    """The kind of evidence behind a verdict, weakest first."""
 
     NOTHING = "nothing"
     EXIT_STATUS = "exit status only"
-    """a command of the candidate's own said that all is well"""
+    """a command that runs the candidate's code exited successfully"""
     TESTS = "tests only"
-    """tests that run in the candidate's own process: they guard against mistakes, not cheats"""
+    """tests in the candidate's own process: a guard against mistakes, not against cheats"""
     COMPARED = "compared results"
-    """results were compared with the base's, or with recorded ones, outside of its reach"""
+    """results were compared with the base's, or with recorded ones, out of the candidate's reach"""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where a value is not what it should be.
+    """One position in a result where the candidate's value differs from the base's.
 
-    where: the place in the value: ``result[3].name``
-    expected: what the base gives there
-    actual: what the candidate gives there
+    where: the position: ``result[3].name``
+    expected: the base's value, as text
+    actual: the candidate's value, as text
     """
 
     where: str
@@ -68,17 +68,17 @@ class Difference:
     actual: str
 
     def cleaned(self) -> Difference:
-        """The same in texts that can be stored and printed."""
+        """Return a copy whose texts can be encoded as UTF-8."""
         return Difference(*map(_clean, (self.where, self.expected, self.actual)))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One thing that went wrong in a check.
+    """One failed test, call or command of a check.
 
-    check: the check, as the problem has it: ``check[0]``
+    check: the check's path in the problem: ``check[0]``
     what: the test's id, or the call: ``toposort:sort, case 7``
-    message: what is to be said of it
+    message: a description of the failure
     differences: expected and actual values, where they are known
     """
 
@@ -88,19 +88,19 @@ class Failure:
     differences: tuple[Difference, ...] = ()
 
     def cleaned(self) -> Failure:
-        """The same in texts that can be stored and printed."""
-        differences = tuple(each.cleaned() for each in self.differences)
+        """Return a copy whose texts can be encoded as UTF-8."""
+        differences = tuple(difference.cleaned() for difference in self.differences)
         return Failure(self.check, _clean(self.what), _clean(self.message), differences)
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a candidate is out: ready for whoever is to mend it.
+    """Why a candidate was rejected, in enough detail to repair it.
 
-    reason: the kind
-    message: one line for people
-    failures: what failed, in the order of the checks
-    more: how many further failures are not listed
+    reason: the kind of rejection
+    message: one line for the user
+    failures: the first failures, in the order of the checks
+    more: the number of further failures that are not listed
     """
 
     reason: Reason
@@ -109,11 +109,11 @@ class Rejection:
     more: int = 0
 
     def cleaned(self) -> Rejection:
-        """The same in texts that can be stored and printed, whatever a candidate put in them."""
-        failures = tuple(each.cleaned() for each in self.failures)
+        """Return a copy whose texts can be encoded as UTF-8, whatever the candidate printed."""
+        failures = tuple(failure.cleaned() for failure in self.failures)
         return replace(self, message=_clean(self.message), failures=failures)
 
 
 def _clean(text: str) -> str:
-    """Half a surrogate pair is no text: spelled out."""
+    """Replace lone surrogates, which UTF-8 can't encode, by escape sequences."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,1 +1,1 @@
-"""Folders that candidates take turns in: made once, brought back to the base, removed."""
+"""Slots: working copies of the base that are leased to candidates one after another."""

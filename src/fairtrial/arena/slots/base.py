@@ -1,4 +1,4 @@
-"""The base's own tree: what every slot is a copy of. Nobody ever leases it."""
+"""Prepare the base's own tree, which all slots are copies of and which is never leased."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.arena.slots.bytecode import compile_files
-from fairtrial.arena.slots.copying import Wanted, originate
+from fairtrial.arena.slots.copying import TargetTree, build_target
 from fairtrial.arena.slots.removal import FOLDER
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.slots.tree import list_tree
@@ -18,25 +18,25 @@ from fairtrial.arena.snapshot.git import GitError, git
 from fairtrial.arena.snapshot.snapshot import Snapshot
 from fairtrial.core import LabError
 
-# One time for every file of the base: whatever compares times (make, git) finds that nothing is
-# newer than anything else, except for what a candidate brings.
-AGE_NS = 946_684_800 * 10**9
+# All files of the base have the same time, so that for tools that compare times (make, git) only a
+# candidate's files are newer than others.
+MODIFIED_NS = 946_684_800 * 10**9
 _MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What slots are staged from.
+    """The tree that slots are copied from.
 
-    top: the folder
-    everything: all that is in it
-    shown: the same without what candidates must not see
-    notes: what people should know of it
+    top: its folder
+    complete: the target tree of trusted slots
+    visible: the target tree of candidates, without hidden files
+    notes: remarks for the user
     """
 
     top: Path
-    everything: Wanted
-    shown: Wanted
+    complete: TargetTree
+    visible: TargetTree
     notes: tuple[str, ...]
 
 
@@ -49,32 +49,41 @@ async def prepare_base(
     has_git: bool = False,
     python: Path | None = None,
 ) -> Base:
-    """Check the snapshot out and add all that slots need beside it."""
+    """Check out the snapshot, and add bytecode, included paths and, if required, a repository.
+
+    Raises `LabError` if the files can't be written.
+
+    home: the pool's folder; the tree becomes `home/base`
+    included: ignored paths of the user's tree to copy
+    hidden: paths that candidates must not see
+    has_git: whether the tree becomes a git repository of one commit
+    python: compiles the bytecode, if given
+    """
     from anyio import to_thread
 
     top, notes = home / "base", []
     files = await _check_out(snapshot, top, home / "index")
-    concealed = await to_thread.run_sync(find_concealed, top, hidden)
+    hidden_paths = await to_thread.run_sync(find_hidden_paths, top, hidden)
     if python is not None:
-        seen = [file for file in files if not is_below(file, concealed)]
-        notes += await compile_files(top, seen, python)
-    await in_thread(_settle, top)
+        visible = [file for file in files if not is_below(file, hidden_paths)]
+        notes += await compile_files(top, visible, python)
+    await in_thread(_normalize_metadata, top)
     if included:
         size = await in_thread(_copy_included, snapshot.source, top, included)
         notes.append(f"included paths are copied into every slot: {size / _MB:,.1f} MB each")
     if has_git:
-        await make_repository(snapshot, top, home / "index", concealed)
-    listing = await to_thread.run_sync(_list, top)
-    everything = originate(top, listing)
-    return Base(top, everything, _without(everything, concealed), tuple(notes))
+        await _create_repository(snapshot, top, home / "index", hidden_paths)
+    listing = await to_thread.run_sync(_list_folder, top)
+    complete = build_target(top, listing)
+    return Base(top, complete, _exclude(complete, hidden_paths), tuple(notes))
 
 
 async def _check_out(snapshot: Snapshot, top: Path, index: Path) -> list[str]:
-    """Write the snapshot's files.
+    """Write the snapshot's files, and return their paths.
 
-    By an index of our own outside the folder, instead of `git worktree add`: a worktree has a
-    `.git` that leads to the private repository, and candidates must see neither. For the same
-    reason slots are copies of this folder, made by the same code that resets them.
+    This uses an index outside of the folder instead of `git worktree add`: a worktree has a `.git`
+    that points to the private repository, and candidates must see neither. For the same reason
+    slots are copies of this folder, made by the same code that resets them.
     """
     top.mkdir()
     await git("read-tree", snapshot.tree, repo=snapshot.repo, index=index)
@@ -83,77 +92,77 @@ async def _check_out(snapshot: Snapshot, top: Path, index: Path) -> list[str]:
             "checkout-index", "--all", "--force", "--quiet",
             repo=snapshot.repo, worktree=top, index=index,
         )  # fmt: skip
-    except GitError as error:  # which doesn't always say why
+    except GitError as error:  # its message doesn't always name the cause
         free_mb = shutil.disk_usage(top).free / _MB
         raise LabError(
             f"the base can't be written to {top}, where {free_mb:,.1f} MB are free: "
             f"{' '.join(error.stderr[:500].split())}; make room there, or set FAIRTRIAL_HOME to "
             "another folder (with a short path)"
         ) from error
-    told = await git("ls-files", "-z", repo=snapshot.repo, index=index)
-    return [os.fsdecode(path) for path in told.split(b"\0")[:-1]]
+    output = await git("ls-files", "-z", repo=snapshot.repo, index=index)
+    return [os.fsdecode(path) for path in output.split(b"\0")[:-1]]
 
 
-def find_concealed(top: Path, hidden: Sequence[str]) -> set[str]:
-    """The paths that candidates must not see; what a hidden link leads to is hidden as well."""
-    concealed = set()
+def find_hidden_paths(top: Path, hidden: Sequence[str]) -> set[str]:
+    """Return the paths that candidates must not see, including targets of hidden links."""
+    paths = set()
     top = top.resolve()
-    for path in hidden:
-        place = Path(os.path.normpath(top / path))
-        for each in (place, place.resolve()):
-            if each.is_relative_to(top) and each != top:
-                concealed.add(each.relative_to(top).as_posix())
-    return concealed
+    for name in hidden:
+        path = Path(os.path.normpath(top / name))
+        for candidate in (path, path.resolve()):
+            if candidate.is_relative_to(top) and candidate != top:
+                paths.add(candidate.relative_to(top).as_posix())
+    return paths
 
 
 def is_below(path: str, folders: Collection[str]) -> bool:
-    """Whether a path is one of `folders`, or in one of them."""
-    return any(path == each or path.startswith(f"{each}/") for each in folders)
+    """Return whether a path is one of `folders`, or inside one of them."""
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
-def _without(wanted: Wanted, concealed: Collection[str]) -> Wanted:
-    if not concealed:
-        return wanted
+def _exclude(target: TargetTree, paths: Collection[str]) -> TargetTree:
+    if not paths:
+        return target
     return {
         folder: {
-            name: origin for name, origin in names.items() if not is_below(folder + name, concealed)
+            name: origin for name, origin in names.items() if not is_below(folder + name, paths)
         }
-        for folder, names in wanted.items()
-        if not is_below(folder, concealed)
+        for folder, names in target.items()
+        if not is_below(folder, paths)
     }
 
 
-def _settle(top: Path) -> None:
-    """Give modes and times that don't depend on who runs this, and when."""
+def _normalize_metadata(top: Path) -> None:
+    """Set modes and times that don't depend on the user's umask and the time of day."""
     for folder, folders, names in os.walk(top):
         Path(folder).chmod(0o755)
         for name in [*names, *folders]:  # a link to a folder is among the folders
-            place = os.path.join(folder, name)  # noqa: PTH118 - by the thousand
-            mode = os.lstat(place).st_mode
+            path = os.path.join(folder, name)  # noqa: PTH118 - faster for thousands of files
+            mode = os.lstat(path).st_mode
             if stat.S_ISDIR(mode):
                 continue
             if stat.S_ISREG(mode):
-                os.chmod(place, 0o755 if mode & 0o100 else 0o644)  # noqa: PTH101
-            os.utime(place, ns=(AGE_NS, AGE_NS), follow_symlinks=False)
+                os.chmod(path, 0o755 if mode & 0o100 else 0o644)  # noqa: PTH101
+            os.utime(path, ns=(MODIFIED_NS, MODIFIED_NS), follow_symlinks=False)
 
 
 def _copy_included(source: Path, top: Path, included: Sequence[str]) -> int:
-    """Copy ignored files and folders of the user's tree; returns how many bytes they have."""
+    """Copy ignored files and folders of the user's tree, and return their size in bytes."""
     total = 0
 
     def copy(origin: str, target: str) -> None:
         nonlocal total
-        entry = os.lstat(origin)
-        if stat.S_ISREG(entry.st_mode):  # reading a pipe would never end
+        status = os.lstat(origin)
+        if stat.S_ISREG(status.st_mode):  # reading a pipe would block
             shutil.copy2(origin, target)
-            total += entry.st_size
+            total += status.st_size
 
     for path in included:
         origin, target = source / path, top / path
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             if origin.is_symlink():
-                os.symlink(os.readlink(origin), target)  # noqa: PTH115, PTH211 - to the letter
+                os.symlink(os.readlink(origin), target)  # noqa: PTH115, PTH211 - without normalization
             elif origin.is_dir():
                 shutil.copytree(
                     origin, target, symlinks=True, copy_function=copy, dirs_exist_ok=True
@@ -161,21 +170,21 @@ def _copy_included(source: Path, top: Path, included: Sequence[str]) -> int:
             else:
                 copy(str(origin), str(target))
         except shutil.Error as error:
-            place, _, reason = error.args[0][0]
-            raise LabError(f"include: {place} can't be copied: {reason}") from error
+            failed, _, reason = error.args[0][0]
+            raise LabError(f"include: {failed} can't be copied: {reason}") from error
     return total
 
 
-async def make_repository(
-    snapshot: Snapshot, top: Path, index: Path, concealed: Collection[str]
+async def _create_repository(
+    snapshot: Snapshot, top: Path, index: Path, hidden: Collection[str]
 ) -> None:
-    """A repository around the base, with all that candidates may see as its only commit.
+    """Make the base a git repository whose only commit holds the files that candidates may see.
 
-    It has its own objects: nothing that is done in it reaches another repository.
+    It shares no objects with other repositories.
     """
     repo, private = top / ".git", snapshot.repo
-    told = await git("ls-files", "-z", repo=private, index=index)
-    paths = [path for path in told.split(b"\0")[:-1] if is_below(os.fsdecode(path), concealed)]
+    output = await git("ls-files", "-z", repo=private, index=index)
+    paths = [path for path in output.split(b"\0")[:-1] if is_below(os.fsdecode(path), hidden)]
     await git(
         "update-index", "--force-remove", "-z", "--stdin",
         repo=private, worktree=top, index=index, stdin=b"".join(path + b"\0" for path in paths),
@@ -191,7 +200,7 @@ async def make_repository(
     pack = str(repo / "objects" / "pack" / "pack")
     await git("pack-objects", "--quiet", pack, repo=private, stdin=objects)
     await git("update-ref", "refs/heads/main", commit, repo=repo)
-    # A slot's files have other inodes than the base's: git is to go by size and time.
+    # A slot's files have other inodes than the base's, so git must compare sizes and times only.
     await git("config", "core.checkStat", "minimal", repo=repo)
     await git("config", "core.trustctime", "false", repo=repo)
     (repo / "info").mkdir(exist_ok=True)
@@ -199,11 +208,11 @@ async def make_repository(
     (repo / "info" / "attributes").write_bytes((private / "info" / "attributes").read_bytes())
     await git("read-tree", commit, repo=repo, worktree=top)
     await git("update-index", "-q", "--refresh", repo=repo, worktree=top)
-    for place in repo.rglob("*"):
-        place.chmod(0o755 if place.is_dir() else 0o644)
+    for path in repo.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _list(top: Path) -> dict[str, dict[str, tuple[int, int, int, int, int]]]:
+def _list_folder(top: Path) -> dict[str, dict[str, tuple[int, int, int, int, int]]]:
     handle = os.open(top, FOLDER)
     try:
         return list_tree(handle)

@@ -1,4 +1,4 @@
-"""Exact copies of files and links, made in open folders, and whether something still is one."""
+"""Copy files and links exactly into open folders, and compare copies with their originals."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fairtrial.arena.slots.removal import enter_folder
 from fairtrial.arena.slots.tree import CHUNK, READ_ONLY, Listing, Signature, sign
 from fairtrial.core import LabError
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_SMALL = 1 << 16
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SMALL_BYTES = 1 << 16
 
 
 class Origin(NamedTuple):
-    """What an entry is a copy of; a folder is a copy of nothing.
+    """The original that an entry is a copy of.
 
-    file: the path of the original
-    signature: the original's, to notice if somebody changes it
+    file: the path of the original; empty for a folder
+    signature: the original's signature, to detect changes to it
     """
 
     file: str
@@ -32,29 +32,29 @@ class Origin(NamedTuple):
         return self.signature[0]
 
 
-Wanted = dict[str, dict[str, Origin]]
-"""What should be in each folder, outer folders first, as in a `Listing`."""
+TargetTree = dict[str, dict[str, Origin]]
+"""The entries that each folder should hold, outer folders first, as in a `Listing`."""
 
 
-def originate(top: Path, listing: Listing) -> Wanted:
-    """The table that wants what was found under `top`."""
+def build_target(top: Path, listing: Listing) -> TargetTree:
+    """Return the target tree that copies the entries of a listing of `top`."""
     return {
         folder: {
-            name: Origin("" if stat.S_ISDIR(each[0]) else f"{top}/{folder}{name}", each)
-            for name, each in names.items()
-            if is_plain(each[0])
+            name: Origin("" if stat.S_ISDIR(signature[0]) else f"{top}/{folder}{name}", signature)
+            for name, signature in names.items()
+            if is_copyable(signature[0])
         }
         for folder, names in listing.items()
     }
 
 
-def is_plain(mode: int) -> bool:
-    """Whether it is a file, a folder or a link; pipes, sockets and devices are never copied."""
+def is_copyable(mode: int) -> bool:
+    """Return whether a mode is that of a file, a folder or a link, not a pipe, socket or device."""
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
 def copy_origin(origin: Origin, name: str, parent: int) -> Signature:
-    """A new file or link in an open folder, as the original is."""
+    """Create a copy of the original in an open folder, and return its signature."""
     if stat.S_ISLNK(origin.mode):
         make_link(read_link(origin), name, parent)
         time_ns = origin.signature[3]
@@ -68,9 +68,9 @@ def copy_origin(origin: Origin, name: str, parent: int) -> Signature:
 
 
 def copy_file(source: int, name: str, parent: int) -> Signature:
-    """A new file in an open folder with the content, mode and time of an open one."""
+    """Create a file with the content, mode and time of an open file; return its signature."""
     original = os.fstat(source)
-    target = os.open(name, _NEW, 0o600, dir_fd=parent)
+    target = os.open(name, _CREATE, 0o600, dir_fd=parent)
     try:
         _copy_content(source, target, original.st_size)
         os.fchmod(target, stat.S_IMODE(original.st_mode))
@@ -81,8 +81,8 @@ def copy_file(source: int, name: str, parent: int) -> Signature:
 
 
 def make_file(content: bytes, mode: int, name: str, parent: int) -> Signature:
-    """A new file in an open folder."""
-    target = os.open(name, _NEW, 0o600, dir_fd=parent)
+    """Create a file in an open folder, and return its signature."""
+    target = os.open(name, _CREATE, 0o600, dir_fd=parent)
     try:
         _write_all(target, content)
         os.fchmod(target, mode)
@@ -91,14 +91,14 @@ def make_file(content: bytes, mode: int, name: str, parent: int) -> Signature:
         os.close(target)
 
 
-def make_link(leads_to: str | bytes, name: str, parent: int) -> Signature:
-    """A new symbolic link in an open folder."""
-    os.symlink(os.fsdecode(leads_to), name, dir_fd=parent)
+def make_link(target: str | bytes, name: str, parent: int) -> Signature:
+    """Create a symbolic link in an open folder, and return its signature."""
+    os.symlink(os.fsdecode(target), name, dir_fd=parent)
     return sign(os.stat(name, dir_fd=parent, follow_symlinks=False))
 
 
 def make_folder(name: str, mode: int, parent: int) -> Signature:
-    """A new folder in an open one, or one that is there with its mode set right."""
+    """Create a folder in an open one, or set the mode of an existing one; return its signature."""
     with suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=parent)
     folder = enter_folder(name, parent)
@@ -111,12 +111,12 @@ def make_folder(name: str, mode: int, parent: int) -> Signature:
 
 
 def is_copy(origin: Origin, name: str, parent: int) -> bool:
-    """Whether an entry is what the original is: kind, mode and content."""
+    """Return whether an entry has the kind, mode and content of the original."""
     try:
-        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    if found.st_mode != origin.mode or found.st_size != origin.signature[2]:
+    if status.st_mode != origin.mode or status.st_size != origin.signature[2]:
         return False
     if stat.S_ISLNK(origin.mode):
         return os.readlink(name, dir_fd=parent) == read_link(origin)
@@ -135,15 +135,15 @@ def is_copy(origin: Origin, name: str, parent: int) -> bool:
 
 
 def digest_file(file: int) -> bytes:
-    """A hash of what an open file holds."""
-    total = hashlib.sha256()
+    """Return a hash of an open file's content."""
+    digest = hashlib.sha256()
     while block := os.read(file, CHUNK):
-        total.update(block)
-    return total.digest()
+        digest.update(block)
+    return digest.digest()
 
 
 def digest_origin(origin: Origin) -> bytes:
-    """A hash of what the original holds, or of where it leads."""
+    """Return a hash of the original's content, or of a link's target."""
     if stat.S_ISLNK(origin.mode):
         return hashlib.sha256(os.fsencode(read_link(origin))).digest()
     source = _open_origin(origin)
@@ -162,16 +162,16 @@ def _open_origin(origin: Origin) -> int:
 
 
 def read_link(origin: Origin) -> str:
-    """Where the original leads, to the letter."""
-    return os.readlink(origin.file)  # noqa: PTH115 - a Path would tidy it up
+    """Return the target of the original link, without normalization."""
+    return os.readlink(origin.file)  # noqa: PTH115 - `Path` would normalize it
 
 
 def _copy_content(source: int, target: int, size: int) -> None:
-    if size > _SMALL and hasattr(os, "copy_file_range"):
+    if size > _SMALL_BYTES and hasattr(os, "copy_file_range"):
         try:
-            while os.copy_file_range(source, target, CHUNK * 64):  # may share the blocks
+            while os.copy_file_range(source, target, CHUNK * 64):  # may share blocks on disk
                 pass
-        except OSError:  # not on this file system, or not all of it: below it is told why
+        except OSError:  # not supported here, or the disk is full: then writing below fails, too
             os.lseek(source, 0, os.SEEK_SET)
             os.lseek(target, 0, os.SEEK_SET)
     while block := os.read(source, CHUNK):
@@ -179,15 +179,15 @@ def _copy_content(source: int, target: int, size: int) -> None:
 
 
 def _write_all(target: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(target, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(target, remaining) :]
 
 
 def _same_content(first: int, second: int) -> bool:
     while True:
-        one, other = os.read(first, CHUNK), os.read(second, CHUNK)
-        if one != other:
+        first_block, second_block = os.read(first, CHUNK), os.read(second, CHUNK)
+        if first_block != second_block:
             return False
-        if not one:
+        if not first_block:
             return True

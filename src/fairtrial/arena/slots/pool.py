@@ -1,8 +1,7 @@
-"""The pool: a base that nobody touches, and slots that candidates take turns in."""
+"""The worktree pool: a base that is never changed, and slots that are leased to candidates."""
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.slots.base import Base, prepare_base
-from fairtrial.arena.slots.copying import Origin, Wanted
-from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
-from fairtrial.arena.slots.pool_folders import Home, open_home, remove_orphans
+from fairtrial.arena.slots.copying import Origin, TargetTree
+from fairtrial.arena.slots.placement import overlay, refuse_misplaced
+from fairtrial.arena.slots.pool_folders import PoolFolder, create_pool_folder, remove_orphaned_pools
 from fairtrial.arena.slots.staging import Staging
-from fairtrial.arena.slots.threads import NoRoomError, explain, in_thread
+from fairtrial.arena.slots.threads import NoRoomError, as_lab_error, in_thread
 from fairtrial.arena.slots.tree import shows_mapped_writes
 from fairtrial.arena.snapshot.snapshot import Snapshot, find_top, take_snapshot
 from fairtrial.core import LabError, StudyError
@@ -26,70 +25,68 @@ if TYPE_CHECKING:
 
 
 class WorktreeSlot:
-    """A slot for as long as somebody holds it.
+    """A leased slot: a working copy of the base for one candidate.
 
-    number: which of the pool's slots it is, from 1
+    All methods raise `LabError` after the slot was released.
+
+    number: the slot's number in the pool, from 1
     """
 
-    def __init__(self, number: int, staging: Staging, base: Base, source: Path) -> None:
+    def __init__(self, number: int, staging: Staging, base: Base) -> None:
         self.number = number
         self._staging: Staging | None = staging
-        self._base, self._source = base, source
+        self._base = base
 
     @property
     def path(self) -> Path:
-        """The folder."""
-        return self._held().folder
-
-    def mirror(self, path: str | Path) -> Path:
-        """Where a path of the user's tree is in this slot; relative ones begin at the top."""
-        place = Path(os.path.normpath(self._source / path))
-        if not place.is_relative_to(self._source):
-            raise StudyError(f"{path} is not in {self._source}")
-        return self.path / place.relative_to(self._source)
+        """The slot's folder."""
+        return self._get_staging().folder
 
     async def reset(self, *, trusted: bool = False) -> None:
-        """Bring it back to the base; with what candidates must not see only if it is `trusted`."""
-        staging, base = self._held(), self._base
-        await in_thread(_reset, staging, base.everything if trusted else base.shown)
+        """Bring the slot back to the base, with hidden files only if it is `trusted`."""
+        staging, base = self._get_staging(), self._base
+        await in_thread(_reset, staging, base.complete if trusted else base.visible)
 
     async def write_candidate(self, changes: Changes) -> None:
-        """Put a candidate's files in; `StudyError` if a path of it leads anywhere else."""
-        staging = self._held()
+        """Write a candidate's files; raise `StudyError` if a path leads out of the tree."""
+        staging = self._get_staging()
 
         def write() -> None:
-            refuse_misplaced(changes.files, staging.wanted)
-            staging.become(lay_over(staging.wanted, changes.files, staging.store_original))
+            refuse_misplaced(changes.files, staging.target)
+            staging.stage(overlay(staging.target, changes.files, staging.store_original))
 
         await in_thread(write)
 
     async def keep(self) -> tuple[str, ...]:
-        """Take what is there now for what belongs there; returns what was rewritten or removed."""
-        return tuple(await in_thread(self._held().keep))
+        """Accept the slot's current contents, such as a build's results, as its target.
+
+        `restage` restores them from now on. Returns files that were rewritten or removed.
+        """
+        return tuple(await in_thread(self._get_staging().keep))
 
     async def restage(self) -> tuple[str, ...]:
-        """Bring it back to what belongs there; returns the files that were changed or missing.
+        """Restore the base, the candidate and what was kept; return changed or missing files.
 
-        That is base, candidate and what was kept since. Files that were added go without a word.
+        Files that were added are removed without being reported.
         """
-        return tuple(sorted(await in_thread(self._held().mend)))
+        return tuple(sorted(await in_thread(self._get_staging().restore)))
 
     async def fingerprint(self) -> str:
-        """A hash of all its paths, modes and contents."""
-        return await in_thread(self._held().fingerprint)
+        """Return a hash of all paths, modes and contents."""
+        return await in_thread(self._get_staging().fingerprint)
 
-    def give_back(self) -> None:
-        """From now on it is somebody else's: using it would judge the wrong candidate."""
+    def release(self) -> None:
+        """End the lease: the folder may hold another candidate from now on."""
         self._staging = None
 
-    def _held(self) -> Staging:
+    def _get_staging(self) -> Staging:
         if self._staging is None:
-            raise LabError(f"slot {self.number} was given back")
+            raise LabError(f"slot {self.number} was released")
         return self._staging
 
 
 class WorktreePool:
-    """Slots for candidates: ``async with WorktreePool(repo, 4) as pool``."""
+    """A pool of slots for candidates: ``async with WorktreePool(repo, 4) as pool``."""
 
     def __init__(
         self,
@@ -103,26 +100,28 @@ class WorktreePool:
         python: Path | None = None,
         keep: bool = False,
     ) -> None:
-        """Nothing happens yet.
+        """Describe a pool; it is created on disk by `async with`.
+
+        Raises `StudyError` if the size is below 1.
 
         repo: the user's tree, or a folder in it
-        size: how many candidates can have a slot at the same time
+        size: the number of slots
         included: ignored paths that are copied into every slot
-        git: whether slots are repositories of one commit
-        largest_mb: how much untracked data is taken along
+        git: whether slots are git repositories of one commit
+        largest_mb: limit of the total size of untracked files
         hidden: paths that only trusted slots hold
         python: compiles the base's bytecode, if given
-        keep: whether all stays on disk afterwards
+        keep: whether the pool's folder stays on disk afterwards
         """
         if size < 1:
             raise StudyError(f"a pool needs 1 slot or more, got {size}")
-        self._repo, self._wanted_size, self._keep = repo, size, keep
+        self._repo, self._requested_size, self._keep = repo, size, keep
         self._largest_mb = largest_mb
         self._prepare = partial(
             prepare_base, included=included, hidden=hidden, has_git=git, python=python
         )
         self._notes: list[str] = []
-        self._home: Home | None = None
+        self._home: PoolFolder | None = None
         self._kept: Path | None = None
         self._snapshot: Snapshot | None = None
         self._base: Base | None = None
@@ -130,34 +129,34 @@ class WorktreePool:
         self._trusts_times = False
         self._stagings: dict[int, Staging] = {}
         self._free: deque[int] = deque()
-        self._waiting: list[Event] = []
+        self._waiters: list[Event] = []
         self._renewals = 0
 
     @property
     def snapshot(self) -> Snapshot:
-        """What the base is made from."""
+        """The snapshot that the base was checked out from."""
         if self._snapshot is None:
             raise LabError("the pool is not open")
         return self._snapshot
 
     @property
     def base(self) -> Path:
-        """The base's own tree; to be read only."""
-        return self._opened().top
+        """The folder of the base's own tree; must not be changed."""
+        return self._get_base().top
 
     @property
     def size(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self._stagings)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know: of the snapshot, of slots that couldn't be made."""
+        """Remarks for the user: about the snapshot, the base and slots that couldn't be made."""
         return tuple(self._notes)
 
     @property
     def kept(self) -> Path | None:
-        """Where all of it stays when the pool is closed, if it does."""
+        """The folder that stays on disk when the pool is closed, or None if it is removed."""
         return self._kept
 
     async def __aenter__(self) -> WorktreePool:
@@ -174,7 +173,7 @@ class WorktreePool:
 
     async def _open(self) -> None:
         tree = await find_top(self._repo)
-        await in_thread(self._find_home, tree)
+        await in_thread(self._create_home, tree)
         assert self._home is not None
         home = self._home.path
         self._snapshot = await take_snapshot(self._repo, home, largest_mb=self._largest_mb)
@@ -182,33 +181,34 @@ class WorktreePool:
         try:
             self._base = await self._prepare(self._snapshot, home)
         except OSError as error:
-            raise explain(error) from error
+            raise as_lab_error(error) from error
         self._notes.extend(self._base.notes)
         await self._make_slots()
 
-    def _find_home(self, tree: Path) -> None:
-        _, failures = remove_orphans()
-        self._notes.extend(f"left by an earlier run, can't be removed: {each}" for each in failures)
-        self._home = open_home(tree)
+    def _create_home(self, tree: Path) -> None:
+        _, failures = remove_orphaned_pools()
+        for failure in failures:
+            self._notes.append(f"left by an earlier run, can't be removed: {failure}")
+        self._home = create_pool_folder(tree)
         self._kept = self._home.path if self._keep else None
         self._trusts_times = shows_mapped_writes(self._home.path / "probe")
 
     async def _make_slots(self) -> None:
-        failures = await self._add_slots(range(1, self._wanted_size + 1))
+        failures = await self._add_slots(range(1, self._requested_size + 1))
         if not self._stagings:
             raise failures[min(failures)]
         for number in sorted(failures):
             self._notes.append(f"slot {number} couldn't be made: {failures[number]}")
 
     async def grow(self, count: int) -> None:
-        """So many slots more; `LabError` if one of them can't be made."""
+        """Add slots; raise `LabError` if one of them can't be made."""
         last = max(self._stagings)
         failures = await self._add_slots(range(last + 1, last + 1 + count))
         for number in sorted(failures):
             raise failures[number]
 
     async def _add_slots(self, numbers: Sequence[int]) -> dict[int, LabError]:
-        """Slots with these numbers, and why some couldn't be made."""
+        """Create slots with these numbers, and return the errors of those that failed."""
         import anyio
 
         failures: dict[int, LabError] = {}
@@ -227,7 +227,7 @@ class WorktreePool:
         return failures
 
     async def _stage(self, name: str) -> Staging:
-        """A new slot with the base in it."""
+        """Create the folder of a slot, and copy the base into it."""
         assert self._home is not None
         folder = self._home.path / name
         staging = Staging(
@@ -236,58 +236,57 @@ class WorktreePool:
             self._digests,
             trusts_times=self._trusts_times,
         )
-        await in_thread(_reset, staging, self._opened().shown)
+        await in_thread(_reset, staging, self._get_base().visible)
         return staging
 
     @asynccontextmanager
     async def acquire(self, *, trusted: bool = False) -> AsyncIterator[WorktreeSlot]:
-        """A slot with the base in it, for oneself alone; waits until one is free."""
+        """Lease a slot that holds the base, exclusively; wait until one is free."""
         number = await self._take()
         slot = None
         try:
             slot = await self._lease(number, trusted)
             yield slot
         finally:
-            # Nothing is awaited here, so that no cancellation can come between.
+            # Nothing is awaited here, so that a cancellation can't interrupt it.
             if slot is not None:
-                slot.give_back()
+                slot.release()
             self._free.append(number)
             self._wake()
 
     async def _take(self) -> int:
         import anyio
 
-        self._opened()
+        self._get_base()
         while not self._free:
             event = anyio.Event()
-            self._waiting.append(event)
+            self._waiters.append(event)
             try:
                 await event.wait()
             finally:
-                self._waiting.remove(event)
-            self._opened()
+                self._waiters.remove(event)
+            self._get_base()
         return self._free.popleft()
 
     def _wake(self) -> None:
-        """All of them: a slot that only one is told of is lost if that one is cancelled."""
-        for event in self._waiting:
+        """Wake all waiters: a slot that only one was woken for is lost if that one is cancelled."""
+        for event in self._waiters:
             event.set()
 
     async def _lease(self, number: int, trusted: bool) -> WorktreeSlot:
-        source = self.snapshot.source
         try:
-            slot = WorktreeSlot(number, self._stagings[number], self._opened(), source)
+            slot = WorktreeSlot(number, self._stagings[number], self._get_base())
             await slot.reset(trusted=trusted)
         except LabError:
-            # Something in it can't be removed: leave it there, and begin in another folder.
+            # Something in the folder can't be removed: leave it, and use another folder.
             self._renewals += 1
             self._stagings[number] = await self._stage(f"{number}-{self._renewals}")
-            slot = WorktreeSlot(number, self._stagings[number], self._opened(), source)
+            slot = WorktreeSlot(number, self._stagings[number], self._get_base())
             await slot.reset(trusted=trusted)
         return slot
 
     async def close(self) -> None:
-        """Remove everything from disk; what can't be removed is told in `notes`."""
+        """Remove the pool from disk; what can't be removed is reported in `notes`."""
         import anyio
 
         self._base = None
@@ -301,18 +300,18 @@ class WorktreePool:
             else:
                 self._notes.extend(await in_thread(home.remove))
 
-    def _opened(self) -> Base:
+    def _get_base(self) -> Base:
         if self._base is None:
             raise LabError("the pool is closed")
         return self._base
 
 
-def _reset(staging: Staging, wanted: Wanted) -> None:
+def _reset(staging: Staging, target: TargetTree) -> None:
     try:
-        staging.become(wanted)
+        staging.stage(target)
     except OSError as error:
-        if not isinstance(explain(error), NoRoomError):
+        if not isinstance(as_lab_error(error), NoRoomError):
             raise
-        staging.become({"": {}})  # what fills the disk may lie behind what is missing
-        staging.become(wanted)
+        staging.stage({"": {}})  # folders that come later may hold the files that fill the disk
+        staging.stage(target)
     staging.clear_store()

@@ -1,4 +1,4 @@
-"""Work with files in another thread: the event loop goes on, and the work is always finished."""
+"""Do file operations in a thread, and turn their errors into errors about the disk."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import ParamSpec, TypeVar
 
 from fairtrial.core import LabError
 
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-LEAST_BYTES = 1 << 20
-"""A disk with less than that is full: nothing that fails on it says anything of a candidate."""
+MIN_FREE_BYTES = 1 << 20
+"""A disk with less free space counts as full: failures on it are not the candidate's fault."""
 ADVICE = "make room there, or set FAIRTRIAL_HOME to a folder on another disk"
 _ADVICE = {
     errno.ENOSPC: ADVICE,
@@ -25,9 +25,12 @@ _ADVICE = {
 
 
 async def in_thread(
-    work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
+    work: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
-    """Do something with files in another thread, to its end, even if we are cancelled meanwhile."""
+    """Run `work` in a thread to its end, even if the caller is cancelled, and return its result.
+
+    Raises what `work` raises; an `OSError` becomes a `LabError`.
+    """
     import anyio
 
     results: list[Result] = []
@@ -39,34 +42,35 @@ async def in_thread(
         except Exception as error:
             errors.append(error)
 
-    # A task of its own: Ctrl-C cancels the main task by means that no shield holds off.
+    # In a separate task: a shield wouldn't protect the main task from being cancelled by Ctrl-C.
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
     for error in errors:
-        raise explain(error) if isinstance(error, OSError) else error
+        raise as_lab_error(error) if isinstance(error, OSError) else error
     return results[0]
 
 
 class NoRoomError(LabError):
-    """A disk is full: what was being judged is not to blame, and nothing else would do better."""
+    """A disk is full; the candidate is not to blame, and other candidates would fail as well."""
 
 
 def has_room(folder: Path) -> bool:
-    """Whether anything can still be written there; yes where nobody can tell."""
+    """Return whether the disk that holds `folder` has free space; True if that isn't known."""
     try:
-        found = os.statvfs(folder)
+        status = os.statvfs(folder)
     except OSError:
         return True
-    has_names = found.f_favail > 0 or found.f_files == 0  # some file systems count none
-    return has_names and found.f_bavail * found.f_frsize >= LEAST_BYTES
+    # Some file systems don't limit the number of files, and report 0.
+    has_inodes = status.f_favail > 0 or status.f_files == 0
+    return has_inodes and status.f_bavail * status.f_frsize >= MIN_FREE_BYTES
 
 
-def explain(error: OSError) -> LabError:
-    """What to say to people when files can't be written."""
+def as_lab_error(error: OSError) -> LabError:
+    """Return a `LabError` that says what to do; a `NoRoomError` if the disk is full."""
     advice = _ADVICE.get(error.errno or 0, "")
-    place = f"{error.filename}: " if error.filename else ""
+    prefix = f"{error.filename}: " if error.filename else ""
     kind = NoRoomError if error.errno in (errno.ENOSPC, errno.EDQUOT) else LabError
     return kind(
-        f"a working copy can't be written: {place}{error.strerror or error}"
+        f"a working copy can't be written: {prefix}{error.strerror or error}"
         + (f"; {advice}" if advice else "")
     )

@@ -1,9 +1,9 @@
-"""What a folder holds, as quickly as it can be told: one `lstat` for each entry.
+"""List a folder's entries with signatures that reveal changes, at the cost of one `lstat` each.
 
-A file counts as unchanged if kind, mode, inode, size and both times are what they were. The
-change time is the one that its owner can't set, but its clock ticks a few milliseconds at a time:
-an entry that changed in the very tick in which we were done with it may change once more without a
-trace. Such entries are doubtful, and are compared by content until they are older.
+A file counts as unchanged if kind, mode, inode, size and both times are the same. The change time
+can't be set by the owner, but its clock has a resolution of some milliseconds: an entry that was
+written in the tick in which it was listed may change once more without a trace. Such entries are
+doubtful, and are compared by content until they are older.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from pathlib import Path
 from fairtrial.arena.slots.removal import enter_folder, unlock
 
 Signature = tuple[int, int, int, int, int]
-"""Mode, inode, size, time of modification and of change; of a folder: mode and owners."""
+"""Mode, inode, size, modification time and change time; of a folder: mode, user and group."""
 Names = dict[str, Signature]
 Listing = dict[str, Names]
-"""What is in each folder, outer folders first: "" is the top, then "src/", "src/deep/"."""
-DEEPEST = 100
-"""How many folders in folders are looked into."""
-READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold us up
+"""The entries of each folder, outer folders first: "" is the top, then "src/", "src/deep/"."""
+MAX_DEPTH = 100
+"""Folders that are nested deeper are not listed."""
+READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # never blocks on a pipe
 CHUNK = 1 << 20
 
 
-def sign(entry: os.stat_result) -> Signature:
-    """All that tells a changed entry from an unchanged one."""
-    mode = entry.st_mode
-    if stat.S_ISDIR(mode):  # its times tell of its entries, which are looked at themselves
-        return (mode, entry.st_uid, entry.st_gid, 0, 0)
-    return (mode, entry.st_ino, entry.st_size, entry.st_mtime_ns, entry.st_ctime_ns)
+def sign(status: os.stat_result) -> Signature:
+    """Return the signature of an entry."""
+    mode = status.st_mode
+    if stat.S_ISDIR(mode):  # its times change with its entries, which have their own signatures
+        return (mode, status.st_uid, status.st_gid, 0, 0)
+    return (mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def list_folder(folder: int) -> Names:
-    """Names and signatures of what is in an open folder."""
+    """Return names and signatures of the entries of an open folder."""
     with os.scandir(folder) as entries:
-        return {each.name: sign(each.stat(follow_symlinks=False)) for each in entries}
+        return {entry.name: sign(entry.stat(follow_symlinks=False)) for entry in entries}
 
 
 def list_tree(
@@ -47,9 +47,10 @@ def list_tree(
     only: Collection[str] | None = None,
     visit: Callable[[int], object] | None = None,
 ) -> Listing:
-    """The listing of an open folder of ours; `only` says which folders in it are looked into.
+    """Return the listing of an open folder; folders that can't be read are unlocked.
 
-    visit: called with each folder while it is open
+    only: paths of the folders to list; all by default
+    visit: called with the handle of each open folder
     """
     listing: Listing = {}
     _list_into(listing, top, "", only, visit, 0)
@@ -68,7 +69,7 @@ def _list_into(
         visit(folder)
     names = listing[path] = list_folder(folder)
     for name, signature in names.items():
-        if not stat.S_ISDIR(signature[0]) or depth >= DEEPEST:
+        if not stat.S_ISDIR(signature[0]) or depth >= MAX_DEPTH:
             continue
         inner = f"{path}{name}/"
         if only is not None and inner not in only:
@@ -78,7 +79,7 @@ def _list_into(
                 unlock(name, folder)
             opened = enter_folder(name, folder)
         except (NotADirectoryError, FileNotFoundError):
-            continue  # swapped since; whoever mends the tree will see
+            continue  # replaced meanwhile; restoring the tree detects that
         try:
             names[name] = sign(os.fstat(opened))  # it may have been unlocked
             _list_into(listing, opened, inner, only, visit, depth + 1)
@@ -87,7 +88,7 @@ def _list_into(
 
 
 def drop_attributes(folder: int) -> None:
-    """Take extended attributes and access lists off an open folder; its mode doesn't show them."""
+    """Remove extended attributes and access lists of an open folder; its mode doesn't show them."""
     if not hasattr(os, "listxattr"):
         return
     with suppress(OSError):  # not every file system has them
@@ -97,7 +98,7 @@ def drop_attributes(folder: int) -> None:
 
 
 def read_clock_ns(path: Path) -> int:
-    """The change time that an entry beside `path` would get now, by the file system's own clock."""
+    """Return the file system's time: the change time that a file beside `path` would get now."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.utime(handle)
@@ -107,9 +108,9 @@ def read_clock_ns(path: Path) -> int:
 
 
 def shows_mapped_writes(path: Path) -> bool:
-    """Whether writing through mapped memory shows in a file's times; not all file systems do that.
+    """Return whether writes through mapped memory update a file's times on this file system.
 
-    `path` is a file to try it on.
+    path: a file that is created and removed for the test
     """
     path.write_bytes(b"a" * mmap.PAGESIZE)
     os.utime(path, ns=(0, 0))

@@ -1,1 +1,1 @@
-"""The user's tree as it is, as one commit in a repository of ours."""
+"""Take a snapshot of the user's working tree as one commit in a private repository."""

@@ -1,5 +1,5 @@
-"""git, as the arena calls it: never with the caller's variables or hooks, and rarely with its
-configuration."""
+"""Run git commands without the caller's GIT_* variables and hooks, and by default without the
+user's configuration."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.core import LabError
 from fairtrial.sandbox import run_trusted
 
-# What must hold in the user's repositories too, which are read with the user's configuration.
-_HARMLESS = {
+# Applied in all repositories, also where the user's configuration is read (`as_user`).
+_SAFE_SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.untrackedCache": "false",
@@ -22,9 +22,9 @@ _HARMLESS = {
     "protocol.allow": "never",
     "safe.directory": "*",
 }
-# Whatever a user or a hook has set is about another repository than ours.
-_SETTINGS = {
-    **_HARMLESS,
+# Applied in private repositories: the user's settings are meant for other repositories.
+_PRIVATE_SETTINGS = {
+    **_SAFE_SETTINGS,
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
     "core.fileMode": "true",
@@ -46,31 +46,35 @@ _SETTINGS = {
     "submodule.recurse": "false",
     "advice.detachedHead": "false",
 }
-# Where the user's own configuration is; these say nothing about a repository.
-_CONFIGURATION = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
-# At the end of a line: before that, candidates' paths are quoted.
-_NO_ROOM = re.compile(
+# Variables that say where the user's configuration is, independently of the repository.
+_CONFIGURATION_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+# Only at the end of a line: before that, git may quote paths that a candidate chose.
+_DISK_FULL = re.compile(
     r"(?:: (?:No space left on device|Disk quota exceeded)|[.:] Out of diskspace)$", re.MULTILINE
 )
 
 
 def git_environment(*, as_user: bool = False, **more: str) -> dict[str, str]:
-    """The caller's environment without a trace of its own git; `more` is added.
+    """Return an environment for git: the caller's without GIT_* variables, with safe settings.
 
-    as_user: with the user's configuration (what is ignored?), except for what could do harm
+    as_user: use the user's configuration (for ignore rules), except for settings that could execute
+        code or write files
+    more: further variables
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     if as_user:
-        settings = _HARMLESS
-        ours = {name: os.environ[name] for name in _CONFIGURATION if name in os.environ}
+        settings = _SAFE_SETTINGS
+        variables = {
+            name: os.environ[name] for name in _CONFIGURATION_VARIABLES if name in os.environ
+        }
     else:
-        settings = _SETTINGS
-        ours = {
+        settings = _PRIVATE_SETTINGS
+        variables = {
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
         }
-    ours |= {
+    variables |= {
         "GIT_CONFIG_COUNT": str(len(settings)),
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
@@ -80,9 +84,9 @@ def git_environment(*, as_user: bool = False, **more: str) -> dict[str, str]:
         "LC_ALL": "C",
     }
     for number, (name, value) in enumerate(settings.items()):
-        ours[f"GIT_CONFIG_KEY_{number}"] = name
-        ours[f"GIT_CONFIG_VALUE_{number}"] = value
-    return {**kept, **ours, **more}
+        variables[f"GIT_CONFIG_KEY_{number}"] = name
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+    return {**inherited, **variables, **more}
 
 
 async def git(
@@ -97,52 +101,60 @@ async def git(
     accept: tuple[int, ...] = (0,),
     warnings: list[str] | None = None,
 ) -> bytes:
-    """What a git command prints; raises `GitError` if it fails.
+    """Run a git command and return its standard output.
 
-    repo: the repository's own folder (GIT_DIR)
-    worktree: the tree it works on
-    index: another index than the repository's own
-    as_user: whether the user's configuration holds
-    accept: exit codes that are no failure
-    warnings: where to put what it complains of, line by line
+    Raises `GitError` if the command fails, `NoRoomError` if the disk is full, and `LabError` if git
+    or the folder is missing.
+
+    repo: the repository's git directory (GIT_DIR)
+    worktree: the working tree (GIT_WORK_TREE)
+    index: an index file other than the repository's own
+    as_user: whether to use the user's configuration
+    accept: exit codes that mean success
+    warnings: a list that lines of standard error are appended to
     """
-    given = {"GIT_DIR": str(repo), **(env or {})}
+    variables = {"GIT_DIR": str(repo), **(env or {})}
     if worktree is not None:
-        given["GIT_WORK_TREE"] = str(worktree)
+        variables["GIT_WORK_TREE"] = str(worktree)
     if index is not None:
-        given["GIT_INDEX_FILE"] = str(index)
+        variables["GIT_INDEX_FILE"] = str(index)
     try:
-        done = await run_trusted(
+        completed = await run_trusted(
             ["git", *arguments],
             stdin=stdin,
             cwd=cwd or worktree or repo,
-            env=git_environment(as_user=as_user, **given),
+            env=git_environment(as_user=as_user, **variables),
         )
     except FileNotFoundError as error:
         if cwd is None and not (worktree or repo).is_dir():
             raise LabError(f"{worktree or repo} is no longer there") from error
         raise LabError("git is not installed, or not on the path: install it") from error
-    complaint = done.stderr.decode("utf-8", "replace").strip()
-    if done.returncode not in accept:
-        failure = GitError(arguments, done.returncode, complaint)
-        if _NO_ROOM.search(complaint):  # that says nothing of what it was asked
+    stderr = completed.stderr.decode("utf-8", "replace").strip()
+    if completed.returncode not in accept:
+        failure = GitError(arguments, completed.returncode, stderr)
+        if _DISK_FULL.search(stderr):  # not caused by the arguments
             raise NoRoomError(f"{failure}; make room there") from failure
         raise failure
     if warnings is not None:
-        warnings += complaint.splitlines()
-    return done.stdout
+        warnings += stderr.splitlines()
+    return completed.stdout
 
 
-async def make_bare(repo: Path, object_format: str) -> None:
-    """Make an empty repository without a tree; object_format: sha1 or sha256."""
-    # Older versions don't know the option, and know one format.
+async def create_bare_repository(repo: Path, object_format: str) -> None:
+    """Create an empty bare repository; `object_format` is sha1 or sha256."""
+    # Older versions of git don't have the option, and support sha1 only.
     options = () if object_format == "sha1" else (f"--object-format={object_format}",)
     command = ("init", "--quiet", "--bare", "--template=", "--initial-branch=base", *options)
     await git(*command, repo=repo, cwd=repo.parent)
 
 
 class GitError(LabError):
-    """A git command failed; callers say what that means."""
+    """A git command failed.
+
+    arguments: the command, without `git`
+    status: its exit code
+    stderr: what it printed to standard error, or a sentence that it printed nothing
+    """
 
     def __init__(self, arguments: tuple[str, ...], status: int, stderr: str) -> None:
         self.arguments, self.status = arguments, status

@@ -1,9 +1,9 @@
-"""Which files of a tree count: tracked ones, and untracked ones that are not ignored.
+"""List the files of a working tree: tracked ones, and untracked ones that are not ignored.
 
-git says so, by the user's own rules. It is asked in ways that leave no trace: reading a split index
-touches a file beside it, so the index is read from a copy; and what is looked for on disk is looked
-for with an index of names alone, in which no flag (assume-unchanged, skip-worktree), no conflict
-and no sparse folder can hide a file.
+git lists them, by the user's own ignore rules, without any change to the user's repository. Reading
+a split index touches a file beside it, so the index is read from a copy. Untracked files are listed
+with an index that holds paths only, in which no flag (assume-unchanged, skip-worktree), conflict or
+sparse folder can hide a file.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 
-from fairtrial.arena.snapshot.git import GitError, git, make_bare
+from fairtrial.arena.snapshot.git import GitError, create_bare_repository, git
 from fairtrial.arena.snapshot.repository import Repository, find_git_dir, open_repository
 from fairtrial.core import StudyError
 
 _GITLINK, _FOLDER = 0o160000, 0o040000
 _SHOWN = 5
 _HEX = re.compile("(?:[0-9a-f]{2})+")
-_SPARSE = b"sdir\0\0\0\0"  # how an index says that it is
+_SPARSE = b"sdir\0\0\0\0"  # the index extension that marks a sparse index
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A path that counts, if it is there.
+class ListedPath:
+    """A path that belongs to the tree if it exists on disk.
 
     path: relative to the top of the tree
-    mode: git's mode in the index; None for what is not tracked
+    mode: its mode in git's index; None if it is untracked
     """
 
     path: bytes
@@ -40,78 +40,85 @@ class Listed:
 
 
 @dataclass(slots=True)
-class Part:
-    """A repository's share of a tree: the user's own, or one that is embedded in it.
+class RepositoryListing:
+    """The files of one repository: the user's own, or one that is embedded in its tree.
 
-    repository: whose rules hold
-    prefix: where it is in the tree: empty, or a path that ends with a slash
-    files: what counts, by paths of the whole tree
-    embedded: paths of repositories in it
-    notes: what people should know
+    repository: the repository
+    prefix: its path in the user's tree: empty, or a path that ends with a slash
+    files: its tracked and untracked files, by their paths in the user's tree
+    embedded: paths of repositories inside this one
+    notes: remarks for the user
     """
 
     repository: Repository
     prefix: bytes
-    files: list[Listed] = field(default_factory=list)
+    files: list[ListedPath] = field(default_factory=list)
     embedded: list[bytes] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _IndexEntry:
     mode: int
     name: str
     stage: int
     path: bytes
 
 
-async def list_parts(repository: Repository, scratch: Path) -> list[Part]:
-    """The tree, repository by repository: submodules and embedded ones follow their holders.
+async def list_repositories(repository: Repository, scratch: Path) -> list[RepositoryListing]:
+    """List the tree's files, repository by repository.
 
-    scratch: a folder for copies of indexes
+    Submodules and embedded repositories come after the repository that contains them. Raises
+    `StudyError` if git can't read one of them.
+
+    scratch: an existing folder for copies of git's indexes
     """
-    parts = []
-    waiting = [(repository, b"")]
-    while waiting:
-        holder, prefix = waiting.pop(0)
-        part = await _list_part(holder, prefix, scratch)
-        parts.append(part)
-        for path in part.embedded:
+    listings = []
+    pending = [(repository, b"")]
+    while pending:
+        outer, prefix = pending.pop(0)
+        listing = await _list_repository(outer, prefix, scratch)
+        listings.append(listing)
+        for path in listing.embedded:
             inner = await open_repository(repository.top / os.fsdecode(path))
             if inner is None:
                 problem = "git takes it for a repository, but its .git can't be read"
                 raise StudyError(problem, source=str(repository.top / os.fsdecode(path)))
-            waiting.append((inner, path))
-    return parts
+            pending.append((inner, path))
+    return listings
 
 
-def spell_paths(paths: Iterable[bytes]) -> str:
-    """Some paths for people; of many, the first few."""
+def join_paths(paths: Iterable[bytes]) -> str:
+    """Return paths as a comma-separated text; of many, the first few and a count."""
     names = [path.decode("utf-8", "backslashreplace") for path in paths]
     more = len(names) - _SHOWN
     shown = ", ".join(names[:_SHOWN])
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-async def _list_part(repository: Repository, prefix: bytes, scratch: Path) -> Part:
+async def _list_repository(
+    repository: Repository, prefix: bytes, scratch: Path
+) -> RepositoryListing:
     folder = Path(mkdtemp(dir=scratch))
     try:
         entries = await _read_index(repository, folder)
-        part = Part(repository, prefix)
-        tracked = {entry.path: entry for entry in entries if _is_still(entry, repository.top)}
-        names = await _write_names(tracked.values(), repository, folder)
-        others = await _list_others(repository, names, part.notes)
-        links = [path for path, entry in tracked.items() if entry.mode == _GITLINK]
-        repositories = [path for path in others if path.endswith(b"/")]
-        part.embedded = [prefix + path.rstrip(b"/") + b"/" for path in [*links, *repositories]]
-        part.files = [
-            Listed(prefix + path, entry.mode)
+        listing = RepositoryListing(repository, prefix)
+        tracked = {entry.path: entry for entry in entries if _is_same_kind(entry, repository.top)}
+        index = await _write_path_index(tracked.values(), repository, folder)
+        untracked = await _list_untracked(repository, index, listing.notes)
+        submodules = [path for path, entry in tracked.items() if entry.mode == _GITLINK]
+        nested = [path for path in untracked if path.endswith(b"/")]
+        listing.embedded = [prefix + path.rstrip(b"/") + b"/" for path in [*submodules, *nested]]
+        listing.files = [
+            ListedPath(prefix + path, entry.mode)
             for path, entry in tracked.items()
             if entry.mode != _GITLINK
         ]
-        part.files += [Listed(prefix + path, None) for path in others if not path.endswith(b"/")]
-        part.notes += _notes(entries, part)
-        part.notes += await _note_special(part, names)
+        listing.files += [
+            ListedPath(prefix + path, None) for path in untracked if not path.endswith(b"/")
+        ]
+        listing.notes += _listing_notes(entries, listing)
+        listing.notes += await _special_file_notes(listing, index)
     except GitError as error:
         problem = f"git can't read it: {error.stderr}"
         raise StudyError(problem, source=str(repository.top)) from error
@@ -120,13 +127,13 @@ async def _list_part(repository: Repository, prefix: bytes, scratch: Path) -> Pa
         raise StudyError(problem, source=str(repository.top)) from error
     finally:
         shutil.rmtree(folder)
-    return part
+    return listing
 
 
-def _is_still(entry: _Entry, top: Path) -> bool:
-    """Whether a tracked path is a repository where it was one, and no folder where it was none.
+def _is_same_kind(entry: _IndexEntry, top: Path) -> bool:
+    """Return whether a tracked path is still of its kind: a repository, or not a folder.
 
-    The others are looked at like untracked ones: git lists nothing at a path that it tracks.
+    Paths that changed are listed like untracked ones: git lists nothing below a tracked path.
     """
     try:
         mode = os.lstat(os.fsencode(top) + b"/" + entry.path).st_mode
@@ -137,112 +144,122 @@ def _is_still(entry: _Entry, top: Path) -> bool:
     return stat.S_ISDIR(mode) and find_git_dir(top / os.fsdecode(entry.path)) is not None
 
 
-async def _read_index(repository: Repository, folder: Path) -> list[_Entry]:
-    """What the index holds; of folders that a sparse one doesn't look into, nothing."""
+async def _read_index(repository: Repository, folder: Path) -> list[_IndexEntry]:
+    """Return the entries of the repository's index, without collapsed folders of a sparse index."""
     try:
         content = (repository.git_dir / "index").read_bytes()
     except FileNotFoundError:
         return []
     copy = folder / "copy"
-    await make_bare(copy, repository.object_format)
+    await create_bare_repository(copy, repository.object_format)
     (copy / "index").write_bytes(content)
     for shared in repository.git_dir.glob("sharedindex.*"):
         name = shared.suffix[1:]
         if _HEX.fullmatch(name) and bytes.fromhex(name) in content:
             shutil.copyfile(shared, copy / shared.name)
     sparse = ("--sparse",) if _SPARSE in content else ()
-    told = await git("ls-files", "-z", "--stage", *sparse, repo=copy, worktree=repository.top)
+    output = await git("ls-files", "-z", "--stage", *sparse, repo=copy, worktree=repository.top)
     entries = []
-    for item in told.split(b"\0")[:-1]:
+    for item in output.split(b"\0")[:-1]:
         head, _, path = item.partition(b"\t")
         mode, name, stage = head.decode().split()
-        entries.append(_Entry(int(mode, 8), name, int(stage), path))
+        entries.append(_IndexEntry(int(mode, 8), name, int(stage), path))
     return [entry for entry in entries if entry.mode != _FOLDER]
 
 
-async def _write_names(entries: Iterable[_Entry], repository: Repository, folder: Path) -> Path:
-    """An index that holds the same paths and nothing else that git could conclude from."""
-    names = folder / "names"
-    lines = [b"%o %s 0\t%s\0" % (each.mode, each.name.encode(), each.path) for each in entries]
+async def _write_path_index(
+    entries: Iterable[_IndexEntry], repository: Repository, folder: Path
+) -> Path:
+    """Write an index with the same paths, but without flags, stages and file times."""
+    index = folder / "names"
+    lines = [b"%o %s 0\t%s\0" % (entry.mode, entry.name.encode(), entry.path) for entry in entries]
     if lines:
         await git(
             "update-index", "-z", "--index-info",
-            repo=folder / "copy", worktree=repository.top, index=names, stdin=b"".join(lines),
+            repo=folder / "copy", worktree=repository.top, index=index, stdin=b"".join(lines),
         )  # fmt: skip
-    return names
+    return index
 
 
-async def _list_others(repository: Repository, names: Path, notes: list[str]) -> list[bytes]:
-    """Untracked paths that are not ignored; repositories end with a slash."""
+async def _list_untracked(repository: Repository, index: Path, notes: list[str]) -> list[bytes]:
+    """Return untracked paths that are not ignored; paths of repositories end with a slash."""
     command = ("ls-files", "-z", "--others", "--exclude-standard")
-    told = await _ask(repository, names, *command, warnings=notes)
-    return told.split(b"\0")[:-1]
+    output = await _query_worktree(repository, index, *command, warnings=notes)
+    return output.split(b"\0")[:-1]
 
 
-async def _ask(
+async def _query_worktree(
     repository: Repository,
-    names: Path,
+    index: Path,
     *command: str,
     stdin: bytes = b"",
     accept: tuple[int, ...] = (0,),
     warnings: list[str] | None = None,
 ) -> bytes:
-    """Ask git about the files on disk, by the repository's own rules and the user's."""
-    # Where names differ by case, files do; a repository that was moved here may say otherwise.
-    folds = str((repository.git_dir / "hEAD").exists()).lower()
-    # Of a sparse checkout git would make our index sparse as it reads it, and write trees for it;
-    # whatever it may think of writing, it isn't written among the user's objects.
-    settings = (f"core.ignoreCase={folds}", "core.sparseCheckout=false", "index.sparse=false")
+    """Run a git command on the files on disk, with the ignore rules of repository and user."""
+    # The setting of a repository that was copied from another file system can be wrong.
+    ignores_case = str((repository.git_dir / "hEAD").exists()).lower()
+    # In a sparse checkout, git would make this index sparse while it reads it, and write tree
+    # objects for it; GIT_OBJECT_DIRECTORY keeps anything it writes out of the user's repository.
+    settings = (
+        f"core.ignoreCase={ignores_case}",
+        "core.sparseCheckout=false",
+        "index.sparse=false",
+    )
     return await git(
         *(word for setting in settings for word in ("-c", setting)),
         *command,
         repo=repository.git_dir,
         worktree=repository.top,
-        index=names,
+        index=index,
         stdin=stdin,
-        env={"GIT_OBJECT_DIRECTORY": str(names.parent)},
+        env={"GIT_OBJECT_DIRECTORY": str(index.parent)},
         as_user=True,
         accept=accept,
         warnings=warnings,
     )
 
 
-def _notes(entries: list[_Entry], part: Part) -> list[str]:
+def _listing_notes(entries: list[_IndexEntry], listing: RepositoryListing) -> list[str]:
     notes = []
-    unmerged = dict.fromkeys(part.prefix + entry.path for entry in entries if entry.stage)
+    unmerged = dict.fromkeys(listing.prefix + entry.path for entry in entries if entry.stage)
     if unmerged:
-        notes.append(f"unmerged files are taken as they are on disk: {spell_paths(unmerged)}")
-    if part.embedded:
-        inner = spell_paths(path.rstrip(b"/") for path in part.embedded)
+        notes.append(f"unmerged files are taken as they are on disk: {join_paths(unmerged)}")
+    if listing.embedded:
+        inner = join_paths(path.rstrip(b"/") for path in listing.embedded)
         notes.append(f"repositories in the tree are taken as the files on disk: {inner}")
-    if part.repository.is_set("core.sparsecheckout", default=False):
+    if listing.repository.is_set("core.sparsecheckout", default=False):
         notes.append("the checkout is sparse: only what is on disk is taken")
     return notes
 
 
-async def _note_special(part: Part, names: Path) -> list[str]:
-    """Says which pipes, sockets and devices lie beside the files, unless they are ignored."""
-    repository, start = part.repository, len(part.prefix)
+async def _special_file_notes(listing: RepositoryListing, index: Path) -> list[str]:
+    """Return a note about pipes, sockets and devices beside the files, unless they are ignored."""
+    repository, start = listing.repository, len(listing.prefix)
     top = os.fsencode(repository.top)
-    folders = {listed.path[start:].rpartition(b"/")[0] for listed in part.files} | {b""}
+    folders = {file.path[start:].rpartition(b"/")[0] for file in listing.files} | {b""}
     special = [path for folder in sorted(folders) for path in _find_special(top, folder)]
     if not special:
         return []
     command = ("check-ignore", "-z", "--stdin")
-    told = await _ask(repository, names, *command, stdin=b"\0".join(special), accept=(0, 1))
-    kept = sorted(set(special) - set(told.split(b"\0")))
-    shown = spell_paths(part.prefix + path for path in kept)
+    output = await _query_worktree(
+        repository, index, *command, stdin=b"\0".join(special), accept=(0, 1)
+    )
+    kept = sorted(set(special) - set(output.split(b"\0")))
+    shown = join_paths(listing.prefix + path for path in kept)
     return [f"left out, neither file nor link: {shown}"] if kept else []
 
 
 def _find_special(top: bytes, folder: bytes) -> list[bytes]:
-    found = []
+    special = []
     try:
         with os.scandir(top + b"/" + folder) as entries:
             for entry in entries:
-                known = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
-                if not known and not entry.is_symlink():
-                    found.append(folder + b"/" + entry.name if folder else entry.name)
+                is_regular = entry.is_file(follow_symlinks=False) or entry.is_dir(
+                    follow_symlinks=False
+                )
+                if not is_regular and not entry.is_symlink():
+                    special.append(folder + b"/" + entry.name if folder else entry.name)
     except OSError:
-        return []  # a tracked folder that is gone, or a file by now
-    return found
+        return []  # a tracked folder that was deleted, or replaced by a file
+    return special

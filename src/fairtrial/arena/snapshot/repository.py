@@ -1,4 +1,4 @@
-"""A repository of the user's: where its parts are, and how it is set up. It is only ever read."""
+"""Find the user's git repository, its working tree and its configuration, without changing it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from fairtrial.arena.snapshot.git import GitError, git
 from fairtrial.core import Mistake, StudyError
 
-_LINK = b"gitdir: "
+_GITDIR_PREFIX = b"gitdir: "
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Where a repository is, and what its configuration says.
+    """A git repository with a working tree.
 
-    top: the top of its tree
-    git_dir: its own folder; of a linked worktree or a submodule, somewhere else than in the tree
-    settings: its configuration, the user's included; names in small letters
+    top: the top folder of the working tree
+    git_dir: the git directory; outside of the tree for linked worktrees and submodules
+    settings: its configuration merged with the user's; names are in lower case
     """
 
     top: Path
@@ -26,72 +26,81 @@ class Repository:
     settings: Mapping[str, str]
 
     def is_set(self, name: str, *, default: bool) -> bool:
-        """A setting that is true or false."""
+        """Return the value of a boolean setting."""
         value = self.settings.get(name)
         return default if value is None else value.lower() in ("true", "yes", "on", "1")
 
     @property
     def object_format(self) -> str:
-        """How its objects are named: sha1 or sha256."""
+        """The hash function that names its objects: sha1 or sha256."""
         return self.settings.get("extensions.objectformat", "sha1")
 
 
 async def find_repository(folder: Path) -> Repository:
-    """The repository that a folder is in; a `StudyError` says what to do if there is none."""
+    """Return the repository that a folder or file is in.
+
+    Raises `StudyError` if there is none, or if it has no working tree or can't be read.
+    """
     try:
         start = folder.resolve(strict=True)
-        place, git_dir = _search(start if start.is_dir() else start.parent)
+        top, git_dir = _search_upwards(start if start.is_dir() else start.parent)
     except OSError as error:
         problem = f"can't be read: {error.strerror}"
         hint = "`repo` names it, from the folder of the problem's file"
         raise StudyError(Mistake((), problem, hint), source=str(folder)) from error
-    repository = await _open(place, git_dir)
+    repository = await _read_settings(top, git_dir)
     if (git_dir / "commondir").exists():
-        return repository  # what the shared configuration says is about the main tree
+        return repository  # core.bare and core.worktree describe the main worktree, not this one
     if repository.is_set("core.bare", default=False):
-        raise _bare(place)
-    elsewhere = repository.settings.get("core.worktree")
-    if elsewhere is None:
+        raise _bare_repository_error(top)
+    setting = repository.settings.get("core.worktree")
+    if setting is None:
         return repository
-    top = (git_dir / elsewhere).resolve()
-    if not top.is_dir():
-        problem = f"its tree should be at {top} (core.worktree), but no folder is there"
-        raise StudyError(problem, source=str(place))
-    return Repository(top, git_dir, repository.settings)
+    worktree = (git_dir / setting).resolve()
+    if not worktree.is_dir():
+        problem = f"its tree should be at {worktree} (core.worktree), but no folder is there"
+        raise StudyError(problem, source=str(top))
+    return Repository(worktree, git_dir, repository.settings)
 
 
 async def open_repository(top: Path) -> Repository | None:
-    """The repository whose tree begins at `top`, if there is one."""
+    """Return the repository whose working tree starts at `top`, or None if there is none.
+
+    Raises `StudyError` if it can't be read.
+    """
     try:
         git_dir = find_git_dir(top)
     except OSError as error:
         raise StudyError(f"can't be read: {error.strerror}", source=str(top)) from error
-    return None if git_dir is None else await _open(top, git_dir)
+    return None if git_dir is None else await _read_settings(top, git_dir)
 
 
 def find_git_dir(top: Path) -> Path | None:
-    """The folder of the repository whose tree begins at `top`, if there is one."""
-    place = top / ".git"
-    if place.is_file():
-        content = place.read_bytes()
-        if not content.startswith(_LINK):
+    """Return the git directory of the working tree that starts at `top`, or None."""
+    path = top / ".git"
+    if path.is_file():
+        content = path.read_bytes()
+        if not content.startswith(_GITDIR_PREFIX):
             return None
-        name = content[len(_LINK) :].rstrip(b"\r\n")
-        place = top / name.decode("utf-8", "surrogateescape")
-    return place.resolve() if _is_git_dir(place) else None
+        name = content[len(_GITDIR_PREFIX) :].rstrip(b"\r\n")
+        path = top / name.decode("utf-8", "surrogateescape")
+    return path.resolve() if _is_git_dir(path) else None
 
 
-def _search(folder: Path) -> tuple[Path, Path]:
-    """The first folder upwards in which a tree begins, and its repository."""
-    for place in (folder, *folder.parents):
-        git_dir = find_git_dir(place)
+def _search_upwards(folder: Path) -> tuple[Path, Path]:
+    """Return the top of the working tree that holds `folder`, and its git directory.
+
+    Raises `StudyError` if there is none.
+    """
+    for parent in (folder, *folder.parents):
+        git_dir = find_git_dir(parent)
         if git_dir is not None:
-            return place, git_dir
-        if _is_git_dir(place):
-            if place.name == ".git" or ".git" in place.parent.parts:
+            return parent, git_dir
+        if _is_git_dir(parent):
+            if parent.name == ".git" or ".git" in parent.parent.parts:
                 problem = "lies inside a repository's own folder, not in its tree"
                 raise StudyError(f"{problem}: name the tree, or a folder in it", source=str(folder))
-            raise _bare(place)
+            raise _bare_repository_error(parent)
     raise StudyError(
         "is not in a git repository: make it one (git init), or name the folder of the "
         "repository in `repo`",
@@ -99,28 +108,28 @@ def _search(folder: Path) -> tuple[Path, Path]:
     )
 
 
-def _is_git_dir(place: Path) -> bool:
-    head = place / "HEAD"
+def _is_git_dir(path: Path) -> bool:
+    head = path / "HEAD"
     if not (head.is_symlink() or head.is_file()):
         return False
-    common = place / "commondir"
+    common = path / "commondir"
     if common.is_file():
-        place = place / common.read_text("utf-8", "surrogateescape").rstrip("\r\n")
-    return (place / "objects").is_dir() and (place / "refs").is_dir()
+        path = path / common.read_text("utf-8", "surrogateescape").rstrip("\r\n")
+    return (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
-def _bare(place: Path) -> StudyError:
+def _bare_repository_error(path: Path) -> StudyError:
     problem = "is a bare repository, which has no tree of files"
-    return StudyError(f"{problem}: clone it, and name the clone", source=str(place))
+    return StudyError(f"{problem}: clone it, and name the clone", source=str(path))
 
 
-async def _open(top: Path, git_dir: Path) -> Repository:
+async def _read_settings(top: Path, git_dir: Path) -> Repository:
     try:
-        told = await git("config", "-z", "--list", "--includes", repo=git_dir, as_user=True)
+        output = await git("config", "-z", "--list", "--includes", repo=git_dir, as_user=True)
     except GitError as error:
         raise StudyError(f"git can't read it: {error.stderr}", source=str(top)) from error
     settings = {}
-    for item in told.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+    for item in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
         name, has_value, value = item.partition("\n")
         settings[name] = value if has_value else "true"
     return Repository(top, git_dir, settings)

@@ -1,7 +1,8 @@
-"""A snapshot of the user's tree as it is now: one commit in a private repository.
+"""Take a snapshot of the user's working tree: one commit in a private repository.
 
-Committed, staged, unstaged and untracked files, as the bytes on disk; of submodules and embedded
-repositories the files, never their `.git`. The user's repository and tree are only read.
+It holds committed, staged, unstaged and untracked files with the bytes on disk, and the files of
+submodules and embedded repositories without their `.git`. The user's repository and tree are only
+read.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fairtrial.arena.slots.threads import in_thread
-from fairtrial.arena.snapshot.git import git, make_bare
-from fairtrial.arena.snapshot.listing import Part, list_parts, spell_paths
-from fairtrial.arena.snapshot.packing import BRANCH, write_commit
+from fairtrial.arena.snapshot.commit_writer import BRANCH, write_commit
+from fairtrial.arena.snapshot.disk_files import DiskFile, find_disk_files
+from fairtrial.arena.snapshot.git import create_bare_repository, git
+from fairtrial.arena.snapshot.listing import RepositoryListing, join_paths, list_repositories
 from fairtrial.arena.snapshot.repository import find_repository
-from fairtrial.arena.snapshot.survey import Found, survey
 from fairtrial.core import LabError, StudyError
 
 _MB = 1_000_000
 _SHOWN = 3
-# Bytes are taken and given back as they are, whatever the tree's own attributes ask for.
+# Contents are stored and checked out unchanged, whatever conversions the tree's attributes request.
 _ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The user's tree at one moment.
+    """The user's tree at one moment, as a commit in a private repository.
 
     source: the top of the user's tree
-    repo: the private repository, a bare one (GIT_DIR); it needs nothing of the user's
-    commit: the one commit in it, without parents
-    tree: that commit's tree
-    notes: what people should know of how it was taken
+    repo: the private repository, a bare one (GIT_DIR), independent of the user's
+    commit: the only commit in it, without parents
+    tree: the commit's tree
+    notes: remarks for the user about how it was taken
     """
 
     source: Path
@@ -46,15 +47,21 @@ class Snapshot:
 
 
 async def find_top(folder: Path) -> Path:
-    """The top of the tree that a folder, or a file, is in."""
+    """Return the top of the working tree that a folder or file is in.
+
+    Raises `StudyError` if it is not in a git repository.
+    """
     return (await find_repository(folder)).top
 
 
 async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> Snapshot:
-    """Take the tree that `folder` is in, with its untracked files but without ignored ones.
+    """Take a snapshot of the tree that `folder` is in, with untracked but without ignored files.
+
+    Raises `StudyError` if there is no repository or its files can't be taken, and `LabError` if the
+    snapshot can't be written.
 
     home: a folder outside the tree, for the private repository (`home/repo`)
-    largest_mb: how much untracked data is taken along at most
+    largest_mb: limit of the total size of untracked files
     """
     from anyio import from_thread, to_thread
 
@@ -64,23 +71,23 @@ async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> S
         raise LabError(f"{home}: a snapshot can't be kept inside the tree that it is taken of")
     top = os.fsencode(repository.top)
     with TemporaryDirectory(prefix="listing-", dir=home) as scratch:
-        parts = await list_parts(repository, Path(scratch))
-    found = await to_thread.run_sync(survey, top, parts)
-    _refuse_large(repository.top, found, largest_mb)
-    repo = await _make_repository(home / "repo", repository.object_format)
-    write = partial(write_commit, repo, top, found, from_thread.check_cancelled)
+        listings = await list_repositories(repository, Path(scratch))
+    files = await to_thread.run_sync(find_disk_files, top, listings)
+    _refuse_large_untracked(repository.top, files, largest_mb)
+    repo = await _create_repository(home / "repo", repository.object_format)
+    write = partial(write_commit, repo, top, files, from_thread.check_cancelled)
     pointers = await in_thread(write)
-    await _refuse_pointers(pointers, parts, no_index=home / "no-index")
-    told = await git("rev-parse", BRANCH, f"{BRANCH}^{{tree}}", repo=repo)
-    commit, tree = told.decode().split()
-    notes = tuple(note for part in parts for note in part.notes)
+    await _refuse_lfs_pointers(pointers, listings, no_index=home / "no-index")
+    output = await git("rev-parse", BRANCH, f"{BRANCH}^{{tree}}", repo=repo)
+    commit, tree = output.decode().split()
+    notes = tuple(note for listing in listings for note in listing.notes)
     return Snapshot(repository.top, repo, commit, tree, notes)
 
 
-async def _make_repository(repo: Path, object_format: str) -> Path:
-    """An empty repository that takes bytes as they are, and gives them back so."""
+async def _create_repository(repo: Path, object_format: str) -> Path:
+    """Create an empty repository that stores and checks out contents without conversion."""
     try:
-        await make_bare(repo, object_format)
+        await create_bare_repository(repo, object_format)
         (repo / "info").mkdir()
         (repo / "info" / "attributes").write_text(_ATTRIBUTES, "utf-8")
     except OSError as error:
@@ -88,14 +95,14 @@ async def _make_repository(repo: Path, object_format: str) -> Path:
     return repo
 
 
-def _refuse_large(top: Path, found: Sequence[Found], largest_mb: int) -> None:
-    untracked = [file for file in found if not file.is_tracked]
+def _refuse_large_untracked(top: Path, files: Sequence[DiskFile], largest_mb: int) -> None:
+    untracked = [file for file in files if not file.is_tracked]
     total = sum(file.size_bytes for file in untracked)
     if total <= largest_mb * _MB:
         return
     untracked.sort(key=lambda file: -file.size_bytes)
     largest = ", ".join(
-        f"{spell_paths([file.path])} ({file.size_bytes / _MB:,.1f} MB)"
+        f"{join_paths([file.path])} ({file.size_bytes / _MB:,.1f} MB)"
         for file in untracked[:_SHOWN]
     )
     raise StudyError(
@@ -106,27 +113,30 @@ def _refuse_large(top: Path, found: Sequence[Found], largest_mb: int) -> None:
     )
 
 
-async def _refuse_pointers(
-    pointers: Sequence[bytes], parts: Sequence[Part], *, no_index: Path
+async def _refuse_lfs_pointers(
+    pointers: Sequence[bytes], listings: Sequence[RepositoryListing], *, no_index: Path
 ) -> None:
-    """Files that Git LFS should have filled; a file that only looks like a pointer may stay."""
-    empty = []
-    for part in reversed(parts):  # holders come before what is embedded in them
-        own = [path for path in pointers if path.startswith(part.prefix)]
+    """Raise `StudyError` about pointers in place of files of Git LFS.
+
+    A file that only looks like a pointer is accepted: attributes tell which files LFS manages.
+    """
+    unfetched = []
+    for listing in reversed(listings):  # embedded repositories before those that contain them
+        own = [path for path in pointers if path.startswith(listing.prefix)]
         pointers = [path for path in pointers if path not in own]
         if not own:
             continue
-        told = await git(
+        output = await git(
             "check-attr", "-z", "--stdin", "filter",
-            repo=part.repository.git_dir, worktree=part.repository.top,
+            repo=listing.repository.git_dir, worktree=listing.repository.top,
             index=no_index, as_user=True,
-            stdin=b"".join(path[len(part.prefix) :] + b"\0" for path in own),
+            stdin=b"".join(path[len(listing.prefix) :] + b"\0" for path in own),
         )  # fmt: skip
-        values = told.split(b"\0")[2::3]
-        empty += [path for path, value in zip(own, values, strict=True) if value == b"lfs"]
-    if empty:
+        values = output.split(b"\0")[2::3]
+        unfetched += [path for path, value in zip(own, values, strict=True) if value == b"lfs"]
+    if unfetched:
         raise StudyError(
-            f"files of Git LFS are not there, only pointers to them: {spell_paths(empty)}; fetch "
-            "them with `git lfs pull`",
-            source=str(parts[0].repository.top),
+            f"files of Git LFS are not there, only pointers to them: {join_paths(unfetched)}; "
+            "fetch them with `git lfs pull`",
+            source=str(listings[0].repository.top),
         )

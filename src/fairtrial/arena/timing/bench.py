@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from fairtrial.arena.build import build_base
-from fairtrial.arena.checks.prepared_check import Trial
-from fairtrial.arena.checks.pytest_check import SuiteTrial
+from fairtrial.arena.checks.prepared_check import PreparedCheck
+from fairtrial.arena.checks.pytest_check import PreparedPytestCheck
 from fairtrial.arena.disk_guard import Use
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Benchmark, CodeProblem
@@ -213,7 +213,7 @@ def choose_cores(count: int) -> tuple[int, ...]:
 
 
 @asynccontextmanager
-async def open_bench(ground: Ground, trials: Sequence[Trial]) -> AsyncIterator[Bench]:
+async def open_bench(ground: Ground, trials: Sequence[PreparedCheck]) -> AsyncIterator[Bench]:
     """A bench for one problem: the base is timed alone, benchmarks are ready.
 
     Raises a `StudyError` if there is nothing to time, or a benchmark can't be used.
@@ -245,7 +245,9 @@ async def _build(ground: Ground, slot: WorktreeSlot) -> None:
         await build_base(ground.stage(slot, may_be_warm=False), slot)
 
 
-async def _prepare(bench: Bench, trials: Sequence[Trial], suppliers: dict[str, Supplier]) -> Bench:
+async def _prepare(
+    bench: Bench, trials: Sequence[PreparedCheck], suppliers: dict[str, Supplier]
+) -> Bench:
     """The bench with its meters; on a machine that is busy, with more time for each."""
     began, budget_s = time.monotonic(), bench.ground.problem.budget_s
     try:
@@ -267,7 +269,7 @@ def is_busy() -> bool:
 
 
 async def _find_meters(
-    bench: Bench, trials: Sequence[Trial], suppliers: dict[str, Supplier], stretch: float
+    bench: Bench, trials: Sequence[PreparedCheck], suppliers: dict[str, Supplier], stretch: float
 ) -> tuple[Placed, ...]:
     problem = bench.ground.problem
     stage = frozen_stage(bench.ground, bench.base)
@@ -293,9 +295,9 @@ async def _prepare_one(
     return await prepare_pairs(benchmark, duel, budget_s=budget_s)
 
 
-def _find_suite(trials: Sequence[Trial]) -> SuiteTrial:
+def _find_suite(trials: Sequence[PreparedCheck]) -> PreparedPytestCheck:
     for trial in trials:
-        if isinstance(trial, SuiteTrial):
+        if isinstance(trial, PreparedPytestCheck):
             return trial
     raise StudyError(
         Mistake(

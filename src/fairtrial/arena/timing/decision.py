@@ -12,7 +12,7 @@ from typing import Protocol
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
-from fairtrial.arena.slots.threads import NoRoomError, explain
+from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
 from fairtrial.arena.timing.bench import Heat
 from fairtrial.arena.timing.stats.race import Race
 from fairtrial.arena.timing.stats.race_field import Standing, State
@@ -203,7 +203,7 @@ async def _run(
     except FairtrialError as error:
         return Heat(rejection=untimed(error))
     except OSError as error:
-        found = explain(error)
+        found = as_lab_error(error)
         if isinstance(found, NoRoomError):
             raise found from error
         return Heat(rejection=untimed(error))

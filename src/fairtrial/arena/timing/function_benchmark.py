@@ -97,7 +97,7 @@ class CallMeter:
             startup_s=turns.startup_s if turns else None,
             outside_s=count_hidden(turns, done, self.benchmark.cores) if turns else None,
             stalled_s=turns.stalled_s if turns else None,
-            materialising=turns.going_through if turns else None,
+            materializing=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
             rejection=rejection,
             loaded=frozenset(turns.files["candidate"]) if turns else frozenset(),

@@ -169,7 +169,7 @@ def _peak(sessions: Sequence[Session]) -> Pair | None:
 
 def _notes(sessions: Sequence[Session], estimate: Estimate | None) -> list[str]:
     notes = []
-    gone = [session.materialising for session in sessions if session.materialising]
+    gone = [session.materializing for session in sessions if session.materializing]
     share = median(each.candidate for each in gone) if gone else 0.0
     if share > MOST_GOING_THROUGH:
         notes.append(f"{share:.0%} of the time went into going through what it returns")

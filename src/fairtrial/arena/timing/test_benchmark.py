@@ -9,13 +9,13 @@ from random import Random
 
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
 from fairtrial.arena.checks.pytest_check import (
-    SuiteTrial,
+    PreparedPytestCheck,
     name_some,
     pytest_command,
     read_in_thread,
 )
-from fairtrial.arena.checks.pytest_judging import Standard, judge_run, set_standard
-from fairtrial.arena.checks.pytest_reports import Outcome, SuiteRun
+from fairtrial.arena.checks.pytest_judging import PytestBaseline, build_baseline, judge_run
+from fairtrial.arena.checks.pytest_reports import PytestOutcome, SuiteRun
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference, Rejection
 from fairtrial.arena.stage import Stage
@@ -89,7 +89,7 @@ class SuiteSubject:
     label: str
     check: Check
     tests: tuple[str, ...]
-    standard: Standard
+    standard: PytestBaseline
 
     def command(self, stage: Stage, *, env: Mapping[str, str], cores: tuple[int, ...]) -> Command:
         """What to run on a slot."""
@@ -106,7 +106,7 @@ class SuiteSubject:
 
 
 async def prepare_slowest(
-    trial: SuiteTrial, duel: Duel, *, budget_s: float, name: str = NAME
+    trial: PreparedPytestCheck, duel: Duel, *, budget_s: float, name: str = NAME
 ) -> PairMeter:
     """Find tests of the base that pass by themselves, in a read-only slot, and fit the budget.
 
@@ -118,12 +118,12 @@ async def prepare_slowest(
         tests = search.choose(budget_s)
         if not tests:
             break
-        subject = SuiteSubject(name, trial.label, trial.check, tests, trial.standard)
+        subject = SuiteSubject(name, trial.label, trial.check, tests, trial.baseline)
         rng = Random(f"{duel.seed}/{name}/before/{attempt}")
         rehearsals = await _rehearse(subject, duel, rng)
         if search.leave_out(tests, rehearsals) or not search.learn(tests, rehearsals, budget_s):
             continue
-        standard = _narrow(set_standard([run for _, run in rehearsals]), tests)
+        standard = _narrow(build_baseline([run for _, run in rehearsals]), tests)
         return PairMeter(
             name, replace(subject, standard=standard), 2 * search.run_s, tuple(search.tell(tests))
         )
@@ -152,13 +152,15 @@ def _find_unfit(tests: Sequence[str], taken: Taken, run: SuiteRun) -> list[str]:
     if taken.done.ending != Ending.EXITED or run.exit_status is None:
         return [name for name in tests if name in run.running] or list(tests)
     told = {name: run.tests.get(name) for name in tests}
-    return [name for name, one in told.items() if one is None or one.outcome != Outcome.PASSED]
+    return [
+        name for name, one in told.items() if one is None or one.outcome != PytestOutcome.PASSED
+    ]
 
 
-def _narrow(standard: Standard, tests: Sequence[str]) -> Standard:
+def _narrow(standard: PytestBaseline, tests: Sequence[str]) -> PytestBaseline:
     """Held to these tests, and to nothing else that happens to run with them."""
     counted = {name: times for name, times in standard.counted.items() if name in tests}
-    return Standard(counted, (), (), standard.exit_codes)
+    return PytestBaseline(counted, (), (), standard.exit_codes)
 
 
 @dataclass(slots=True)
@@ -174,7 +176,7 @@ class _Search:
     share: how much of a sample is the tests' own
     """
 
-    trial: SuiteTrial
+    trial: PreparedPytestCheck
     left: dict[str, float]
     unfit: list[str] = field(default_factory=list)
     why: str = ""

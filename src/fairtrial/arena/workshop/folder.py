@@ -17,8 +17,8 @@ from pathlib import Path
 
 from fairtrial.arena.model.candidates import FileState
 from fairtrial.arena.slots.base import is_below
-from fairtrial.arena.slots.copying import Wanted
-from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
+from fairtrial.arena.slots.copying import TargetTree
+from fairtrial.arena.slots.placement import overlay, refuse_misplaced
 from fairtrial.arena.slots.removal import empty_folder, enter_folder
 from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.tree import READ_ONLY, Listing, Signature, list_tree
@@ -56,14 +56,14 @@ class PrivateSlot:
     def home(self) -> Path:
         return self.place / "home"
 
-    def fill(self, base: Wanted, files: Files, seed: Path | None) -> None:
+    def fill(self, base: TargetTree, files: Files, seed: Path | None) -> None:
         """Put the base in, a candidate's files over it, and what the home folder starts with."""
         staging = Staging(self.tree, self.place / "store", {})
-        staging.become(base)
+        staging.stage(base)
         self._base = _list(self.tree)
         if files:
-            refuse_misplaced(files, staging.wanted)
-            staging.become(lay_over(staging.wanted, files, staging.store_original))
+            refuse_misplaced(files, staging.target)
+            staging.stage(overlay(staging.target, files, staging.store_original))
         if seed is None:
             self.home.mkdir()
         else:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.arena.candidates.base_files import BaseFiles, list_base
-from fairtrial.arena.candidates.folders import LARGEST_MB, MB
+from fairtrial.arena.candidates.folders import MAX_CANDIDATE_MB, MB
 from fairtrial.arena.candidates.patches import render_patch
-from fairtrial.arena.candidates.paths import Change, PathRules, unsafe_path
+from fairtrial.arena.candidates.paths import PathChange, PathRules, find_path_problem
 from fairtrial.arena.model.candidates import Changes, FileState
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.git import git
@@ -146,7 +146,7 @@ class AgentSlot:
         kept: dict[str, FileState | None] = {}
         before: dict[str, FileState | None] = {}
         dropped = []
-        left = LARGEST_MB * MB
+        left = MAX_CANDIDATE_MB * MB
         for path, mode in modes.items():
             old = _read_base(self._base, path)
             may = self._may(path)
@@ -173,7 +173,10 @@ class AgentSlot:
         A new file that would hide a module is not left out here: the rest may need it. Such a
         candidate is rejected by the arena, which says why.
         """
-        return not unsafe_path(path) and self._rules.mistake(path, Change.CHANGED) is None
+        return (
+            not find_path_problem(path)
+            and self._rules.find_violation(path, PathChange.CHANGED) is None
+        )
 
     async def _render(self, files: Files) -> bytes:
         return await render_patch(Changes(files), self._snapshot) if files else b""

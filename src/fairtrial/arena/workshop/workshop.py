@@ -15,8 +15,8 @@ from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.opening import find_hidden
 from fairtrial.arena.resources import Ground
 from fairtrial.arena.slots.base import Base, prepare_base
-from fairtrial.arena.slots.copying import Wanted
-from fairtrial.arena.slots.threads import explain, in_thread
+from fairtrial.arena.slots.copying import TargetTree
+from fairtrial.arena.slots.threads import as_lab_error, in_thread
 from fairtrial.arena.snapshot.snapshot import Snapshot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.workshop.folder import Files, PrivateSlot, make_place
@@ -97,7 +97,7 @@ class ArenaWorkshop:
 
         files = await self._resolve(about)
         base = await self._prepare()
-        wanted = base.shown if git else _without_git(base.shown)
+        wanted = base.visible if git else _without_git(base.visible)
         private = await in_thread(make_place, self._place)
         try:
             await in_thread(private.fill, wanted, files, home)
@@ -139,7 +139,7 @@ class ArenaWorkshop:
                         has_git=True,
                     )
                 except OSError as error:
-                    raise explain(error) from error
+                    raise as_lab_error(error) from error
         return self._base
 
     def _included(self) -> list[str]:
@@ -159,6 +159,6 @@ class ArenaWorkshop:
         )
 
 
-def _without_git(wanted: Wanted) -> Wanted:
+def _without_git(wanted: TargetTree) -> TargetTree:
     kept = {folder: names for folder, names in wanted.items() if not folder.startswith(".git/")}
     return {**kept, "": {name: each for name, each in kept[""].items() if name != ".git"}}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from fairtrial.arena import SUFFIXES, Workshop, read_candidate
+from fairtrial.arena import DIFF_SUFFIXES, Workshop, read_candidate
 from fairtrial.core import Mistake, Record, StudyError, expand
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 
@@ -103,4 +103,4 @@ class PatchesProposer(Record):
 def _is_candidate(path: Path) -> bool:
     if path.name.startswith("."):
         return False
-    return path.is_dir() or path.suffix.lower() in SUFFIXES
+    return path.is_dir() or path.suffix.lower() in DIFF_SUFFIXES

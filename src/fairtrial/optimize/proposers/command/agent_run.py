@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.arena import LARGEST_MB, AgentSlot, Candidate, Taken, TooLargeError, Workshop
+from fairtrial.arena import MAX_CANDIDATE_MB, AgentSlot, Candidate, Taken, TooLargeError, Workshop
 from fairtrial.core import StudyError, on_one_line
 from fairtrial.llm import redact_all
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
@@ -133,7 +133,7 @@ class CommandAgent:
             try:
                 taken = await slot.take()
             except TooLargeError:
-                why = f"{self.terms.label} left more than {LARGEST_MB} MB"
+                why = f"{self.terms.label} left more than {MAX_CANDIDATE_MB} MB"
                 return self._refuse(why, done.wall_s, exchange)
         dropped = self._spell_dropped(taken)
         exchange["dropped"] = [
