@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
+from old_python import find_old_python
 
 from fairtrial.core import LabError
 from fairtrial.sandbox import (
@@ -32,7 +33,6 @@ from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.testing.isolation import FullSandboxConformance
 from fairtrial.testing.sandbox_commands import Scene
-from old_python import find_old_python
 
 REASON = try_sandbox(Namespaces())
 pytestmark = pytest.mark.skipif(bool(REASON), reason=f"no namespaces here: {REASON}")

@@ -13,11 +13,11 @@ from fairtrial.core import (
     Mistake,
     StudyError,
     StudyWarning,
-    build,
-    format_of,
+    build_record,
+    detect_format,
     is_problem,
     is_study,
-    parse,
+    parse_document,
     read_text,
 )
 
@@ -47,8 +47,8 @@ def read_problem(
         hint = "`fairtrial plan` and `fairtrial run` take studies"
         raise StudyError(Mistake((), "this is a study, not a code problem", hint), source=source)
     mistakes: list[Mistake] = []
-    problem = build(CodeProblem, document.data, (), mistakes)
-    found = document.place(mistakes)
+    problem = build_record(CodeProblem, document.data, (), mistakes)
+    found = document.locate(mistakes)
     if found:
         raise StudyError(found, source=source)
     # The problem is nobody else's yet.
@@ -67,12 +67,12 @@ def is_problem_file(path: str | os.PathLike[str]) -> bool:
 
 def locate(path: str | os.PathLike[str], mistakes: Sequence[Mistake]) -> StudyError:
     """Mistakes in a problem that was read from a file, with their lines there."""
-    return StudyError(_read(path, None).place(mistakes), source=os.fspath(path))
+    return StudyError(_read(path, None).locate(mistakes), source=os.fspath(path))
 
 
 def _read(path: str | os.PathLike[str], format: str | None) -> Document:
     try:
         text = read_text(Path(path), "problem_id")
-        return parse(text, format or format_of(Path(path)), if_empty=_START)
+        return parse_document(text, format or detect_format(Path(path)), if_empty=_START)
     except StudyError as error:
         raise StudyError(error.mistakes, source=os.fspath(path)) from None

@@ -36,7 +36,7 @@ from llm_kit import (
 )
 
 from fairtrial.arena import Verdict
-from fairtrial.core import LabError, StudyError, build
+from fairtrial.core import LabError, StudyError, build_record
 from fairtrial.llm import Answer, Endpoint, Secret, endpoint as chat_endpoint
 from fairtrial.llm.wire import Stream, Trouble, read_usage, read_wait, read_whole
 from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
@@ -733,7 +733,7 @@ def test_a_key_that_is_missing_or_impossible(monkeypatch):
 def test_a_key_that_stands_where_its_variables_name_belongs_is_not_repeated():
     mistakes = []
     given = {"base_url": "http://localhost/v1", "model": "m", "key_variable": KEY}
-    build(Chat, given, (), mistakes)
+    build_record(Chat, given, (), mistakes)
     assert [mistake.path for mistake in mistakes] == [("key_variable",)]
     assert KEY not in str(mistakes)
 
@@ -785,7 +785,7 @@ def test_nothing_of_a_key_survives_redaction(key, text):
 )
 def test_options_are_checked_when_they_are_read(options, place):
     mistakes = []
-    build(Chat, {"base_url": "http://localhost/v1", "model": "m", **options}, (), mistakes)
+    build_record(Chat, {"base_url": "http://localhost/v1", "model": "m", **options}, (), mistakes)
     assert [mistake.path for mistake in mistakes] == [place]
     assert "secret" not in str(mistakes)
 

@@ -32,7 +32,7 @@ from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.disk_guard import Room
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.resources import Ground
-from fairtrial.core import LabError, StudyError, build
+from fairtrial.core import LabError, StudyError, build_record
 from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.preparation import prepare_proposer
 from fairtrial.optimize.proposers.command.prompt import write_prompt
@@ -755,7 +755,7 @@ def test_other_texts_stay_as_they_are(text):
 )
 def test_mistakes(options, told):
     mistakes = []
-    build(CommandProposer, options, (), mistakes)
+    build_record(CommandProposer, options, (), mistakes)
     text = "\n".join(map(str, mistakes))
     assert told in text
     assert "sk-123" not in text

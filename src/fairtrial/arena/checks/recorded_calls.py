@@ -16,7 +16,7 @@ from typing import Any
 
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.value_text import render
-from fairtrial.core import Mistake, Place, StudyError, replacing
+from fairtrial.core import FieldPath, Mistake, StudyError, atomic_write
 from fairtrial.sandbox import Encoded, dump, encode, encode_raised
 
 _OUTCOMES = {"result": "result", "raises": "raised", "arguments_after": "after", "output": "output"}
@@ -56,11 +56,11 @@ def write_calls(path: Path, calls: Iterable[Mapping[str, Encoded]]) -> None:
         if unplain is not None:
             raise StudyError(f"call {number} can't be written down: it holds {render(unplain)}")
         lines.append(dump(call))
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write("[\n{}\n]\n".format(",\n".join(lines)))
 
 
-def read_calls(content: bytes, place: Place, source: str) -> list[Call]:
+def read_calls(content: bytes, place: FieldPath, source: str) -> list[Call]:
     """The calls of a file; a StudyError that tells all that is wrong with it."""
     try:
         read = json.loads(content)

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core import Mistake, StudyError, describe
+from fairtrial.core import Mistake, StudyError, describe_value
 
 _NO_FILES: Mapping[str, Any] = {}
 """What a candidate has that was given no files; an empty mapping that was given is another."""
@@ -45,7 +45,7 @@ class FileState:
         for name, allowed in (("executable", _YES_NO_UNSAID), ("is_link", _YES_NO)):
             given = getattr(self, name)
             if given not in allowed:
-                yield Mistake((name,), f"expected true or false, got {describe(given)}")
+                yield Mistake((name,), f"expected true or false, got {describe_value(given)}")
 
 
 _YES_NO = (True, False)
@@ -105,20 +105,20 @@ class Candidate:
     def _mistakes(self) -> Iterator[Mistake]:
         for name in ("name", "origin", "note"):
             if not isinstance(getattr(self, name), str):
-                yield Mistake((name,), f"expected text, got {describe(getattr(self, name))}")
+                yield Mistake((name,), f"expected text, got {describe_value(getattr(self, name))}")
         if not isinstance(self.parent, str | None):
-            yield Mistake(("parent",), f"expected a digest, got {describe(self.parent)}")
+            yield Mistake(("parent",), f"expected a digest, got {describe_value(self.parent)}")
         if not isinstance(self.diff, bytes | str | None):
-            yield Mistake(("diff",), f"expected text or bytes, got {describe(self.diff)}")
+            yield Mistake(("diff",), f"expected text or bytes, got {describe_value(self.diff)}")
         if not isinstance(self.files, Mapping):
-            message = f"expected a mapping of paths to contents, got {describe(self.files)}"
+            message = f"expected a mapping of paths to contents, got {describe_value(self.files)}"
             yield Mistake(("files",), message)
             return
         for path, state in self.files.items():
             if not isinstance(path, str | PurePath):
-                yield Mistake(("files",), f"expected paths as keys, got {describe(path)}")
+                yield Mistake(("files",), f"expected paths as keys, got {describe_value(path)}")
             elif not isinstance(state, FileState | str | bytes):
-                message = f"expected text, bytes or a FileState, got {describe(state)}"
+                message = f"expected text, bytes or a FileState, got {describe_value(state)}"
                 yield Mistake(("files", os.fspath(path)), message)
         if self.diff is None and self.files is _NO_FILES:
             yield Mistake((), "has neither a diff nor files", "give one of them")
@@ -128,7 +128,7 @@ def _as_bytes(given: Any, name: str, source: str) -> bytes:
     """Text as UTF-8; what was read with `surrogateescape` becomes the bytes that it was."""
     if isinstance(given, bytes):
         return bytes(given)
-    message = f"expected text or bytes, got {describe(given)}"
+    message = f"expected text or bytes, got {describe_value(given)}"
     if isinstance(given, str):
         try:
             return given.encode("utf-8", "surrogateescape")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.core import LabError, Mistake, Record, StudyError, blank
+from fairtrial.core import LabError, Mistake, Record, StudyError, blank_mistakes
 from fairtrial.llm import (
     NEW,
     OLD,
@@ -87,7 +87,7 @@ class Chat(Record):
     )
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(model=self.model)
+        yield from blank_mistakes(model=self.model)
         yield from _url_mistakes(self.base_url)
         yield from _variable_mistakes(self.key_variable)
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
