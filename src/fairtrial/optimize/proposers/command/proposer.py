@@ -38,7 +38,7 @@ from fairtrial.core import (
     drop_malformed_commands,
     format_words,
 )
-from fairtrial.llm import SHORTEST_SECRET
+from fairtrial.llm import MIN_SECRET_CHARS
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.command.agent_run import (
@@ -251,7 +251,7 @@ def _find_given_keys(argv: tuple[str, ...]) -> Iterator[int]:
     for place, (before, word) in enumerate(pairwise(("", *argv))):
         named = _KEY_VALUE.fullmatch(word)
         value = word if _KEY_OPTION.fullmatch(before) else named[1] if named else ""
-        if len(value) >= SHORTEST_SECRET:
+        if len(value) >= MIN_SECRET_CHARS:
             yield place
 
 
