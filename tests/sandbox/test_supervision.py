@@ -31,10 +31,10 @@ from fairtrial.sandbox import (
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.harness import init, process_list as listing, processes
 from fairtrial.sandbox.namespaces import Namespaces
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 from fairtrial.testing.sandbox_commands import Scene
 
-SANDBOXES = [Plain(), *(each for each in FULL if not try_sandbox(each))]
+SANDBOXES = [Plain(), *(each for each in FULL_SANDBOXES if not try_sandbox(each))]
 MB = 1 << 20
 every_sandbox = pytest.mark.parametrize("sandbox", SANDBOXES, ids=lambda each: each.name)
 
@@ -177,8 +177,8 @@ def test_a_control_group_that_cannot_be_joined_is_our_failure(tmp_path, monkeypa
     file = tmp_path / "join"
     file.touch()
     (tmp_path / "slot").mkdir()
-    group = child.Group((Path("/dev/full"),))
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    group = child.ControlGroup((Path("/dev/full"),))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
     with pytest.raises(LabError, match="control group"):
         Scene(Plain(), tmp_path / "slot").run("")
 
@@ -187,8 +187,8 @@ def test_our_init_joins_its_control_groups_first(tmp_path, monkeypatch):
     files = [tmp_path / "one", tmp_path / "two"]
     for file in files:
         file.touch()
-    group = child.Group(tuple(files))
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    group = child.ControlGroup(tuple(files))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
     told = Scene(Plain(), tmp_path).told("print(os.getppid(), os.environ.get('JOINS'))")
     assert [file.read_text() for file in files] == [told.split()[0]] * 2
 
@@ -207,7 +207,7 @@ def test_in_plain_a_command_that_ends_our_init_has_ended_itself(tmp_path):
 
 @pytest.mark.slow
 def test_in_plain_a_command_that_stops_our_init_is_outwaited(tmp_path, monkeypatch):
-    monkeypatch.setattr(child, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(child, "_END_TIMEOUT_S", 0.5)
     monkeypatch.setattr(child, "_STEP_S", 0.05)
     code = "import signal; hold('a'); os.kill(os.getppid(), signal.SIGSTOP); time.sleep(100)"
     with anyio.from_thread.start_blocking_portal() as portal:
@@ -230,9 +230,11 @@ def test_an_init_that_never_comes_to_look_is_outwaited_and_has_time_to_tell(
             await anyio.sleep(0.01)
         scope.cancel()
 
-    limits = child._limits
-    monkeypatch.setattr(child, "_limits", lambda command: {**limits(command), "timeout_s": 1000.0})
-    monkeypatch.setattr(child, "_outwait", outwait)
+    limits = child._make_limits
+    monkeypatch.setattr(
+        child, "_make_limits", lambda command: {**limits(command), "timeout_s": 1000.0}
+    )
+    monkeypatch.setattr(child, "_cancel_when_overdue", outwait)
     scene = Scene(Plain(), tmp_path)
     if timeout_s < 1:
         done = scene.run("hold('a'); time.sleep(1000)", timeout_s=timeout_s)
@@ -254,13 +256,13 @@ def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path)
             tasks.start_soon(kill_launcher)
             await sandbox.run(scene.command("daemon(lambda: hold('a')); hold('b'); time.sleep(99)"))
 
-    before = set(processes.descendants(0))  # other tests' servers
+    before = set(processes.list_descendants(0))  # other tests' servers
 
     async def kill_launcher():
         while not (tmp_path / "b").exists() or not scene.is_held("b"):
             await anyio.sleep(0.01)
         # What is around our init is found before it, whatever their numbers are.
-        _, inner, *_ = (pid for pid in processes.descendants(0) if pid not in before)
+        _, inner, *_ = (pid for pid in processes.list_descendants(0) if pid not in before)
         os.kill(inner, signal.SIGKILL)
 
     with pytest.raises(BaseExceptionGroup) as caught:
@@ -274,7 +276,7 @@ def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path)
 
 @pytest.fixture
 def ungrouped(monkeypatch):
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(None))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(None))
 
 
 @every_sandbox
@@ -312,7 +314,7 @@ time.sleep(99)"""
 def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(scene, monkeypatch):
     """It ends one process; the others might wait for that one until their time is over."""
 
-    class Full(child.Group):
+    class Full(child.ControlGroup):
         def exceeded(self):
             return Ending.MEMORY if (scene.folder / "b").exists() else None
 
@@ -320,7 +322,7 @@ def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(scene, monkeypatch):
             return 123.0
 
     group = Full(())
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
     done = scene.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
     assert (done.ending, done.exit_code, done.signal) == (Ending.MEMORY, None, None)
     assert done.peak_rss_mb == 123.0
@@ -332,12 +334,12 @@ def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(scene, monkeypatch):
 def test_too_many_processes_are_told_as_such_when_they_take_all_memory(
     scene, monkeypatch, count, ending
 ):
-    class Full(child.Group):
+    class Full(child.ControlGroup):
         def exceeded(self):
             return Ending.MEMORY if (scene.folder / "b").exists() else None
 
     group = Full(())
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
     program = f"for _ in range({count}): daemon(lambda: None)\nhold('b'); time.sleep(1000)"
     assert scene.run(program, limits=Limits(processes=8)).ending is ending
 
@@ -386,32 +388,32 @@ def test_who_is_killed_while_there_are_too_many_was_killed_for_that(count, endin
         start_sleepers(count)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    assert supervise(multiply, look_every_s=1000)["ending"] == ending
+    assert supervise(multiply, poll_s=1000)["ending"] == ending
 
 
 def test_a_command_that_ends_our_init_at_once_has_been_started(monkeypatch):
     """Our init may not come to say anything any more."""
-    ours, tell = os.getpid(), init._tell
+    ours, tell = os.getpid(), init._send
 
     def tell_late(report, line):
         if os.getppid() == ours:
             time.sleep(1000)
         tell(report, line)
 
-    monkeypatch.setattr(init, "_tell", tell_late)
+    monkeypatch.setattr(init, "_send", tell_late)
     assert supervise(lambda: os.kill(os.getppid(), signal.SIGKILL)).keys() == {"started"}
 
 
 def let_use(monkeypatch, seconds, at_least=1):
     """Trees of so many processes have used so many seconds more."""
-    real = processes.look
+    real = processes.measure_usage
 
     def look(pids):
         seen = real(pids)
         seen.cpu_s += seconds if len(seen.pids) >= at_least else 0
         return seen
 
-    monkeypatch.setattr(processes, "look", look)
+    monkeypatch.setattr(processes, "measure_usage", look)
 
 
 def test_too_many_that_take_too_long_are_too_many(monkeypatch):
@@ -438,12 +440,12 @@ def test_a_wait_for_a_core_counts_whole_and_once_whenever_the_kernel_tells_of_it
     clock, told = SimpleNamespace(now=0.0), {}
     monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(processes, "_read", lambda path: b"0 %d 0" % told[path.split("/")[2]])
-    waiting = processes.Waiting()
+    waiting = processes.CoreWait()
 
     def look(now, **waited_s):
         clock.now = now
         told.update({name: int(1e9 * seconds) for name, seconds in waited_s.items()})
-        waiting.look(dict.fromkeys(waited_s, 1))
+        waiting.update(dict.fromkeys(waited_s, 1))
         return waiting.total_s
 
     assert look(1, one=0.5, two=0.25) == 0.5
@@ -454,7 +456,7 @@ def test_a_wait_for_a_core_counts_whole_and_once_whenever_the_kernel_tells_of_it
 
 
 def test_whatever_keeps_it_from_running_there_is_an_end(monkeypatch):
-    monkeypatch.setattr(processes.Waiting, "look", lambda self, _: setattr(self, "total_s", 1e9))
+    monkeypatch.setattr(processes.CoreWait, "update", lambda self, _: setattr(self, "total_s", 1e9))
     report = supervise(lambda: time.sleep(1000), timeout_s=0.05)
     assert report["ending"] == "timeout"
     assert 0.2 <= report["wall_s"] < 100
@@ -469,31 +471,33 @@ def test_a_function_that_raises_has_failed():
 
 
 def test_where_the_kernel_lists_no_children_parents_are_asked(tmp_path):
-    before = set(processes.descendants(0))  # other tests' servers
+    before = set(processes.list_descendants(0))  # other tests' servers
     with subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"]) as shell:
         try:
-            await_true(lambda: len(set(processes.descendants(0)) - before) == 3)
-            found = set(processes._descendants_by_parent()) - before
-            assert found == set(processes.descendants(0)) - before
+            await_true(lambda: len(set(processes.list_descendants(0)) - before) == 3)
+            found = set(processes._list_descendants_by_parent()) - before
+            assert found == set(processes.list_descendants(0)) - before
         finally:
-            for pid in set(processes.descendants(0)) - before:
+            for pid in set(processes.list_descendants(0)) - before:
                 os.kill(pid, signal.SIGKILL)
         shell.wait()
 
 
 def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
     """What macOS has to do with: a process group, and whatever came of it."""
-    before = set(processes.descendants(0))
+    before = set(processes.list_descendants(0))
     shell = subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"], start_new_session=True)
     try:
-        await_true(lambda: len(set(processes.descendants(0)) - before) == 3)
-        assert set(listing.descendants(shell.pid)) == set(processes.descendants(0)) - before
-        seen = listing.look(listing.descendants(shell.pid))
+        await_true(lambda: len(set(processes.list_descendants(0)) - before) == 3)
+        assert (
+            set(listing.list_descendants(shell.pid)) == set(processes.list_descendants(0)) - before
+        )
+        seen = listing.measure_usage(listing.list_descendants(shell.pid))
         assert len(seen.pids) == 3
         assert seen.rss_bytes > 0
         shell.kill()
         shell.wait()
-        assert len(listing.descendants(shell.pid)) == 2, "orphans are still known"
+        assert len(listing.list_descendants(shell.pid)) == 2, "orphans are still known"
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
@@ -503,7 +507,7 @@ def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
     ("text", "seconds"), [("0:01.50", 1.5), ("01:02:03", 3723), ("2-00:00:01", 172_801)]
 )
 def test_times_of_the_systems_list_are_read(text, seconds):
-    assert listing._seconds(text) == seconds
+    assert listing._parse_seconds(text) == seconds
 
 
 def test_run_command_is_plain_unless_told(tmp_path):

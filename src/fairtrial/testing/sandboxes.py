@@ -294,4 +294,4 @@ time.sleep(100)"""
         """What this process has: open descriptors, and processes that it has to wait for."""
         gc.collect()
         numbers = set(os.listdir("/dev/fd"))  # noqa: PTH208
-        return numbers, set(processes.descendants(os.getpid())) if kernel.IS_LINUX else set()
+        return numbers, set(processes.list_descendants(os.getpid())) if kernel.IS_LINUX else set()

@@ -40,7 +40,7 @@ from fairtrial.optimize.proposers.command.proposer import CommandProposer
 from fairtrial.optimize.proposers.command.secrets import Keys
 from fairtrial.optimize.proposers.replay import record_of
 from fairtrial.sandbox import Captured, HostLock, Plain
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
 KEY = "sk-live-Zq81mPx0Vt55rWcd"
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"
@@ -52,7 +52,9 @@ PATIENCE_S = 60.0
 
 
 def working_sandboxes():
-    return [each for each in (*FULL, Plain()) if each.name == "plain" or not try_sandbox(each)]
+    return [
+        each for each in (*FULL_SANDBOXES, Plain()) if each.name == "plain" or not try_sandbox(each)
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -564,7 +564,7 @@ def list_pipes(emit, others):
 def children():
     """The processes that we started: those that have ended and were not waited for, too."""
     own, found = os.getpid(), set()
-    for pid in processes.descendants(own):
+    for pid in processes.list_descendants(own):
         with contextlib.suppress(OSError):  # a child's child that has just gone
             stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
             if int(stat.rpartition(")")[2].split()[1]) == own:

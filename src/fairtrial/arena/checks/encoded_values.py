@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 
-from fairtrial.sandbox import TAG, Encoded, dump
+from fairtrial.sandbox import TAG, Encoded, dump_encoded
 
 UNORDERED = {"set", "frozenset", "dict_keys", "dict_values", "dict_items"}
 MAPPINGS = {"dict", "Counter", "defaultdict"}
@@ -52,7 +52,7 @@ def read_bytes(node: Encoded) -> bytes:
 
 def canonical(node: Encoded) -> str:
     """The same text for the same value, whatever order its unordered parts came in."""
-    return dump(_sorted(node))
+    return dump_encoded(_sorted(node))
 
 
 def _sorted(node: Encoded) -> Encoded:
@@ -62,11 +62,11 @@ def _sorted(node: Encoded) -> Encoded:
         return node
     kind, made = kind_of(node), {key: _sorted(value) for key, value in sorted(node.items())}
     if kind in UNORDERED:
-        made["items"] = sorted(made["items"], key=dump)
+        made["items"] = sorted(made["items"], key=dump_encoded)
     elif kind in MAPPINGS:
         pairs = [[_sorted(key), _sorted(value)] for key, value in pairs_of(node)]
         about = {"factory": node["factory"]} if "factory" in node else {}
-        return {TAG: kind, **about, "items": sorted(pairs, key=dump)}
+        return {TAG: kind, **about, "items": sorted(pairs, key=dump_encoded)}
     return made
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.value_text import render
 from fairtrial.core import FieldPath, Mistake, StudyError, atomic_write
-from fairtrial.sandbox import Encoded, dump, encode, encode_raised
+from fairtrial.sandbox import Encoded, dump_encoded, encode, encode_raised
 
 _OUTCOMES = {"result": "result", "raises": "raised", "arguments_after": "after", "output": "output"}
 """A file's words, and a worker's."""
@@ -55,7 +55,7 @@ def write_calls(path: Path, calls: Iterable[Mapping[str, Encoded]]) -> None:
         unplain = find_unplain(call)
         if unplain is not None:
             raise StudyError(f"call {number} can't be written down: it holds {render(unplain)}")
-        lines.append(dump(call))
+        lines.append(dump_encoded(call))
     with atomic_write(path) as file:
         file.write("[\n{}\n]\n".format(",\n".join(lines)))
 

@@ -32,7 +32,7 @@ from fairtrial.arena.checks.encoded_values import (
 )
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox import TAG, Encoded, dump
+from fairtrial.sandbox import TAG, Encoded, dump_encoded
 
 MOST = 5
 """How many places are told of two values that differ."""
@@ -147,7 +147,9 @@ def _about(node: Encoded) -> str:
     if not isinstance(node, dict) or TAG not in node:
         return ""
     about = {key: value for key, value in sorted(node.items()) if key not in _CONTENT}
-    return dump(about) if about else ""  # as of a plain one: only some dictionaries need a tag
+    return (
+        dump_encoded(about) if about else ""
+    )  # as of a plain one: only some dictionaries need a tag
 
 
 def _exact(found: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
