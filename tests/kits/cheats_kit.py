@@ -257,8 +257,8 @@ BROKEN = {
     "replies with fewer results": """
         import sys
         Batch = sys.modules["__main__"].CallBatch
-        _tell = Batch.encode_results
-        Batch.encode_results = lambda self: b'{"going_through_s":0.0}' if len(self.lines) > 1 else _tell(self)
+        _encode, _none = Batch.encode_results, b'{"going_through_s":0.0}'
+        Batch.encode_results = lambda self: _none if len(self.lines) > 1 else _encode(self)
         work = _work
     """,
     "a reply that is too large": """

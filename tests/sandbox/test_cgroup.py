@@ -195,8 +195,8 @@ def start_owner(deed):
     code = (
         "import subprocess, sys, time\n"
         "from fairtrial.sandbox.commands import Limits\n"
-        "from fairtrial.sandbox.cgroup import limiting\n"
-        "with limiting(Limits()) as group, limiting(Limits()) as empty:\n"
+        "from fairtrial.sandbox.cgroup import limited_group\n"
+        "with limited_group(Limits()) as group, limited_group(Limits()) as empty:\n"
         f"    code = {JOINED + 'import time; print(flush=True); ' + deed!r}\n"
         "    argv = [sys.executable, '-c', code, *map(str, group.joins)]\n"
         "    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"

@@ -32,7 +32,7 @@ from fairtrial.sandbox import (
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.testing.isolation import FullSandboxConformance
-from fairtrial.testing.sandbox_commands import Scene
+from fairtrial.testing.sandbox_commands import CommandRunner
 
 REASON = try_sandbox(Namespaces())
 pytestmark = pytest.mark.skipif(bool(REASON), reason=f"no namespaces here: {REASON}")
@@ -652,7 +652,7 @@ def test_too_many_hindrances_mean_no_server(start, tmp_path):
 # -- what every sandbox promises --
 
 
-class WarmScene(Scene):
+class WarmScene(CommandRunner):
     """Programs as files, so that they can be forked."""
 
     def command(self, program, **options):
@@ -679,7 +679,7 @@ class TestWarm(FullSandboxConformance):
         return bare
 
     @pytest.fixture
-    def scene(self, sandbox, tmp_path):
+    def runner(self, sandbox, tmp_path):
         folder = tmp_path / "slot"
         folder.mkdir()
         return WarmScene(sandbox, folder)

@@ -1,6 +1,6 @@
 """Prints which folders the Python that runs it needs; run as a script with ``-I``.
 
-It runs on older Pythons than the rest of the harness, so that these can be distinguished from broken ones.
+It runs on older Pythons than the rest of the harness, so that they can be told from broken ones.
 """
 
 import json
