@@ -1,7 +1,7 @@
-"""Lazy facades: a package's names are listed in its `__init__.pyi` and imported on first use.
+"""Lazy facades: a package's public names are listed in its `__init__.pyi`, imported on first use.
 
-The stub is what type checkers read, so names are written down once. `import fairtrial` and
-`fairtrial --help` import nothing that they don't need.
+Type checkers read the same stub, so names are listed once. `import fairtrial` and
+`fairtrial --help` import only what they need.
 """
 
 from __future__ import annotations
@@ -15,20 +15,24 @@ from typing import Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package whose stub lies beside its `__init__.py`."""
-    homes: dict[str, tuple[str, str]] = {}
+    """Return `__getattr__` and `__dir__` for a package whose stub lies beside its `__init__.py`.
 
-    def load_homes() -> dict[str, tuple[str, str]]:
-        if not homes:
-            homes.update(read_stub(Path(file).with_suffix(".pyi")))
-        return homes
+    package: the package's name
+    file: its `__file__`
+    """
+    exports: dict[str, tuple[str, str]] = {}
+
+    def load_exports() -> dict[str, tuple[str, str]]:
+        if not exports:
+            exports.update(read_stub(Path(file).with_suffix(".pyi")))
+        return exports
 
     def get(name: str) -> Any:
         if name == "__all__":
-            return sorted(load_homes())
-        if name.startswith("__") or name not in load_homes():
+            return sorted(load_exports())
+        if name.startswith("__") or name not in load_exports():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, original = homes[name]
+        module, original = exports[name]
         if module == package:  # a submodule
             return import_module(f"{package}.{original}")
         value = getattr(import_module(module), original)
@@ -36,13 +40,13 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         return value
 
     def list_names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *load_homes()})
+        return sorted({*vars(sys.modules[package]), *load_exports()})
 
     return get, list_names
 
 
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:
-    """Return the names that a stub re-exports, each with its module and its name there."""
+    """Return the names that a stub re-exports, each with its module and the name in that module."""
     return {
         alias.asname or alias.name: (node.module, alias.name)
         for node in ast.parse(path.read_text("utf-8")).body

@@ -24,10 +24,10 @@ from fairtrial.arena import (
 from fairtrial.arena.checks import pytest_check as tests
 from fairtrial.cli.output import print_json
 from fairtrial.cli.verdict_text import print_evaluation
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
 pytestmark = pytest.mark.skipif(
-    all(try_sandbox(sandbox) for sandbox in FULL), reason="no full sandbox works here"
+    all(try_sandbox(sandbox) for sandbox in FULL_SANDBOXES), reason="no full sandbox works here"
 )
 CORE = "import click\n\ndef smallest(numbers, count):\n    return sorted(numbers)[:count]\n"
 WRONG = CORE.replace("sorted(numbers)", "sorted(set(numbers))")

@@ -21,9 +21,9 @@ from fairtrial.arena import (
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import WarmServer
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
-HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)
+HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL_SANDBOXES)
 needs_sandbox = pytest.mark.skipif(not HAS_SANDBOX, reason="no full sandbox works here")
 MODULE = """
 def smallest(numbers, count):

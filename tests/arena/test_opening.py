@@ -28,9 +28,9 @@ from fairtrial.arena import (
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.arena.opening import find_hidden, find_roots
 from fairtrial.core import StudyError
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
-HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)
+HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL_SANDBOXES)
 SANDBOXES = ["plain", pytest.param("require", marks=pytest.mark.skipif(
     not HAS_SANDBOX, reason="no full sandbox works here"))]  # fmt: skip
 MODULE = "def double(x):\n    return 2 * x\n"

@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 from fairtrial.arena import Benchmark, Check, CodeProblem, load_problem, problem_schema
 from fairtrial.arena.model.problem import resolve_paths
 from fairtrial.cli.schema import command as schema_command
-from fairtrial.core import Mistake, StudyError, StudyWarning, build, dump, field_types
+from fairtrial.core import Mistake, StudyError, StudyWarning, build_record, dump_record, field_types
 from fairtrial.core.fields import field_docs
 from fairtrial.sandbox import Limits
 from fairtrial.study import load_study
@@ -66,7 +66,7 @@ def problem_with(**fields: Any) -> dict[str, Any]:
 
 def mistakes_of(data: Any, cls: type[Any] = CodeProblem) -> list[str]:
     mistakes: list[Mistake] = []
-    build(cls, copy.deepcopy(data), (), mistakes)
+    build_record(cls, copy.deepcopy(data), (), mistakes)
     return [str(mistake) for mistake in mistakes]
 
 
@@ -92,7 +92,7 @@ def test_json_and_python_say_the_same_as_yaml(tmp_path: Path) -> None:
     told = load_problem(write(tmp_path, WHOLE))
     as_json = load_problem(write(tmp_path, json.dumps(yaml.safe_load(WHOLE)), "problem.json"))
     assert as_json == told
-    assert load_problem(write(tmp_path, json.dumps(dump(told)), "all.json")) == told
+    assert load_problem(write(tmp_path, json.dumps(dump_record(told)), "all.json")) == told
     short = CodeProblem(problem_id="p", check=(Check(command=["pytest"]),))  # type: ignore[arg-type]
     assert short.check[0].command == ("pytest",)
     assert short.folder == Path()

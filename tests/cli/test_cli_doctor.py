@@ -11,8 +11,8 @@ from collections import namedtuple
 import pytest
 
 from fairtrial.sandbox import HostLock, capabilities as facts, remedies
-from fairtrial.sandbox.hierarchy import Place
-from fairtrial.sandbox.selection import FULL
+from fairtrial.sandbox.hierarchy import GroupParent
+from fairtrial.sandbox.selection import FULL_SANDBOXES
 
 DOCTOR = [sys.executable, "-m", "fairtrial", "doctor", "--quick"]
 # A machine that lets nobody make a user namespace, root neither: inside of one of our own.
@@ -71,7 +71,7 @@ def test_what_is_told_fits_what_is_there():
     assert done.returncode == (0 if told["is_full"] else 4)
     assert told["ok"] == told["is_full"] == (told["sandbox"] in ("bubblewrap", "namespaces"))
     for status in ("yes", "partly"):
-        best = [each.name for each in FULL if found[each.name]["status"] == status]
+        best = [each.name for each in FULL_SANDBOXES if found[each.name]["status"] == status]
         if best:
             assert told["sandbox"] == best[0]
             assert bool(told["shortfalls"]) == (status == "partly")
@@ -113,9 +113,9 @@ def test_programs_that_are_not_there_are_named_with_how_to_install_them(tmp_path
         "name": "git",
         "status": "no",
         "detail": "not on the path",
-        "remedy": remedies.install("git"),
+        "remedy": remedies.install_hint("git"),
     }
-    assert found["bubblewrap"]["remedy"] == remedies.install("bubblewrap")
+    assert found["bubblewrap"]["remedy"] == remedies.install_hint("bubblewrap")
     assert told["sandbox"] != "bubblewrap"
 
 
@@ -141,7 +141,7 @@ def test_a_bubblewrap_that_is_there_but_does_not_work_is_not_taken(tmp_path):
 )
 def test_git_is_judged_by_its_version(tmp_path, monkeypatch, says, status):
     monkeypatch.setenv("PATH", str(put_program(tmp_path, "git", f"echo '{says}'")))
-    fact = facts.look_at_git()
+    fact = facts.check_git()
     assert fact.status == status
     assert bool(fact.remedy) == (status == "no")
 
@@ -161,12 +161,14 @@ def test_git_is_judged_by_its_version(tmp_path, monkeypatch, says, status):
 @pytest.mark.parametrize("is_root", [True, False])
 def test_packages_are_installed_as_the_system_does_it(release, command, is_root, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
-    assert remedies.install("bubblewrap", release) == f"$ {'' if is_root else 'sudo '}{command}"
+    assert (
+        remedies.install_hint("bubblewrap", release) == f"$ {'' if is_root else 'sudo '}{command}"
+    )
 
 
 @pytest.mark.parametrize("release", ["", "ID=plan9\n", "nonsense"])
 def test_on_an_unknown_system_all_ways_are_named(release):
-    lines = remedies.install("git", release).splitlines()
+    lines = remedies.install_hint("git", release).splitlines()
     assert [line.split("#")[1].strip() for line in lines] == ["Debian, Ubuntu", "Fedora", "Arch"]
 
 
@@ -179,44 +181,44 @@ def test_settings_that_forbid_namespaces_are_found_and_undone(tmp_path, monkeypa
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(value)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    closed = remedies.closed_switches(tmp_path)
-    assert sorted(closed) == sorted(remedies.SWITCHES)
-    told = remedies.open_switches(closed)
+    closed = remedies.find_blocking_settings(tmp_path)
+    assert sorted(closed) == sorted(remedies.NAMESPACE_SETTINGS)
+    told = remedies.settings_hint(closed)
     for name in closed:
-        assert f"$ sudo sysctl -w {name}={remedies.SWITCHES[name][1]}\n" in told
+        assert f"$ sudo sysctl -w {name}={remedies.NAMESPACE_SETTINGS[name][1]}\n" in told
     assert "for all programs" in told
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert remedies.closed_switches(tmp_path) == ["user.max_user_namespaces"]
-    assert remedies.closed_switches(tmp_path / "elsewhere") == []
+    assert remedies.find_blocking_settings(tmp_path) == ["user.max_user_namespaces"]
+    assert remedies.find_blocking_settings(tmp_path / "elsewhere") == []
 
 
 def test_a_lock_that_can_not_be_had_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(facts, "HostLock", lambda: HostLock(tmp_path / "missing"))
-    fact = facts.look_at_lock()
+    fact = facts.check_host_lock()
     assert fact.status == "no"
     assert str(tmp_path / "missing") in fact.detail
 
 
 def test_room_is_looked_for_where_it_will_be_needed(tmp_path, monkeypatch):
     deep = tmp_path / "not" / "yet" / "there"
-    assert facts.look_at_room("slots", [deep], "SLOTS").detail.endswith(f"GB free in {deep}")
+    assert facts.check_free_space("slots", [deep], "SLOTS").detail.endswith(f"GB free in {deep}")
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and allowed(path, mode))
-    assert facts.look_at_room("slots", [deep, tmp_path.parent], "SLOTS").status == "yes"
-    refused = facts.look_at_room("slots", [deep], "SLOTS")
+    assert facts.check_free_space("slots", [deep, tmp_path.parent], "SLOTS").status == "yes"
+    refused = facts.check_free_space("slots", [deep], "SLOTS")
     assert (refused.status, refused.remedy) == ("no", "Set SLOTS to a folder.")
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**8))
-    assert facts.look_at_room("slots", [tmp_path.parent], "SLOTS").status == "partly"
+    assert facts.check_free_space("slots", [tmp_path.parent], "SLOTS").status == "partly"
 
 
 @pytest.mark.parametrize(
     ("controllers", "status"), [(["memory", "pids"], "yes"), (["pids"], "partly"), ([], "no")]
 )
 def test_control_groups_are_told_by_what_they_limit(controllers, status, tmp_path, monkeypatch):
-    place = Place(2, tmp_path, tmp_path, tuple(controllers))
+    place = GroupParent(2, tmp_path, tmp_path, tuple(controllers))
     found = ((place,) if controllers else (), "" if status == "yes" else "somebody else's")
-    monkeypatch.setattr(facts, "usable_places", lambda: found)
-    fact = facts.look_at_groups()
+    monkeypatch.setattr(facts, "find_usable_parents", lambda: found)
+    fact = facts.check_control_groups()
     assert fact.status == status
     assert ("somebody else's" in fact.detail) == (status != "yes")

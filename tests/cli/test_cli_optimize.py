@@ -430,7 +430,7 @@ def test_nothing_to_time_is_refused_before_any_work(desk):
 
 
 def test_no_sandbox_is_refused_before_any_work(desk, monkeypatch):
-    monkeypatch.setattr(choosing, "FULL", ())
+    monkeypatch.setattr(choosing, "FULL_SANDBOXES", ())
     code, _, err = desk.optimise()
     assert code == 4
     assert "no sandbox works on this machine" in err

@@ -418,7 +418,7 @@ def somebody_times(tmp_path, monkeypatch):
     folder = tmp_path / "host"
     folder.mkdir()
     monkeypatch.setattr(quiet, "HOST_FOLDER", folder)
-    monkeypatch.setattr(quiet, "_is_below", lambda pid, ours: pid == ours)
+    monkeypatch.setattr(quiet, "_is_descendant", lambda pid, ours: pid == ours)
     process = subprocess.Popen(
         [sys.executable, "-c", TIMING, folder], stdout=subprocess.PIPE, text=True
     )

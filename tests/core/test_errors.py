@@ -1,9 +1,9 @@
-"""Reports of mistakes: one line each, short enough to read, whatever stands in the file."""
+"""Messages of mistakes: one short, printable line each, whatever text they quote."""
 
 import difflib
 
-from fairtrial.core import Mistake, StudyError, did_you_mean, spell_count
-from fairtrial.core.errors import LONGEST_NAME
+from fairtrial.core import Mistake, StudyError, did_you_mean, format_count
+from fairtrial.core.errors import MAX_NAME_CHARS
 
 
 def test_a_mistake_is_one_printable_line_whatever_it_quotes():
@@ -30,11 +30,10 @@ def test_a_hint_names_the_first_of_very_many():
     )
 
 
-def test_long_names_are_compared_with_nothing(monkeypatch):
-    """That would take minutes."""
+def test_long_names_are_not_compared_which_would_take_minutes(monkeypatch):
     compared = []
 
-    def compare(word, names, **others):
+    def compare(word, names, **options):
         compared.extend([word, *names])
         return []
 
@@ -42,12 +41,12 @@ def test_long_names_are_compared_with_nothing(monkeypatch):
     names = ["x" * 5_000 + str(index) for index in range(1_000)]
     did_you_mean("x" * 5_000, [*names, "short"])
     assert "short" in compared
-    assert max(map(len, compared)) <= LONGEST_NAME + 1
+    assert max(map(len, compared)) <= MAX_NAME_CHARS + 1
 
 
-def test_a_count_is_spelled_by_its_size_where_nobody_would_read_its_digits():
-    assert spell_count(0) == "0"
-    assert spell_count(1_000_000_000) == "1,000,000,000"
-    assert spell_count(10**15) == "some 10^15"
-    assert spell_count(2**2000) == "some 10^602"
-    assert spell_count(10**100_000) == "some 10^100000"
+def test_a_huge_count_is_formatted_as_a_power_of_ten():
+    assert format_count(0) == "0"
+    assert format_count(1_000_000_000) == "1,000,000,000"
+    assert format_count(10**15) == "some 10^15"
+    assert format_count(2**2000) == "some 10^602"
+    assert format_count(10**100_000) == "some 10^100000"

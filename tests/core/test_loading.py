@@ -1,4 +1,4 @@
-"""Reading study files: what is read, what is refused and how it is told, what is warned of."""
+"""Reading of study files: values, refusals with their messages, warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FACTORS = HEAD + "factors:\n- name: f\n  levels: "  # levels stand on line 5
 
 @pytest.fixture(params=["c", "python"])
 def both_parsers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test runs with PyYAML's parser in C, where there is one, and with the one in Python."""
+    """Run a test with PyYAML's parser in C, if there is one, and with the one in Python."""
     if request.param == "python":
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
 
@@ -32,7 +32,7 @@ def save(folder: Path, content: str | bytes, name: str = "study.yaml") -> Path:
 
 
 def mistakes_in(folder: Path, content: str | bytes, name: str = "study.yaml") -> list[Mistake]:
-    """What `read_study` says of a file; `load_study` must refuse it too."""
+    """Return the mistakes of `read_study` for a file; `load_study` must refuse it too."""
     path = save(folder, content, name)
     with pytest.raises(StudyError) as caught:
         load_study(path)

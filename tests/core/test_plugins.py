@@ -1,4 +1,4 @@
-"""Designs of other packages: found by name, imported when used, and told apart."""
+"""Designs of other packages: found by name, imported when used, and kept apart."""
 
 import importlib
 import subprocess
@@ -11,7 +11,7 @@ from fairtrial.core import plugins
 
 LADDER = """
 from dataclasses import dataclass
-from fairtrial import DesignRow, DesignTable
+from fairtrial.study import DesignRow, DesignTable
 
 @dataclass(frozen=True)
 class Ladder:
@@ -31,7 +31,7 @@ def not_a_class():
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Installs a package with one module, as pip would, and says what it registers."""
+    """Return a function that installs a package of one module with entry points for designs."""
 
     def do(package, source, **designs):
         (tmp_path / f"{package}.py").write_text(source)
@@ -40,13 +40,13 @@ def install(tmp_path, monkeypatch):
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         lines = [f"{name} = {package}:{target}" for name, target in designs.items()]
         (info / "entry_points.txt").write_text("\n".join(["[fairtrial.designs]", *lines, ""]))
-        # What Python has seen of the folder it keeps until the folder's time changes: too seldom.
+        # Python lists a folder again only when its time changes, which is too coarse for tests.
         importlib.invalidate_caches()
-        plugins._registered.cache_clear()
+        plugins._find_entry_points.cache_clear()
 
     monkeypatch.syspath_prepend(tmp_path)
     yield do
-    plugins._registered.cache_clear()
+    plugins._find_entry_points.cache_clear()
 
 
 def study(**spec):
@@ -101,7 +101,7 @@ def test_no_package_can_take_the_name_of_anothers_design(install):
         build_design(study(kind="full_factorial"))
     assert "ladder_impostor:Ladder" in str(caught.value)
     assert "fairtrial.study.design.factorial:FullFactorial" in str(caught.value)
-    assert build_design(study(kind="randomized_block"))  # the others are not in its way
+    assert build_design(study(kind="randomized_block"))  # other designs still load
 
 
 def test_a_design_that_gives_a_row_twice_without_numbering_it_is_refused(install):
@@ -118,13 +118,20 @@ def test_replicates_that_a_design_would_ignore_are_refused(install):
         build_design(study(kind="ladder", replicates=2))
     settled = LADDER.replace("facts=", "settled=True, facts=")
     install("ladder_settled", settled, steps="Ladder")
-    assert len(build_design(study(kind="steps", replicates=2))) == 2  # as it likes
+    assert len(build_design(study(kind="steps", replicates=2))) == 2  # the design decides
 
 
 def test_listing_the_names_imports_no_plug_in():
     code = (
-        "import sys; from fairtrial import plugins; plugins.names('designs'); "
+        "import sys; from fairtrial.core import plugins; plugins.names('designs'); "
         "print(*(m for m in sys.modules if m.startswith('fairtrial.')))"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(shown.stdout.split()) == {"fairtrial.core.plugins", "fairtrial.core.errors"}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(result.stdout.split()) == {
+        "fairtrial._facade",
+        "fairtrial.core",
+        "fairtrial.core.plugins",
+        "fairtrial.core.errors",
+    }

@@ -47,9 +47,9 @@ def installed(tmp_path, monkeypatch):
         lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
     (info / "entry_points.txt").write_text("\n".join([*lines, ""]))
     monkeypatch.syspath_prepend(tmp_path)
-    plugins._registered.cache_clear()
+    plugins._find_entry_points.cache_clear()
     yield tmp_path
-    plugins._registered.cache_clear()
+    plugins._find_entry_points.cache_clear()
     sys.modules.pop("my_lab", None)
 
 

@@ -14,7 +14,7 @@ from fairtrial import CodeProblem, Study, validate_study
 from fairtrial.arena import Failure, Verdict
 from fairtrial.arena.timing.samples_table import COLUMNS
 from fairtrial.cli.main import cli
-from fairtrial.core import build, field_types, plugins
+from fairtrial.core import build_record, field_types, plugins
 from fairtrial.core.fields import field_docs
 from fairtrial.llm import PRICES, PRICES_DATE
 from fairtrial.optimize import Brief, Optimise, Request, RequestKind, Tried
@@ -161,8 +161,8 @@ def snippets():
 def test_agents_and_their_proposers_can_be_made(snippet):
     for agent in snippet["agents"].values():
         mistakes = []
-        made = build(Optimise, agent["options"], (), mistakes)
-        build(plugins.load("proposers", made.proposer), made.proposer_options, (), mistakes)
+        made = build_record(Optimise, agent["options"], (), mistakes)
+        build_record(plugins.load("proposers", made.proposer), made.proposer_options, (), mistakes)
         assert mistakes == []
     if "study_id" in snippet:
         assert validate_study(Study.from_dict(snippet)) == []
@@ -171,7 +171,7 @@ def test_agents_and_their_proposers_can_be_made(snippet):
 def test_the_problem_of_the_tutorial_is_one():
     (snippet,) = (yaml.safe_load(each) for each in blocks("tutorial-engineer", "yaml"))
     mistakes = []
-    build(CodeProblem, snippet, (), mistakes)
+    build_record(CodeProblem, snippet, (), mistakes)
     assert mistakes == []
 
 

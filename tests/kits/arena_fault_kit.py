@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 from repository_kit import make_repository, write_files
 
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
 PATIENCE_S = 180.0
 SOON_S = 60.0
 """How long the last processes may take to go, on a machine that is busy with other tests."""
-WORKING = [each.name for each in FULL if not try_sandbox(each)]
+WORKING = [each.name for each in FULL_SANDBOXES if not try_sandbox(each)]
 MODULE = """
 import pluggy
 
@@ -159,7 +159,7 @@ from fairtrial.sandbox.warm_start import WarmServer
 async def run(place):
     async with WarmServer.starting(
         Path(sys.executable), files=[f"{place}/slow.py"], folders=[place], never=[],
-        env={"PYTHONPATH": str(place)}, place=place,
+        env={"PYTHONPATH": str(place)}, scratch_parent=place,
     ):
         pass
 anyio.run(run, Path(sys.argv[1]))

@@ -127,7 +127,7 @@ POINTLESS = {
     "its own time for going through": """
         import sys
         sys.modules["__main__"]._now = lambda: 1e9
-        sys.modules["__main__"].Work.going_through_s = property(lambda self: 1e9, lambda *_: None)
+        sys.modules["__main__"].CallBatch.exhausting_s = property(lambda self: 1e9, lambda *_: None)
         work = _more
     """,
 }  # fmt: skip
@@ -208,12 +208,12 @@ WRONG = {
     "writes results down its own way": """
         import sys
         codec = sys.modules["_fairtrial_harness.codec"]
-        _dump = codec.dump
+        _dump = codec.dump_encoded
         def dump(report):
             if isinstance(report, dict) and "result" in report:
                 return '{"result":{"$":"opaque","type":"builtins.list"},"after":null}'
             return _dump(report)
-        codec.dump = dump
+        codec.dump_encoded = dump
         def work(numbers):
             return []
     """,
@@ -256,9 +256,9 @@ BROKEN = {
     """,
     "replies with fewer results": """
         import sys
-        Work = sys.modules["__main__"].Work
-        _tell = Work.tell
-        Work.tell = lambda self: b'{"going_through_s":0.0}' if len(self.lines) > 1 else _tell(self)
+        Batch = sys.modules["__main__"].CallBatch
+        _encode, _none = Batch.encode_results, b'{"going_through_s":0.0}'
+        Batch.encode_results = lambda self: _none if len(self.lines) > 1 else _encode(self)
         work = _work
     """,
     "a reply that is too large": """
@@ -276,26 +276,26 @@ BROKEN = {
 ELSEWHEN = {
     "done when results are told": """
         import sys
-        Work = sys.modules["__main__"].Work
-        _go, _tell = Work.go, Work.tell
-        Work.go = lambda self: None
-        Work.tell = lambda self: (_go(self), _tell(self))[1]
+        Batch = sys.modules["__main__"].CallBatch
+        _go, _tell = Batch.run, Batch.encode_results
+        Batch.run = lambda self: None
+        Batch.encode_results = lambda self: (_go(self), _tell(self))[1]
         work = _work
     """,
     "done when inputs come": """
         import sys
-        Work = sys.modules["__main__"].Work
-        _go, _take = Work.go, Work.take
+        Batch = sys.modules["__main__"].CallBatch
+        _go, _take = Batch.run, Batch.load_inputs
         def take(self, payload):
             _take(self, payload)
             _go(self)
-        Work.take, Work.go = take, lambda self: None
+        Batch.load_inputs, Batch.run = take, lambda self: None
         work = _work
     """,
     "replies early": """
         import sys
         frames = sys.modules["_fairtrial_harness.frames"]
-        _reply, _receive = frames.Requests.reply, frames.Requests.receive
+        _reply, _receive = frames.RequestChannel.reply, frames.RequestChannel.receive
         def receive(self):
             letter, number, payload = _receive(self)
             if letter == b"G":
@@ -304,31 +304,31 @@ ELSEWHEN = {
         def reply(self, letter, number, payload=b""):
             if letter != b"G":
                 _reply(self, letter, number, payload)
-        frames.Requests.receive, frames.Requests.reply = receive, reply
+        frames.RequestChannel.receive, frames.RequestChannel.reply = receive, reply
         work = _work
     """,
     "replies before it is asked": """
         import os, sys, struct
         frames = sys.modules["_fairtrial_harness.frames"]
-        _reply = frames.Requests.reply
+        _reply = frames.RequestChannel.reply
         def reply(self, letter, number, payload=b""):
             if letter == b"I":
                 for each in (b"I", number), (b"G", number + 1):
                     os.write(self.descriptor, struct.pack(">cIQ", *each, 0))
             elif letter != b"G":
                 _reply(self, letter, number, payload)
-        frames.Requests.reply = reply
+        frames.RequestChannel.reply = reply
         work = _work
     """,
     "a thread that is waited for later": """
         import sys, threading
-        Work = sys.modules["__main__"].Work
-        _tell, _threads = Work.tell, []
+        Batch = sys.modules["__main__"].CallBatch
+        _tell, _threads = Batch.encode_results, []
         def tell(self):
             while _threads:
                 _threads.pop().join()
             return _tell(self)
-        Work.tell = tell
+        Batch.encode_results = tell
         def work(numbers):
             found = []
             thread = threading.Thread(target=lambda: (gate.wait(), found.extend(_work(numbers))))
@@ -363,8 +363,8 @@ OTHERS = {
             if not _children[-1]:
                 while True:
                     pass
-        Work = sys.modules["__main__"].Work
-        _take, _tell = Work.take, Work.tell
+        Batch = sys.modules["__main__"].CallBatch
+        _take, _tell = Batch.load_inputs, Batch.encode_results
         def take(self, payload):
             for each in _children:
                 os.kill(each, signal.SIGSTOP)
@@ -374,14 +374,14 @@ OTHERS = {
             for each in _children:
                 os.kill(each, signal.SIGCONT)
             return found
-        Work.take, Work.tell = take, tell
+        Batch.load_inputs, Batch.encode_results = take, tell
         work = _more
     """,
     "children that nobody counts": """
         import os, signal, sys, json
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        Work = sys.modules["__main__"].Work
-        _go, _tell, _told = Work.go, Work.tell, []
+        Batch = sys.modules["__main__"].CallBatch
+        _go, _tell, _told = Batch.run, Batch.encode_results, []
         def go(self):
             ours, its = os.pipe()
             if os.fork() == 0:
@@ -394,7 +394,7 @@ OTHERS = {
             with open(_told[0], "rb") as told:
                 self.results = json.loads(told.read())
             return _tell(self)
-        Work.go, Work.tell = go, tell
+        Batch.run, Batch.encode_results = go, tell
         work = _work
     """,
     "a child prepares it, uncounted": """

@@ -1,4 +1,4 @@
-"""What tokens cost, and when nobody knows."""
+"""Prices of tokens, and the cost of answers, which may be unknown."""
 
 import math
 from datetime import date

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from run_kit import make_study, run
 
 from fairtrial import open_results
-from fairtrial.core import spell_rows
+from fairtrial.core import format_csv
 from fairtrial.optimize.candidates_table import COLUMNS, CandidatesTable, candidate_rows, fit
 from fairtrial.study import RunResult, RunStatus, Study, export_tables, render_codebook
 from fairtrial.study.report import codebook
@@ -119,7 +119,7 @@ def test_a_cell_is_of_its_columns_type_or_blank(value, kind):
 def test_whatever_an_event_says_makes_a_row_that_is_sound(meta):
     rows = list(candidate_rows(told(("candidate", "", {"candidate_id": "1", **meta}))))
     for row in rows:
-        (read_back,) = csv.reader(io.StringIO(spell_rows([row]), newline=""))
+        (read_back,) = csv.reader(io.StringIO(format_csv([row]), newline=""))
         assert misfit(CandidatesTable(), read_back) is None
 
 

@@ -2,14 +2,14 @@
 
 from hypothesis import given, strategies as st
 
-from fairtrial.sandbox.captured_output import Head, HeadAndTail
+from fairtrial.sandbox.captured_output import OutputHead, OutputHeadAndTail
 
 pieces = st.lists(st.binary(max_size=40), max_size=30)
 
 
 @given(pieces, st.integers(0, 60))
 def test_head_and_tail_are_kept_and_the_rest_is_counted(data, limit):
-    capture = HeadAndTail(limit)
+    capture = OutputHeadAndTail(limit)
     for piece in data:
         capture.add(piece)
     whole, kept = b"".join(data), capture.captured()
@@ -25,7 +25,7 @@ def test_head_and_tail_are_kept_and_the_rest_is_counted(data, limit):
 
 @given(st.integers(0, 1000), st.integers(1, 200_000), st.integers(1, 5))
 def test_long_streams_are_cut_on_the_way(limit, size, count):
-    capture = HeadAndTail(limit)
+    capture = OutputHeadAndTail(limit)
     for number in range(count):
         capture.add(bytes([number]) * size)
     kept = capture.captured()
@@ -35,7 +35,7 @@ def test_long_streams_are_cut_on_the_way(limit, size, count):
 
 @given(pieces, st.integers(0, 60))
 def test_the_beginning_is_kept(data, limit):
-    head = Head(limit)
+    head = OutputHead(limit)
     for piece in data:
         head.add(piece)
     whole = b"".join(data)

@@ -13,11 +13,11 @@ import pytest
 from fault_stage_kit import is_gone, wait_until
 
 from fairtrial.sandbox import Ending, Limits, cgroup, remove_orphaned_groups
-from fairtrial.sandbox.cgroup import limiting, usable_places
-from fairtrial.sandbox.hierarchy import Place, find_places
+from fairtrial.sandbox.cgroup import find_usable_parents, limited_group
+from fairtrial.sandbox.hierarchy import GroupParent, find_group_parents
 
 needs_groups = pytest.mark.skipif(
-    sum(len(place.controllers) for place in usable_places()[0]) < 2,
+    sum(len(place.controllers) for place in find_usable_parents()[0]) < 2,
     reason="this machine has no control groups to be had",
 )
 JOINED = """
@@ -81,10 +81,10 @@ def run_in(group, *code):
 def groups_on_disk():
     return [
         Path(folder) / name
-        for place in find_places()[0]
+        for place in find_group_parents()[0]
         for folder, names, _ in os.walk(place.mount)
         for name in names
-        if name.startswith(f"fairtrial-{cgroup._spell_owner(os.getpid())}-")
+        if name.startswith(f"fairtrial-{cgroup._format_owner(os.getpid())}-")
     ]
 
 
@@ -100,7 +100,7 @@ def all_are_removed():
 @needs_groups
 @pytest.mark.parametrize("how", ["", UNSHARE], ids=["plainly", "in a user namespace"])
 def test_the_kernel_ends_a_tree_that_takes_too_much_memory(how):
-    with limiting(Limits(memory_mb=100)) as group:
+    with limited_group(Limits(memory_mb=100)) as group:
         done = run_in(group, how, HOG)
         assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
         assert group.exceeded() is Ending.MEMORY
@@ -111,7 +111,7 @@ def test_the_kernel_ends_a_tree_that_takes_too_much_memory(how):
 @needs_groups
 @pytest.mark.parametrize(("each_mb", "ending"), [(30, None), (60, Ending.MEMORY)])
 def test_memory_of_several_processes_is_summed(each_mb, ending):
-    with limiting(Limits(memory_mb=100)) as group:
+    with limited_group(Limits(memory_mb=100)) as group:
         run_in(group, f"each_mb = {each_mb}", PAIR)
         assert group.exceeded() is ending
     assert all_are_removed()
@@ -120,7 +120,7 @@ def test_memory_of_several_processes_is_summed(each_mb, ending):
 @needs_groups
 @pytest.mark.parametrize("how", ["", UNSHARE], ids=["plainly", "in a user namespace"])
 def test_a_fork_bomb_is_bounded(how):
-    with limiting(Limits(processes=2)) as group:
+    with limited_group(Limits(processes=2)) as group:
         done = run_in(group, how, BOMB)
         assert (done.returncode, done.stderr) == (7, "")
         assert int(done.stdout) < cgroup.count_tasks(2)
@@ -141,7 +141,7 @@ def test_page_cache_counts_neither_as_a_peak_nor_as_too_much(on_disk):
     big = on_disk / "big"
     read = f"file = open({str(big)!r}, 'rb')\nwhile file.read(1 << 20): pass"
     write = f"file = open({str(big)!r}, 'wb')\nfor _ in range(150): file.write(bytes(1 << 20))"
-    with limiting(Limits(memory_mb=64)) as group:
+    with limited_group(Limits(memory_mb=64)) as group:
         done = run_in(group, write, "file.close()", read)
         assert (done.returncode, done.stderr) == (0, "")
         assert group.exceeded() is None
@@ -155,7 +155,7 @@ def test_threads_are_not_taken_for_processes():
         "crowd = [threading.Thread(target=go.wait) for _ in range(8)]\n"
         "[each.start() for each in crowd]; go.set()"
     )
-    with limiting(Limits(processes=1)) as group:
+    with limited_group(Limits(processes=1)) as group:
         done = run_in(group, threads)
         assert (done.returncode, done.stderr) == (0, "")
         assert group.exceeded() is None
@@ -164,14 +164,14 @@ def test_threads_are_not_taken_for_processes():
 @needs_groups
 def test_we_ourselves_are_never_moved():
     before = Path("/proc/self/cgroup").read_text()
-    with limiting(Limits()) as group:
+    with limited_group(Limits()) as group:
         assert Path("/proc/self/cgroup").read_text() == before
         assert all(join.read_text() == "" for join in group.joins)
 
 
 @needs_groups
 def test_a_group_that_is_still_busy_is_removed_later(monkeypatch):
-    with limiting(Limits()) as group:
+    with limited_group(Limits()) as group:
         child = subprocess.Popen(
             [sys.executable, "-c", JOINED + "print(flush=True); input()", *map(str, group.joins)],
             stdin=subprocess.PIPE,
@@ -184,7 +184,7 @@ def test_a_group_that_is_still_busy_is_removed_later(monkeypatch):
     child.communicate(b"\n")
 
     def is_removed_by_the_next():
-        with limiting(Limits()):
+        with limited_group(Limits()):
             return not any(join.exists() for join in group.joins)
 
     wait_until(is_removed_by_the_next, "the last process to have left the group")
@@ -195,8 +195,8 @@ def start_owner(deed):
     code = (
         "import subprocess, sys, time\n"
         "from fairtrial.sandbox.commands import Limits\n"
-        "from fairtrial.sandbox.cgroup import limiting\n"
-        "with limiting(Limits()) as group, limiting(Limits()) as empty:\n"
+        "from fairtrial.sandbox.cgroup import limited_group\n"
+        "with limited_group(Limits()) as group, limited_group(Limits()) as empty:\n"
         f"    code = {JOINED + 'import time; print(flush=True); ' + deed!r}\n"
         "    argv = [sys.executable, '-c', code, *map(str, group.joins)]\n"
         "    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
@@ -211,7 +211,7 @@ def remove_no_others(monkeypatch, joins, leave_s):
     """Nobody else's groups are orphans for us: others' tests kill owners, too."""
     names, is_orphaned = {Path(join).parent.name for join in joins}, cgroup._is_orphaned
     monkeypatch.setattr(cgroup, "_is_orphaned", lambda name: name in names and is_orphaned(name))
-    monkeypatch.setattr(cgroup, "LEAVE_S", leave_s)
+    monkeypatch.setattr(cgroup, "ORPHAN_GRACE_S", leave_s)
     monkeypatch.setattr(cgroup, "TRIES", 10_000)  # on a busy machine even a kill takes a while
 
 
@@ -232,7 +232,7 @@ def test_what_clears_up_after_a_killed_owner_is_left_to_do_so(tmp_path, monkeypa
 @needs_groups
 def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them(monkeypatch):
     owner = start_owner("time.sleep(1000)")
-    with limiting(Limits()) as live:
+    with limited_group(Limits()) as live:
         child, *joins = owner.stdout.readline().split()
         remove_no_others(monkeypatch, joins, leave_s=0.1)
         remove_orphaned_groups()
@@ -246,7 +246,7 @@ def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them(monkeypatch
 
 
 def test_only_groups_of_ours_whose_owner_is_gone_are_orphans():
-    ours = cgroup._spell_owner(os.getpid())
+    ours = cgroup._format_owner(os.getpid())
     space, pid, start = ours.split("-")
     gone = f"{space}-{pid}-{int(start) + 1}"
     assert cgroup._is_orphaned(f"fairtrial-{gone}-0")
@@ -264,7 +264,7 @@ def test_groups_of_many_threads_are_each_their_own():
 
     def make_some():
         for _ in range(20):
-            with limiting(Limits()) as group:
+            with limited_group(Limits()) as group:
                 seen.append(group.joins)
                 faults.extend(join for join in group.joins if not join.exists())
 
@@ -284,27 +284,29 @@ def untried(monkeypatch):
 
 
 def test_where_none_can_be_made_there_is_none_and_it_is_said(tmp_path, untried, monkeypatch):
-    place = Place(1, tmp_path, tmp_path / "missing", ("memory",))
-    monkeypatch.setattr(cgroup, "find_places", lambda: ((place,), ""))
-    with limiting(Limits()) as group:
+    place = GroupParent(1, tmp_path, tmp_path / "missing", ("memory",))
+    monkeypatch.setattr(cgroup, "find_group_parents", lambda: ((place,), ""))
+    with limited_group(Limits()) as group:
         assert group is None
-    assert usable_places() == ((), f"{tmp_path / 'missing'} can't be written to")
+    assert find_usable_parents() == ((), f"{tmp_path / 'missing'} can't be written to")
 
 
 @needs_groups
 def test_a_place_whose_groups_nobody_can_join_is_no_place(untried, monkeypatch):
-    monkeypatch.setattr(cgroup, "JOIN", "exit 1")
-    with limiting(Limits()) as group:
+    monkeypatch.setattr(cgroup, "JOIN_SCRIPT", "exit 1")
+    with limited_group(Limits()) as group:
         assert group is None
-    assert "can't be moved" in usable_places()[1]
+    assert "can't be moved" in find_usable_parents()[1]
     assert all_are_removed()
 
 
 @needs_groups
 def test_a_trial_that_leaves_a_process_behind_is_cleaned_up_like_any_command(untried, monkeypatch):
-    monkeypatch.setattr(cgroup, "JOIN", f"{cgroup.JOIN}; sleep 1000 > /dev/null 2>&1 &")
+    monkeypatch.setattr(
+        cgroup, "JOIN_SCRIPT", f"{cgroup.JOIN_SCRIPT}; sleep 1000 > /dev/null 2>&1 &"
+    )
     try:
-        assert usable_places()[1] == ""
+        assert find_usable_parents()[1] == ""
         assert groups_on_disk()
     finally:
         for folder in groups_on_disk():
@@ -320,7 +322,7 @@ def test_a_kill_counts_only_if_the_group_itself_was_at_its_limit(tmp_path, peak_
         "memory.max_usage_in_bytes": f"{peak_mb << 20}\n",
     }.items():
         (tmp_path / name).write_text(text)
-    assert cgroup.Group((tmp_path / "cgroup.procs",)).exceeded() is ending
+    assert cgroup.ControlGroup((tmp_path / "cgroup.procs",)).exceeded() is ending
 
 
 # Version 2 is tried on folders that look like it: the machine that these tests were written on has
@@ -358,12 +360,12 @@ def version_2(tmp_path, monkeypatch):
 
 def look(mount, group="/user.slice/app.slice/shell.scope"):
     mounts = MOUNTS_V2.format(mount=str(mount).replace(" ", "\\040"))
-    return find_places(mounts, f"0::{group}\n")
+    return find_group_parents(mounts, f"0::{group}\n")
 
 
 def test_version_2_makes_groups_beside_ours(version_2):
     mount, own = version_2
-    assert look(mount) == ((Place(2, mount, own.parent, ("memory", "pids")),), "")
+    assert look(mount) == ((GroupParent(2, mount, own.parent, ("memory", "pids")),), "")
 
 
 def test_version_2_never_leaves_a_memory_limit_behind(version_2):
@@ -386,8 +388,8 @@ def test_version_2_without_controllers_has_no_place_and_says_so(version_2):
 def test_version_2_sets_limits_reads_events_and_cleans_up(version_2, untried, monkeypatch):
     mount, own = version_2
     places = look(mount)
-    monkeypatch.setattr(cgroup, "find_places", lambda: places)
-    with limiting(Limits(memory_mb=64, processes=3)) as group:
+    monkeypatch.setattr(cgroup, "find_group_parents", lambda: places)
+    with limited_group(Limits(memory_mb=64, processes=3)) as group:
         (join,) = group.joins
         assert join.parent.parent == own.parent
         values = {
@@ -429,6 +431,6 @@ def test_version_2_sets_limits_reads_events_and_cleans_up(version_2, untried, mo
 )
 def test_our_group_is_found_below_whatever_part_is_mounted(tmp_path, mounted, group, found):
     mounts = f"40 30 0:33 {mounted} {tmp_path} rw - cgroup cgroup rw,memory\n"
-    places, _ = find_places(mounts, f"4:memory:{group}\n1:cpu,pids:/x\n0::/\n")
-    expected = [] if found is None else [Place(1, tmp_path, tmp_path / found, ("memory",))]
+    places, _ = find_group_parents(mounts, f"4:memory:{group}\n1:cpu,pids:/x\n0::/\n")
+    expected = [] if found is None else [GroupParent(1, tmp_path, tmp_path / found, ("memory",))]
     assert list(places) == expected

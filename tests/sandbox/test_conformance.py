@@ -25,7 +25,7 @@ class TestPlain(SandboxConformance):
 
 @needs(Bubblewrap())
 class TestBubblewrap(FullSandboxConformance):
-    spares_devices = os.geteuid() != 0
+    protects_devices = os.geteuid() != 0
 
     @pytest.fixture
     def sandbox(self):

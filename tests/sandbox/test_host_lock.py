@@ -162,7 +162,7 @@ def is_free(folder):
 
 
 def _can_lock(path):
-    with commons.open_common_file(path) as handle:
+    with commons.open_shared_file(path) as handle:
         return handle.lock(fcntl.LOCK_EX)
 
 
@@ -172,7 +172,7 @@ def open_descriptors():
 
 def test_shared_and_exclusive_leases_of_many_processes_never_overlap(tmp_path):
     with contextlib.ExitStack() as stack:
-        with commons.open_common_file(tmp_path / GATE) as gate:  # until all of them are there
+        with commons.open_shared_file(tmp_path / GATE) as gate:  # until all of them are there
             assert gate.lock(fcntl.LOCK_EX)
             codes = [started(ROUNDS, tmp_path, seed, 25) for seed in range(4)]
             children = [stack.enter_context(code) for code in codes]
@@ -291,7 +291,9 @@ def test_cancelling_at_any_instant_loses_nothing(tmp_path):
 
 @pytest.mark.parametrize("side", ["shared", "exclusive"])
 def test_the_lock_of_a_killed_process_is_free(tmp_path, side, monkeypatch):
-    monkeypatch.setattr(quiet, "SELDOM_S", math.inf)  # whoever waits is woken, and doesn't look
+    monkeypatch.setattr(
+        quiet, "MAX_FIFO_WAIT_S", math.inf
+    )  # whoever waits is woken, and doesn't look
 
     async def main():
         with holding(tmp_path, side) as child:
@@ -310,9 +312,11 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path, side, monkeypatch):
 
 def test_those_who_wait_for_a_timing_do_nothing_meanwhile(tmp_path, monkeypatch):
     tries = []
-    lock_file = commons.Handle.lock
+    lock_file = commons.SharedFile.lock
     monkeypatch.setattr(
-        commons.Handle, "lock", lambda self, how: tries.append(self.path) or lock_file(self, how)
+        commons.SharedFile,
+        "lock",
+        lambda self, how: tries.append(self.path) or lock_file(self, how),
     )
 
     async def main():
@@ -329,7 +333,9 @@ def test_those_who_wait_for_a_timing_do_nothing_meanwhile(tmp_path, monkeypatch)
             await until(lambda: len(tries) >= 2 + 5)
             tries.clear()
             await anyio.sleep(0.2)
-            seldom = int((time.monotonic() - began_s) / quiet.SELDOM_S)  # 0, unless we were late
+            seldom = int(
+                (time.monotonic() - began_s) / quiet.MAX_FIFO_WAIT_S
+            )  # 0, unless we were late
             assert len(tries) <= 5 * seldom
 
     run(main)
@@ -365,7 +371,7 @@ def test_a_note_that_nobody_can_read_hurries_nobody(tmp_path):
         async with lock.shared() as lease:
             for note in (b"", b"x y", b"1", b"nan nan", b"\xff" * 64):
                 (tmp_path / GATE).write_bytes(note)
-                with commons.open_common_fifo(tmp_path / BELL, os.O_RDWR):
+                with commons.open_shared_fifo(tmp_path / BELL, os.O_RDWR):
                     assert lease.wanted_for_s() >= 0.0
                     assert not lease.is_overdue()
 
@@ -487,7 +493,7 @@ def test_children_of_a_holder_inherit_nothing(tmp_path, way):
 
 
 def test_a_forked_child_that_unwinds_leaves_its_parents_lock_alone(tmp_path):
-    with commons.open_common_file(tmp_path / MAIN) as handle:
+    with commons.open_shared_file(tmp_path / MAIN) as handle:
         assert handle.lock(fcntl.LOCK_EX)
         child = os.fork()
         if child == 0:
@@ -642,18 +648,18 @@ def test_files_in_use_stay_young_enough_not_to_be_cleaned_away(tmp_path):
 
 def test_somebody_else_who_times_is_known_by_process_and_we_ourselves_are_not(tmp_path):
     lock = HostLock(tmp_path)
-    assert lock.who_times() is None
+    assert lock.find_timing_process() is None
     with holding(tmp_path, "shared"):
-        assert lock.who_times() is None
+        assert lock.find_timing_process() is None
     with holding(tmp_path, "exclusive") as child:
         # A child of ours is one of us; seen from elsewhere it is somebody else.
-        assert lock.who_times() is None
-        assert lock.who_times(child.pid) is None
-        assert lock.who_times(ours=1 << 30) == child.pid
+        assert lock.find_timing_process() is None
+        assert lock.find_timing_process(child.pid) is None
+        assert lock.find_timing_process(own_pid=1 << 30) == child.pid
 
     async def main():
         async with lock.exclusive():
-            assert lock.who_times() is None
+            assert lock.find_timing_process() is None
 
     run(main)
 
@@ -661,13 +667,13 @@ def test_somebody_else_who_times_is_known_by_process_and_we_ourselves_are_not(tm
 def test_a_note_without_a_process_is_one_of_an_older_version(tmp_path):
     with holding(tmp_path, "exclusive"):
         os.truncate(tmp_path / GATE, quiet.NOTE_BYTES)
-        assert HostLock(tmp_path).who_times(ours=1 << 30) is None
+        assert HostLock(tmp_path).find_timing_process(own_pid=1 << 30) is None
 
 
 def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(quiet, "SAY_S", 0.0)
-    monkeypatch.setattr(quiet, "SELDOM_S", 0.001)
-    monkeypatch.setattr(quiet, "_is_below", lambda pid, ours: pid == ours)
+    monkeypatch.setattr(quiet, "NOTIFY_AFTER_S", 0.0)
+    monkeypatch.setattr(quiet, "MAX_FIFO_WAIT_S", 0.001)
+    monkeypatch.setattr(quiet, "_is_descendant", lambda pid, ours: pid == ours)
     said = []
     lock = HostLock(tmp_path, said.append)
 
@@ -688,10 +694,12 @@ def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypat
 
 
 def test_who_waits_for_its_own_timing_is_told_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(quiet, "SAY_S", 0.0)
+    monkeypatch.setattr(quiet, "NOTIFY_AFTER_S", 0.0)
     said, looked = [], []
     lock = HostLock(tmp_path, said.append)
-    monkeypatch.setattr(lock, "who_times", lambda: looked.append(1) or HostLock.who_times(lock))
+    monkeypatch.setattr(
+        lock, "find_timing_process", lambda: looked.append(1) or HostLock.find_timing_process(lock)
+    )
 
     async def main():
         async with anyio.create_task_group() as tasks, lock.exclusive():

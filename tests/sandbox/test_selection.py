@@ -15,8 +15,10 @@ def working(monkeypatch):
     """Say which sandboxes work."""
 
     def say(*names, user=1000):
-        reasons = {each.name: "" if each.name in names else "broken" for each in choosing.FULL}
-        monkeypatch.setattr(choosing, "_tried", reasons)
+        reasons = {
+            each.name: "" if each.name in names else "broken" for each in choosing.FULL_SANDBOXES
+        }
+        monkeypatch.setattr(choosing, "_trial_results", reasons)
         monkeypatch.setattr(bubblewrap.os, "geteuid", lambda: user)
 
     return say
@@ -63,13 +65,13 @@ def test_it_is_really_tried_and_only_once(monkeypatch):
             tries.append(command)
             raise LabError("no luck")
 
-    monkeypatch.setattr(choosing, "_tried", {})
+    monkeypatch.setattr(choosing, "_trial_results", {})
     assert [try_sandbox(Broken()), try_sandbox(Broken())] == ["no luck", "no luck"]
     assert len(tries) == 1
 
 
 def test_it_can_be_asked_for_while_a_loop_runs(monkeypatch):
-    monkeypatch.setattr(choosing, "_tried", {})
+    monkeypatch.setattr(choosing, "_trial_results", {})
 
     async def ask():
         return try_sandbox(Plain())

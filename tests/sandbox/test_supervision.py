@@ -31,10 +31,10 @@ from fairtrial.sandbox import (
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.harness import init, process_list as listing, processes
 from fairtrial.sandbox.namespaces import Namespaces
-from fairtrial.sandbox.selection import FULL, try_sandbox
-from fairtrial.testing.sandbox_commands import Scene
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
+from fairtrial.testing.sandbox_commands import CommandRunner
 
-SANDBOXES = [Plain(), *(each for each in FULL if not try_sandbox(each))]
+SANDBOXES = [Plain(), *(each for each in FULL_SANDBOXES if not try_sandbox(each))]
 MB = 1 << 20
 every_sandbox = pytest.mark.parametrize("sandbox", SANDBOXES, ids=lambda each: each.name)
 
@@ -47,33 +47,33 @@ def await_true(condition, within_s=60):
 
 
 @pytest.fixture
-def scene(sandbox, tmp_path):
+def runner(sandbox, tmp_path):
     folder = tmp_path / "slot"
     folder.mkdir()
-    return Scene(sandbox, folder)
+    return CommandRunner(sandbox, folder)
 
 
 # -- the parent --
 
 
 @every_sandbox
-def test_when_we_are_killed_everything_of_ours_ends(scene, tmp_path):
+def test_when_we_are_killed_everything_of_ours_ends(runner, tmp_path):
     """Also what is in another session; a private home and temp go, too (spec 8, 10)."""
     temp = tmp_path / "temp"
     temp.mkdir()
     program = textwrap.dedent(f"""
         import anyio
         from pathlib import Path
-        from fairtrial.sandbox.{scene.sandbox.name} import {type(scene.sandbox).__name__} as Kind
-        from fairtrial.testing.sandbox_commands import Scene
-        scene = Scene(Kind(), Path({str(scene.folder)!r}))
-        scene.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
+        from fairtrial.sandbox.{runner.sandbox.name} import {type(runner.sandbox).__name__} as Kind
+        from fairtrial.testing.sandbox_commands import CommandRunner
+        runner = CommandRunner(Kind(), Path({str(runner.folder)!r}))
+        runner.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
     """)
     env = {**os.environ, "TMPDIR": str(temp)}
     with subprocess.Popen([sys.executable, "-c", program], env=env) as parent:
-        await_true(lambda: (scene.folder / "b").exists() and scene.is_held("b"))
+        await_true(lambda: (runner.folder / "b").exists() and runner.is_locked("b"))
         parent.kill()
-    await_true(lambda: not scene.is_held("a") and not scene.is_held("b"))
+    await_true(lambda: not runner.is_locked("a") and not runner.is_locked("b"))
     await_true(lambda: not list(temp.iterdir()))
     remove_orphaned_groups()  # as the next start does
 
@@ -88,18 +88,18 @@ def leave(name): return libc.syscall(add, b"user", name, b"x", 1, -3) > 0
 
 
 @every_sandbox
-def test_commands_have_a_keyring_of_their_own(scene):
+def test_commands_have_a_keyring_of_their_own(runner):
     """The session's holds the user's secrets, and what one command leaves the next would find."""
     deeds = KEYS + "print(has(b'secret'), has(b'left'), leave(b'left'))"
     program = KEYS + textwrap.dedent(f"""
         from pathlib import Path
-        from fairtrial.sandbox.{scene.sandbox.name} import {type(scene.sandbox).__name__} as Kind
-        from fairtrial.testing.sandbox_commands import Scene
-        scene = Scene(Kind(), Path({str(scene.folder)!r}))
+        from fairtrial.sandbox.{runner.sandbox.name} import {type(runner.sandbox).__name__} as Kind
+        from fairtrial.testing.sandbox_commands import CommandRunner
+        runner = CommandRunner(Kind(), Path({str(runner.folder)!r}))
         if libc.syscall(control, 1, None) < 0 or not leave(b"secret"):
             raise SystemExit(77)
         for _ in range(2):
-            print(scene.run({deeds!r}).stdout.text.strip())
+            print(runner.run({deeds!r}).stdout.text.strip())
     """)
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     if told.returncode == 77:
@@ -108,7 +108,7 @@ def test_commands_have_a_keyring_of_their_own(scene):
 
 
 @every_sandbox
-def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(scene, monkeypatch):
+def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(runner, monkeypatch):
     """As a worker does that somebody forks while a command is being started."""
     read, write = os.pipe()
     real = subprocess.Popen
@@ -124,7 +124,7 @@ def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(scene, monkeypat
 
     monkeypatch.setattr(subprocess, "Popen", fork_first)
     try:
-        assert scene.told("print('done')") == "done\n"
+        assert runner.get_output("print('done')") == "done\n"
     finally:
         os.write(write, b"!")
         os.waitpid(forked[0], 0)
@@ -133,17 +133,17 @@ def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(scene, monkeypat
 
 
 @every_sandbox
-def test_a_parent_that_ignores_its_children_is_served_as_well(scene):
+def test_a_parent_that_ignores_its_children_is_served_as_well(runner):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        assert scene.run("sys.exit(3)").exit_code == 3
+        assert runner.run("sys.exit(3)").exit_code == 3
     finally:
         signal.signal(signal.SIGCHLD, before)
 
 
 def test_trio_serves_as_well_if_it_is_there(tmp_path):
     pytest.importorskip("trio")
-    command = Scene(Plain(), tmp_path).command("sys.exit(3)")
+    command = CommandRunner(Plain(), tmp_path).command("sys.exit(3)")
     assert anyio.run(run_command, command, backend="trio").exit_code == 3
 
 
@@ -154,7 +154,7 @@ def test_trio_serves_as_well_if_it_is_there(tmp_path):
 def test_a_launcher_that_fails_is_our_failure(tmp_path, monkeypatch, launcher):
     monkeypatch.setattr(bubblewrap, "_bwrap", lambda: launcher)
     with pytest.raises(LabError, match="bubblewrap sandbox could not be started"):
-        Scene(Bubblewrap(), tmp_path).run("")
+        CommandRunner(Bubblewrap(), tmp_path).run("")
 
 
 def test_what_a_launcher_said_is_told(tmp_path, monkeypatch):
@@ -163,60 +163,64 @@ def test_what_a_launcher_said_is_told(tmp_path, monkeypatch):
     script.chmod(0o755)
     monkeypatch.setattr(bubblewrap, "_bwrap", lambda: str(script))
     with pytest.raises(LabError, match="no permission"):
-        Scene(Bubblewrap(), tmp_path).run("")
+        CommandRunner(Bubblewrap(), tmp_path).run("")
 
 
 @every_sandbox
-def test_an_init_that_cannot_start_is_our_failure(scene, monkeypatch, tmp_path):
+def test_an_init_that_cannot_start_is_our_failure(runner, monkeypatch, tmp_path):
     monkeypatch.setattr(cold, "own_python", lambda: "/bin/false")
-    with pytest.raises(LabError, match=f"{scene.sandbox.name} sandbox could not be started"):
-        scene.run("")
+    with pytest.raises(LabError, match=f"{runner.sandbox.name} sandbox could not be started"):
+        runner.run("")
 
 
 def test_a_control_group_that_cannot_be_joined_is_our_failure(tmp_path, monkeypatch):
     file = tmp_path / "join"
     file.touch()
     (tmp_path / "slot").mkdir()
-    group = child.Group((Path("/dev/full"),))
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    group = child.ControlGroup((Path("/dev/full"),))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
     with pytest.raises(LabError, match="control group"):
-        Scene(Plain(), tmp_path / "slot").run("")
+        CommandRunner(Plain(), tmp_path / "slot").run("")
 
 
 def test_our_init_joins_its_control_groups_first(tmp_path, monkeypatch):
     files = [tmp_path / "one", tmp_path / "two"]
     for file in files:
         file.touch()
-    group = child.Group(tuple(files))
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
-    told = Scene(Plain(), tmp_path).told("print(os.getppid(), os.environ.get('JOINS'))")
+    group = child.ControlGroup(tuple(files))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
+    told = CommandRunner(Plain(), tmp_path).get_output(
+        "print(os.getppid(), os.environ.get('JOINS'))"
+    )
     assert [file.read_text() for file in files] == [told.split()[0]] * 2
 
 
 def test_plain_cannot_show_a_folder_elsewhere(tmp_path):
     view = View(readable=(Mount(tmp_path, Path("/elsewhere")),))
     with pytest.raises(LabError, match="/elsewhere"):
-        Scene(Plain(), tmp_path).run("", view=view)
+        CommandRunner(Plain(), tmp_path).run("", view=view)
 
 
 def test_in_plain_a_command_that_ends_our_init_has_ended_itself(tmp_path):
-    done = Scene(Plain(), tmp_path).run("hold('a'); os.kill(os.getppid(), 9); time.sleep(100)")
+    done = CommandRunner(Plain(), tmp_path).run(
+        "hold('a'); os.kill(os.getppid(), 9); time.sleep(100)"
+    )
     assert (done.ending, done.signal) == (Ending.SIGNALLED, signal.SIGKILL)
-    await_true(lambda: not Scene(Plain(), tmp_path).is_held("a"))
+    await_true(lambda: not CommandRunner(Plain(), tmp_path).is_locked("a"))
 
 
 @pytest.mark.slow
 def test_in_plain_a_command_that_stops_our_init_is_outwaited(tmp_path, monkeypatch):
-    monkeypatch.setattr(child, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(child, "_END_TIMEOUT_S", 0.5)
     monkeypatch.setattr(child, "_STEP_S", 0.05)
     code = "import signal; hold('a'); os.kill(os.getppid(), signal.SIGSTOP); time.sleep(100)"
     with anyio.from_thread.start_blocking_portal() as portal:
         running = portal.start_task_soon(
-            run_command, Scene(Plain(), tmp_path).command(code, timeout_s=1.0)
+            run_command, CommandRunner(Plain(), tmp_path).command(code, timeout_s=1.0)
         )
         done = running.result(timeout=60)  # for ever, if nobody minded
     assert (done.ending, done.signal) == (Ending.SIGNALLED, signal.SIGKILL)
-    await_true(lambda: not Scene(Plain(), tmp_path).is_held("a"))
+    await_true(lambda: not CommandRunner(Plain(), tmp_path).is_locked("a"))
 
 
 @pytest.mark.parametrize("timeout_s", [0.001, 1000.0])
@@ -230,43 +234,47 @@ def test_an_init_that_never_comes_to_look_is_outwaited_and_has_time_to_tell(
             await anyio.sleep(0.01)
         scope.cancel()
 
-    limits = child._limits
-    monkeypatch.setattr(child, "_limits", lambda command: {**limits(command), "timeout_s": 1000.0})
-    monkeypatch.setattr(child, "_outwait", outwait)
-    scene = Scene(Plain(), tmp_path)
+    limits = child._make_limits
+    monkeypatch.setattr(
+        child, "_make_limits", lambda command: {**limits(command), "timeout_s": 1000.0}
+    )
+    monkeypatch.setattr(child, "_cancel_when_overdue", outwait)
+    runner = CommandRunner(Plain(), tmp_path)
     if timeout_s < 1:
-        done = scene.run("hold('a'); time.sleep(1000)", timeout_s=timeout_s)
+        done = runner.run("hold('a'); time.sleep(1000)", timeout_s=timeout_s)
         assert (done.ending, done.exit_code, done.signal) == (Ending.TIMEOUT, None, None)
     else:
         with pytest.raises(LabError, match="too busy"):
-            scene.run("hold('a'); time.sleep(1000)", timeout_s=timeout_s)
-    assert not scene.is_held("a")
+            runner.run("hold('a'); time.sleep(1000)", timeout_s=timeout_s)
+    assert not runner.is_locked("a")
 
 
 def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path):
     sandbox = SANDBOXES[-1]
     if sandbox.shortfalls:
         pytest.skip("there is no full sandbox here")
-    scene = Scene(sandbox, tmp_path)
+    runner = CommandRunner(sandbox, tmp_path)
 
     async def end_it():
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill_launcher)
-            await sandbox.run(scene.command("daemon(lambda: hold('a')); hold('b'); time.sleep(99)"))
+            await sandbox.run(
+                runner.command("daemon(lambda: hold('a')); hold('b'); time.sleep(99)")
+            )
 
-    before = set(processes.descendants(0))  # other tests' servers
+    before = set(processes.list_descendants(0))  # other tests' servers
 
     async def kill_launcher():
-        while not (tmp_path / "b").exists() or not scene.is_held("b"):
+        while not (tmp_path / "b").exists() or not runner.is_locked("b"):
             await anyio.sleep(0.01)
         # What is around our init is found before it, whatever their numbers are.
-        _, inner, *_ = (pid for pid in processes.descendants(0) if pid not in before)
+        _, inner, *_ = (pid for pid in processes.list_descendants(0) if pid not in before)
         os.kill(inner, signal.SIGKILL)
 
     with pytest.raises(BaseExceptionGroup) as caught:
         anyio.run(end_it)
     assert caught.group_contains(LabError, match="ended from outside")
-    assert not scene.is_held("a")
+    assert not runner.is_locked("a")
 
 
 # -- watching alone: no control groups --
@@ -274,7 +282,7 @@ def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path)
 
 @pytest.fixture
 def ungrouped(monkeypatch):
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(None))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(None))
 
 
 @every_sandbox
@@ -292,54 +300,54 @@ def ungrouped(monkeypatch):
     ],
     ids=["memory", "memory together", "processes"],
 )
-def test_limits_hold_without_control_groups(scene, program, ending):
-    done = scene.run(program, limits=Limits(memory_mb=100, processes=8))
+def test_limits_hold_without_control_groups(runner, program, ending):
+    done = runner.run(program, limits=Limits(memory_mb=100, processes=8))
     assert done.ending is ending
     assert (done.exit_code, done.signal) == (None, None)
 
 
 @pytest.mark.usefixtures("ungrouped")
 @pytest.mark.parametrize("sandbox", SANDBOXES[1:], ids=lambda each: each.name)
-def test_files_in_memory_count_without_control_groups(scene):
+def test_files_in_memory_count_without_control_groups(runner):
     program = f"""
 for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
     open(folder + '/large', 'wb').write(bytes({40 * MB}))
 time.sleep(99)"""
-    assert scene.run(program, limits=Limits(memory_mb=100)).ending is Ending.MEMORY
+    assert runner.run(program, limits=Limits(memory_mb=100)).ending is Ending.MEMORY
 
 
 @every_sandbox
-def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(scene, monkeypatch):
+def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(runner, monkeypatch):
     """It ends one process; the others might wait for that one until their time is over."""
 
-    class Full(child.Group):
+    class Full(child.ControlGroup):
         def exceeded(self):
-            return Ending.MEMORY if (scene.folder / "b").exists() else None
+            return Ending.MEMORY if (runner.folder / "b").exists() else None
 
         def peak_rss_mb(self):
             return 123.0
 
     group = Full(())
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
-    done = scene.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
+    done = runner.run("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
     assert (done.ending, done.exit_code, done.signal) == (Ending.MEMORY, None, None)
     assert done.peak_rss_mb == 123.0
-    assert not scene.is_held("a")
+    assert not runner.is_locked("a")
 
 
 @every_sandbox
 @pytest.mark.parametrize(("count", "ending"), [(2, Ending.MEMORY), (12, Ending.PROCESSES)])
 def test_too_many_processes_are_told_as_such_when_they_take_all_memory(
-    scene, monkeypatch, count, ending
+    runner, monkeypatch, count, ending
 ):
-    class Full(child.Group):
+    class Full(child.ControlGroup):
         def exceeded(self):
-            return Ending.MEMORY if (scene.folder / "b").exists() else None
+            return Ending.MEMORY if (runner.folder / "b").exists() else None
 
     group = Full(())
-    monkeypatch.setattr(child, "limiting", lambda limits: contextlib.nullcontext(group))
+    monkeypatch.setattr(child, "limited_group", lambda limits: contextlib.nullcontext(group))
     program = f"for _ in range({count}): daemon(lambda: None)\nhold('b'); time.sleep(1000)"
-    assert scene.run(program, limits=Limits(processes=8)).ending is ending
+    assert runner.run(program, limits=Limits(processes=8)).ending is ending
 
 
 # -- its parts --
@@ -386,32 +394,32 @@ def test_who_is_killed_while_there_are_too_many_was_killed_for_that(count, endin
         start_sleepers(count)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    assert supervise(multiply, look_every_s=1000)["ending"] == ending
+    assert supervise(multiply, poll_s=1000)["ending"] == ending
 
 
 def test_a_command_that_ends_our_init_at_once_has_been_started(monkeypatch):
     """Our init may not come to say anything any more."""
-    ours, tell = os.getpid(), init._tell
+    ours, tell = os.getpid(), init._send
 
     def tell_late(report, line):
         if os.getppid() == ours:
             time.sleep(1000)
         tell(report, line)
 
-    monkeypatch.setattr(init, "_tell", tell_late)
+    monkeypatch.setattr(init, "_send", tell_late)
     assert supervise(lambda: os.kill(os.getppid(), signal.SIGKILL)).keys() == {"started"}
 
 
 def let_use(monkeypatch, seconds, at_least=1):
     """Trees of so many processes have used so many seconds more."""
-    real = processes.look
+    real = processes.measure_usage
 
     def look(pids):
         seen = real(pids)
         seen.cpu_s += seconds if len(seen.pids) >= at_least else 0
         return seen
 
-    monkeypatch.setattr(processes, "look", look)
+    monkeypatch.setattr(processes, "measure_usage", look)
 
 
 def test_too_many_that_take_too_long_are_too_many(monkeypatch):
@@ -438,12 +446,12 @@ def test_a_wait_for_a_core_counts_whole_and_once_whenever_the_kernel_tells_of_it
     clock, told = SimpleNamespace(now=0.0), {}
     monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(processes, "_read", lambda path: b"0 %d 0" % told[path.split("/")[2]])
-    waiting = processes.Waiting()
+    waiting = processes.CoreWait()
 
     def look(now, **waited_s):
         clock.now = now
         told.update({name: int(1e9 * seconds) for name, seconds in waited_s.items()})
-        waiting.look(dict.fromkeys(waited_s, 1))
+        waiting.update(dict.fromkeys(waited_s, 1))
         return waiting.total_s
 
     assert look(1, one=0.5, two=0.25) == 0.5
@@ -454,7 +462,7 @@ def test_a_wait_for_a_core_counts_whole_and_once_whenever_the_kernel_tells_of_it
 
 
 def test_whatever_keeps_it_from_running_there_is_an_end(monkeypatch):
-    monkeypatch.setattr(processes.Waiting, "look", lambda self, _: setattr(self, "total_s", 1e9))
+    monkeypatch.setattr(processes.CoreWait, "update", lambda self, _: setattr(self, "total_s", 1e9))
     report = supervise(lambda: time.sleep(1000), timeout_s=0.05)
     assert report["ending"] == "timeout"
     assert 0.2 <= report["wall_s"] < 100
@@ -469,31 +477,33 @@ def test_a_function_that_raises_has_failed():
 
 
 def test_where_the_kernel_lists_no_children_parents_are_asked(tmp_path):
-    before = set(processes.descendants(0))  # other tests' servers
+    before = set(processes.list_descendants(0))  # other tests' servers
     with subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"]) as shell:
         try:
-            await_true(lambda: len(set(processes.descendants(0)) - before) == 3)
-            found = set(processes._descendants_by_parent()) - before
-            assert found == set(processes.descendants(0)) - before
+            await_true(lambda: len(set(processes.list_descendants(0)) - before) == 3)
+            found = set(processes._list_descendants_by_parent()) - before
+            assert found == set(processes.list_descendants(0)) - before
         finally:
-            for pid in set(processes.descendants(0)) - before:
+            for pid in set(processes.list_descendants(0)) - before:
                 os.kill(pid, signal.SIGKILL)
         shell.wait()
 
 
 def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
     """What macOS has to do with: a process group, and whatever came of it."""
-    before = set(processes.descendants(0))
+    before = set(processes.list_descendants(0))
     shell = subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"], start_new_session=True)
     try:
-        await_true(lambda: len(set(processes.descendants(0)) - before) == 3)
-        assert set(listing.descendants(shell.pid)) == set(processes.descendants(0)) - before
-        seen = listing.look(listing.descendants(shell.pid))
+        await_true(lambda: len(set(processes.list_descendants(0)) - before) == 3)
+        assert (
+            set(listing.list_descendants(shell.pid)) == set(processes.list_descendants(0)) - before
+        )
+        seen = listing.measure_usage(listing.list_descendants(shell.pid))
         assert len(seen.pids) == 3
         assert seen.rss_bytes > 0
         shell.kill()
         shell.wait()
-        assert len(listing.descendants(shell.pid)) == 2, "orphans are still known"
+        assert len(listing.list_descendants(shell.pid)) == 2, "orphans are still known"
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
@@ -503,7 +513,7 @@ def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
     ("text", "seconds"), [("0:01.50", 1.5), ("01:02:03", 3723), ("2-00:00:01", 172_801)]
 )
 def test_times_of_the_systems_list_are_read(text, seconds):
-    assert listing._seconds(text) == seconds
+    assert listing._parse_seconds(text) == seconds
 
 
 def test_run_command_is_plain_unless_told(tmp_path):

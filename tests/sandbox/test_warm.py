@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
+from old_python import find_old_python
 
 from fairtrial.core import LabError
 from fairtrial.sandbox import (
@@ -22,17 +23,16 @@ from fairtrial.sandbox import (
     Limits,
     Mount,
     View,
-    Warm,
+    WarmSandbox,
     WarmServer,
-    can_be_warm,
     own_python,
     own_python_mounts,
+    supports_warm_start,
 )
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.testing.isolation import FullSandboxConformance
-from fairtrial.testing.sandbox_commands import Scene
-from old_python import find_old_python
+from fairtrial.testing.sandbox_commands import CommandRunner
 
 REASON = try_sandbox(Namespaces())
 pytestmark = pytest.mark.skipif(bool(REASON), reason=f"no namespaces here: {REASON}")
@@ -139,7 +139,7 @@ def start(portal, tmp_path_factory):
                 "folders": [Path(sys.base_prefix)],
                 "never": [],
                 "env": ENV,
-                "place": tmp_path_factory.mktemp("place"),
+                "scratch_parent": tmp_path_factory.mktemp("scratch"),
                 **changes,
             }
             python = options.pop("python", PYTHON)
@@ -192,7 +192,7 @@ def command_in(slot, *words, **options):
 
 def run_both(server, command):
     """What comes of it, warm and cold."""
-    warm = Warm(Refusing(), server, ENV)
+    warm = WarmSandbox(Refusing(), server, ENV)
     return anyio.run(warm.run, command), anyio.run(Namespaces().run, command)
 
 
@@ -245,7 +245,7 @@ def test_a_script_that_is_a_link_finds_what_lies_beside_its_target(server, slot)
 def test_what_no_command_shall_share_differs_from_fork_to_fork(server, slot):
     program = "import random, tempfile as t; print(random.random(), next(t._RandomNameSequence()))"
     (slot / "program.py").write_text(program)
-    warm = Warm(Refusing(), server, ENV)
+    warm = WarmSandbox(Refusing(), server, ENV)
     told = {anyio.run(warm.run, command_in(slot, "program.py")).stdout.text for _ in range(3)}
     assert len(told) == 3
 
@@ -411,7 +411,7 @@ def test_a_candidate_can_not_reach_the_next_one(server, slot):
 def test_what_a_fork_can_not_become_is_started_cold(server, slot, change):
     command = change(command_in(slot, "inner/look.py"))
     with pytest.raises(AssertionError, match="started cold"):
-        anyio.run(Warm(Refusing(), server, ENV).run, command)
+        anyio.run(WarmSandbox(Refusing(), server, ENV).run, command)
 
 
 def test_when_the_server_is_gone_commands_start_cold(start, slot):
@@ -419,7 +419,7 @@ def test_when_the_server_is_gone_commands_start_cold(start, slot):
     os.kill(server._process.pid, signal.SIGKILL)
     server._process.wait()
     (slot / "program.py").write_text("print('cold')")
-    warm = Warm(Namespaces(), server, ENV)
+    warm = WarmSandbox(Namespaces(), server, ENV)
     for _ in range(2):
         assert anyio.run(warm.run, command_in(slot, "program.py")).stdout.text == "cold\n"
 
@@ -448,7 +448,9 @@ def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot
 
     async def run():
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(Warm(Refusing(), server, ENV).run, command_in(slot, "program.py"))
+            tasks.start_soon(
+                WarmSandbox(Refusing(), server, ENV).run, command_in(slot, "program.py")
+            )
             while not (slot / "begun").exists():
                 await anyio.sleep(0.01)
             os.kill(find_first(server), signal.SIGKILL)
@@ -461,7 +463,7 @@ def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot
 def test_orders_that_are_too_large_for_the_socket_start_cold(server, slot):
     (slot / "program.py").write_text("import sys; print(len(sys.argv))")
     words = ["x" * 1000] * 500
-    warm = Warm(Namespaces(), server, ENV)
+    warm = WarmSandbox(Namespaces(), server, ENV)
     done = anyio.run(warm.run, command_in(slot, "program.py", *words))
     assert done.stdout.text == "501\n"
 
@@ -469,8 +471,8 @@ def test_orders_that_are_too_large_for_the_socket_start_cold(server, slot):
 def test_a_plain_sandbox_is_never_warm():
     from fairtrial.sandbox import Plain
 
-    assert not can_be_warm(Plain())
-    assert can_be_warm(Namespaces())
+    assert not supports_warm_start(Plain())
+    assert supports_warm_start(Namespaces())
 
 
 # -- the server --
@@ -510,7 +512,12 @@ def test_it_has_imported_what_it_was_told(server, slot):
 def test_its_home_goes_with_it(portal, tmp_path):
     async def run():
         async with WarmServer.starting(
-            PYTHON, files=[], folders=[Path(sys.base_prefix)], never=[], env=ENV, place=tmp_path
+            PYTHON,
+            files=[],
+            folders=[Path(sys.base_prefix)],
+            never=[],
+            env=ENV,
+            scratch_parent=tmp_path,
         ) as server:
             assert [each.name[:5] for each in tmp_path.iterdir()] == ["warm-"]
             return server._process
@@ -525,7 +532,12 @@ def test_it_sees_nothing_of_our_own_environment(monkeypatch, portal, tmp_path):
 
     async def run():
         async with WarmServer.starting(
-            PYTHON, files=[], folders=[Path(sys.base_prefix)], never=[], env=ENV, place=tmp_path
+            PYTHON,
+            files=[],
+            folders=[Path(sys.base_prefix)],
+            never=[],
+            env=ENV,
+            scratch_parent=tmp_path,
         ) as server:
             return Path(f"/proc/{server._process.pid}/environ").read_bytes()
 
@@ -571,7 +583,7 @@ def run_there(server, python, slot, program):
     mounts = (*command.view.readable, Mount(env, env))
     view = replace(command.view, readable=mounts)
     command = replace(command, argv=(str(python), "program.py"), view=view)
-    return anyio.run(Warm(Refusing(), server, ENV).run, command).stdout.text
+    return anyio.run(WarmSandbox(Refusing(), server, ENV).run, command).stdout.text
 
 
 def test_pytest_xdist_gives_its_workers_the_commands_path_and_not_the_servers(
@@ -608,7 +620,7 @@ def test_pytest_does_not_complain_of_plug_ins_that_are_there_already(start, slot
     mounts = (*command.view.readable, *(Mount(folder, folder) for folder in folders[1:]))
     view = replace(command.view, readable=mounts)
     command = replace(command, argv=(sys.executable, *words), view=view)
-    warm = anyio.run(Warm(Refusing(), server, ENV).run, command)
+    warm = anyio.run(WarmSandbox(Refusing(), server, ENV).run, command)
     assert "1 passed" in warm.stdout.text, warm.stdout.text + warm.stderr.text
     assert "warning" not in warm.stdout.text
 
@@ -640,7 +652,7 @@ def test_too_many_hindrances_mean_no_server(start, tmp_path):
 # -- what every sandbox promises --
 
 
-class WarmScene(Scene):
+class WarmScene(CommandRunner):
     """Programs as files, so that they can be forked."""
 
     def command(self, program, **options):
@@ -656,7 +668,7 @@ class WarmScene(Scene):
 @pytest.fixture(scope="module")
 def bare(start):
     env = {"PATH": os.defpath}
-    return Warm(Namespaces(), start(env=env), env)
+    return WarmSandbox(Namespaces(), start(env=env), env)
 
 
 class TestWarm(FullSandboxConformance):
@@ -667,7 +679,7 @@ class TestWarm(FullSandboxConformance):
         return bare
 
     @pytest.fixture
-    def scene(self, sandbox, tmp_path):
+    def runner(self, sandbox, tmp_path):
         folder = tmp_path / "slot"
         folder.mkdir()
         return WarmScene(sandbox, folder)

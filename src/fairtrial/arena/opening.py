@@ -36,8 +36,8 @@ from fairtrial.sandbox import (
     Mount,
     Plain,
     find_sandbox,
+    remove_finished_groups,
     remove_orphaned_groups,
-    settle_groups,
 )
 
 
@@ -115,7 +115,7 @@ async def _clearing_groups() -> AsyncIterator[None]:
         yield
     finally:
         with anyio.CancelScope(shield=True):
-            await in_thread(settle_groups)
+            await in_thread(remove_finished_groups)
 
 
 def find_hidden(problem: CodeProblem) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairtrial.arena.candidates.editable_match import require_editable_files
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core import Mistake, Place, StudyError, did_you_mean
+from fairtrial.core import FieldPath, Mistake, StudyError, did_you_mean
 
 
 def missing_parts(problem: CodeProblem) -> list[Mistake]:
@@ -44,7 +44,7 @@ def _missing_files(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
         yield from _missing_maker(project, benchmark.inputs, ("bench", index, "inputs"))
 
 
-def _missing_maker(project: Path, maker: str, place: Place) -> Iterator[Mistake]:
+def _missing_maker(project: Path, maker: str, place: FieldPath) -> Iterator[Mistake]:
     """`file.py:function`: whether the file is there, is Python, and says that name."""
     if not maker:
         return

@@ -13,11 +13,11 @@ from fairtrial.core import (
     Mistake,
     StudyError,
     StudyWarning,
-    build,
-    format_of,
+    build_record,
+    detect_format,
     is_problem,
     is_study,
-    parse,
+    parse_document,
     read_text,
 )
 
@@ -50,8 +50,8 @@ def read_problem(
         hint = "`fairtrial plan` and `fairtrial run` take studies"
         raise StudyError(Mistake((), "this is a study, not a code problem", hint), source=source)
     mistakes: list[Mistake] = []
-    problem = build(CodeProblem, document.data, (), mistakes)
-    located = document.place(mistakes)
+    problem = build_record(CodeProblem, document.data, (), mistakes)
+    located = document.locate(mistakes)
     if located:
         raise StudyError(located, source=source)
     # A frozen record may be changed here, since no other code has a reference to it yet.
@@ -70,12 +70,12 @@ def is_problem_file(path: str | os.PathLike[str]) -> bool:
 
 def locate(path: str | os.PathLike[str], mistakes: Sequence[Mistake]) -> StudyError:
     """Return an error with the mistakes of a problem and their lines in its file."""
-    return StudyError(_read(path, None).place(mistakes), source=os.fspath(path))
+    return StudyError(_read(path, None).locate(mistakes), source=os.fspath(path))
 
 
 def _read(path: str | os.PathLike[str], format: str | None) -> Document:
     try:
         text = read_text(Path(path), "problem_id")
-        return parse(text, format or format_of(Path(path)), if_empty=_EMPTY_FILE_HINT)
+        return parse_document(text, format or detect_format(Path(path)), if_empty=_EMPTY_FILE_HINT)
     except StudyError as error:
         raise StudyError(error.mistakes, source=os.fspath(path)) from None

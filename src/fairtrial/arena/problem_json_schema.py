@@ -10,13 +10,13 @@ from typing import Any
 
 from fairtrial.arena.model.problem import MIN_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
 from fairtrial.core import (
-    OUR_PREFIX,
-    OURS,
+    RESERVED_PREFIX,
+    RESERVED_VARIABLES,
     Schema,
     SchemaRules,
     file_schema,
     record_schema,
-    requires,
+    require_field,
 )
 from fairtrial.sandbox import Limits
 
@@ -35,7 +35,9 @@ _COMMAND: Schema = {
     "items": {"type": "string"},
     "prefixItems": [{"type": "string", "pattern": r"^(?=.*\S)(.*/.*|\s*\S+\s*)$"}],
 }
-_VARIABLE: Schema = {"pattern": f"^(?!{OUR_PREFIX}|({'|'.join(OURS)})$)[A-Za-z_][A-Za-z0-9_]*$"}
+_VARIABLE: Schema = {
+    "pattern": f"^(?!{RESERVED_PREFIX}|({'|'.join(RESERVED_VARIABLES)})$)[A-Za-z_][A-Za-z0-9_]*$"
+}
 _NOT_BLANK: Schema = {"pattern": r"\S"}
 _ABOVE_ZERO: Schema = {"exclusiveMinimum": 0}
 _AT_LEAST_ZERO: Schema = {"minimum": 0}
@@ -106,7 +108,7 @@ _DEPENDENCIES: dict[type[Any], Schema] = {
                     "command": _NO_WORDS,
                     "compare": {"const": "exit"},
                 },
-                "oneOf": [requires("inputs", _TEXT), requires("calls", _TEXT)],
+                "oneOf": [require_field("inputs", _TEXT), require_field("calls", _TEXT)],
             },
         ]
     },

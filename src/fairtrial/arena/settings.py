@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.core import Mistake, StudyError, convert, describe, field_types
+from fairtrial.core import Mistake, StudyError, convert_value, describe_value, field_types
 
 
 def _say_nothing(text: str) -> None:
@@ -40,9 +40,11 @@ class ArenaSettings:
         mistakes: list[Mistake] = []
         for name, hint in field_types(type(self)).items():
             if name != "say":
-                value = convert(getattr(self, name), hint, (name,), mistakes)
+                value = convert_value(getattr(self, name), hint, (name,), mistakes)
                 object.__setattr__(self, name, value)
         if not callable(self.say):
-            mistakes.append(Mistake(("say",), f"expected a function, got {describe(self.say)}"))
+            mistakes.append(
+                Mistake(("say",), f"expected a function, got {describe_value(self.say)}")
+            )
         if mistakes:
             raise StudyError(mistakes, source=type(self).__name__)

@@ -91,7 +91,7 @@ class Stage:
             stdin=stdin,
             channel_bytes=channel_bytes,
             output_bytes=output_bytes,
-            line=line,
+            channel_fd=line,
             cores=cores,
         )
 

@@ -12,7 +12,7 @@ from fairtrial.arena.resources import Ground
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import common_variables
 from fairtrial.arena.task_groups import run_all
-from fairtrial.sandbox import Warm, WarmServer, can_be_warm
+from fairtrial.sandbox import WarmSandbox, WarmServer, supports_warm_start
 
 
 @asynccontextmanager
@@ -26,7 +26,7 @@ async def warming(
     from anyio import to_thread
 
     files = find_third_party(ground, trials)
-    if not (is_wanted and files and await to_thread.run_sync(can_be_warm, ground.sandbox)):
+    if not (is_wanted and files and await to_thread.run_sync(supports_warm_start, ground.sandbox)):
         yield ground, []
         return
     variables = common_variables(ground.problem, ground.interpreter)
@@ -36,12 +36,12 @@ async def warming(
         folders=ground.interpreter.folders,
         never=find_own_names(ground),
         env=variables,
-        place=ground.pool.base.parent,  # goes with the pool, however we end
+        scratch_parent=ground.pool.base.parent,  # goes with the pool, however we end
     ) as server:
         if server is None:
             yield ground, ["checks start cold: the packages they import can't be imported before"]
             return
-        warm = Warm(ground.sandbox, server, variables)
+        warm = WarmSandbox(ground.sandbox, server, variables)
         warmed = replace(ground, sandbox=warm, cold=ground.sandbox)
         failing = await find_failing(warmed, trials)
         if failing:

@@ -26,7 +26,7 @@ from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
 from fairtrial.cli.timing_text import percent_text
 from fairtrial.core import FairtrialError, StudyError
-from fairtrial.sandbox import Fact, Survey, install, survey, survey_clock
+from fairtrial.sandbox import HostFact, HostSurvey, install_hint, survey_host, survey_timing
 
 COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4
@@ -49,8 +49,8 @@ def command(as_json: bool, quick: bool) -> int:
     seen in five seconds, for candidates that are timed; and whether their instructions can be
     counted. Exits with 0 if candidates can run in a full sandbox, else with 4.
     """
-    found = survey(list_pool_locations(), HOME_VARIABLE)
-    clock = (*survey_clock(), look_at_valgrind())
+    found = survey_host(list_pool_locations(), HOME_VARIABLE)
+    clock = (*survey_timing(), look_at_valgrind())
     if not quick:
         if not as_json:
             note(f"timing a function against itself for {SECONDS:g} s ...")
@@ -63,7 +63,7 @@ def command(as_json: bool, quick: bool) -> int:
     return 0 if found.is_full else NOT_FULL
 
 
-def look_at_visible_effect() -> Fact:
+def look_at_visible_effect() -> HostFact:
     """Which effect can be told from none in five seconds; a function of ours is really timed."""
     name = "visible effect"
     settings = ArenaSettings(unsandboxed=True)
@@ -72,38 +72,38 @@ def look_at_visible_effect() -> Fact:
             work = partial(check_clock, problem, comparisons=99, most_s=SECONDS, settings=settings)
             found = run_until_told(work)
     except FairtrialError as error:
-        return Fact(name, "no", f"nothing could be timed: {error}")
+        return HostFact(name, "no", f"nothing could be timed: {error}")
     told = f"{len(found.statistics)} sessions of {found.session_s:.2f} s"
     if len(found.statistics) < LOOKS[0]:
-        return Fact(name, "no", f"only {told} fit into {SECONDS:g} s, and it takes {LOOKS[0]}")
+        return HostFact(name, "no", f"only {told} fit into {SECONDS:g} s, and it takes {LOOKS[0]}")
     seen = visible_within(found.spread, found.session_s, SECONDS, found.alpha)
     told += f" spread by {percent_text(found.spread)}"
     if seen is None:
-        return Fact(name, "no", f"{told}: none in {SECONDS:g} s")
+        return HostFact(name, "no", f"{told}: none in {SECONDS:g} s")
     status: Literal["yes", "partly"] = "yes" if seen <= GOOD_EFFECT else "partly"
     remedy = "" if status == "yes" else "Let nothing else run while candidates are timed."
-    return Fact(name, status, f"{percent_text(seen)} in {SECONDS:g} s ({told})", remedy)
+    return HostFact(name, status, f"{percent_text(seen)} in {SECONDS:g} s ({told})", remedy)
 
 
-def look_at_valgrind() -> Fact:
+def look_at_valgrind() -> HostFact:
     """Whether instructions can be counted here, for `fairtrial doctor`."""
     if sys.platform == "darwin":
-        return Fact(COUNTS, "no", f"{MACOS}; nothing but --instructions needs it")
+        return HostFact(COUNTS, "no", f"{MACOS}; nothing but --instructions needs it")
     try:
         program = find_valgrind().program
     except StudyError:
-        remedy = f"For a second opinion (--instructions):\n{install('valgrind')}"
-        return Fact(COUNTS, "no", "no valgrind; nothing but --instructions needs it", remedy)
+        remedy = f"For a second opinion (--instructions):\n{install_hint('valgrind')}"
+        return HostFact(COUNTS, "no", "no valgrind; nothing but --instructions needs it", remedy)
     try:
         done = subprocess.run(
             [program, "--version"], capture_output=True, text=True, check=True, timeout=TRIAL_S
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return Fact(COUNTS, "no", f"{program} can't be used: {error}")
-    return Fact(COUNTS, "yes", f"{done.stdout.strip()[:80]}, for --instructions")
+        return HostFact(COUNTS, "no", f"{program} can't be used: {error}")
+    return HostFact(COUNTS, "yes", f"{done.stdout.strip()[:80]}, for --instructions")
 
 
-def _print(found: Survey, clock: Sequence[Fact]) -> None:
+def _print(found: HostSurvey, clock: Sequence[HostFact]) -> None:
     width = max(len(fact.name) for fact in (*found.facts, *clock))
     click.echo(style("For candidates that run", bold=True))
     for fact in found.facts:
@@ -126,7 +126,7 @@ def _print(found: Survey, clock: Sequence[Fact]) -> None:
         print_wrapped(f"- {shortfall}", "  ", "    ")
 
 
-def _print_fact(fact: Fact, width: int) -> None:
+def _print_fact(fact: HostFact, width: int) -> None:
     margin = " " * (len("partly") + 2 + width + 2)
     status = fact.status.ljust(len("partly"))
     text = fold(f"{status}  {fact.name.ljust(width)}  {fact.detail}", "", margin)

@@ -13,14 +13,14 @@ from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
 from fairtrial.core import (
     Document,
+    FieldPath,
     Mistake,
-    Place,
     StudyError,
     check_format,
     compose_json,
-    describe,
+    describe_value,
+    format_path,
     read_text,
-    spell_path,
     write_table,
 )
 from fairtrial.study import DESIGN_ALIASES, DesignKind, generate_doe
@@ -133,7 +133,7 @@ def _by_flag(mistake: Mistake) -> Mistake:
     flag = FLAGS.get(str(field))
     if flag is None:
         return mistake
-    name = f"{flag} {spell_path(tuple(rest))}" if rest else flag
+    name = f"{flag} {format_path(tuple(rest))}" if rest else flag
     return replace(mistake, path=(name,))
 
 
@@ -147,7 +147,7 @@ def _read_factors(text: str) -> Any:
         raise StudyError(error.mistakes, source=text[1:]) from None
 
 
-def _read_json(text: str, path: Place, hint: str = "") -> Any:
+def _read_json(text: str, path: FieldPath, hint: str = "") -> Any:
     """A JSON text as it would be read in a study: no key twice, no NaN, nothing endless."""
     try:
         root = compose_json(text)
@@ -167,7 +167,7 @@ def _read_option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals or not name:
-        raise StudyError(Mistake(("--option",), f"expected NAME=VALUE, got {describe(text)}"))
+        raise StudyError(Mistake(("--option",), f"expected NAME=VALUE, got {describe_value(text)}"))
     try:
         compose_json(value)
     except StudyError:

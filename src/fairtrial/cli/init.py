@@ -11,7 +11,7 @@ import click
 
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.compat import recipes
-from fairtrial.core import StudyError, replacing
+from fairtrial.core import StudyError, atomic_write
 from fairtrial.study import write_study
 
 RECIPES = {
@@ -82,5 +82,5 @@ def _refuse(path: Path, recipe: str | None, force: bool) -> None:
 def _write(starter: str, target: Path, study: Path, agents: Path) -> None:
     """Write one of the starter's files, which name each other, under the names that they get."""
     text = files("fairtrial.cli").joinpath(starter).read_text("utf-8")
-    with replacing(target) as file:
+    with atomic_write(target) as file:
         file.write(text.replace(STUDY, study.name).replace(MODULE, agents.stem))

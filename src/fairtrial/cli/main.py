@@ -218,13 +218,13 @@ def _drop_output() -> None:
 def _report(error: FairtrialError, as_json: bool) -> None:
     mistakes = getattr(error, "mistakes", ())
     if as_json:
-        from fairtrial.core import spell_path
+        from fairtrial.core import format_path
 
         found = [
             {
                 "file": getattr(error, "source", "") or None,
                 "line": mistake.line,
-                "field": spell_path(mistake.path) or None,
+                "field": format_path(mistake.path) or None,
                 "message": mistake.message,
                 "hint": mistake.hint or None,
             }

@@ -42,7 +42,7 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.timing_text import rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import Mistake, StudyError, on_one_line, replacing
+from fairtrial.core import Mistake, StudyError, atomic_write, on_one_line
 from fairtrial.optimize import CONTENDERS, edits_of, make_proposer, watched_by
 from fairtrial.sandbox import find_sandbox
 from fairtrial.study import (
@@ -211,7 +211,7 @@ def _hand_over(
         return []
     edits = edits_of(outputs["edits"])
     write_patch(folder / PATCH, edits.patch)
-    with replacing(folder / EXPLANATION) as file:
+    with atomic_write(folder / EXPLANATION) as file:
         file.write(outputs["explanation"])
     done = []
     top = run_until_told(partial(find_top, problem.folder / problem.repo))

@@ -15,7 +15,7 @@ from fairtrial.cli.output import (
     print_json,
     print_markdown,
 )
-from fairtrial.core import replacing
+from fairtrial.core import atomic_write
 from fairtrial.study import (
     RunStatus,
     RunTable,
@@ -63,7 +63,7 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
             return
         text = full_report(study, conditions, results, left_out=left_out)
         target = out or folder / REPORT_NAME
-        with replacing(target) as file:
+        with atomic_write(target) as file:
             file.write(text)
         _note_look(folder, study, summary)
         print_markdown(render_markdown_summary(study, results, conditions).rstrip())

@@ -9,7 +9,7 @@ import click
 
 from fairtrial.arena import problem_schema
 from fairtrial.cli.output import json_option, print_json
-from fairtrial.core import replacing
+from fairtrial.core import atomic_write
 from fairtrial.study import study_schema
 
 
@@ -31,7 +31,7 @@ def command(problem: bool, out: Path | None, as_json: bool) -> None:
     if out is None:
         print_json(schema)
         return
-    with replacing(out) as file:
+    with atomic_write(out) as file:
         json.dump(schema, file, indent=2, ensure_ascii=False)
         file.write("\n")
     if as_json:

@@ -20,7 +20,7 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.cli.run_summary import COLOURS, best_first, summary_facts
-from fairtrial.sandbox import HostLock, say_who_times
+from fairtrial.sandbox import HostLock, describe_timing_process
 from fairtrial.study import (
     LEDGER_NAME,
     LedgerReader,
@@ -148,7 +148,7 @@ def _taken(study: Study, owner: Mapping[str, object]) -> str:
     is_here = isinstance(pid, int) and owner.get("host") == socket.gethostname()
     if not is_here or all(each.use != "code" for each in study.problems.values()):
         return ""
-    return say_who_times(HostLock(), int(str(pid)))
+    return describe_timing_process(HostLock(), int(str(pid)))
 
 
 def _state(summary: Summary, owner: dict[str, object] | None) -> str:

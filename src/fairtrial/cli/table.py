@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import count, print_wrapped, style
-from fairtrial.core import cell, on_one_line
+from fairtrial.core import format_cell, on_one_line
 
 LONGEST_CELL = 40
 LONGEST_TEXT = 200
@@ -92,7 +92,7 @@ def _text(value: Any) -> str:
     """A value as people read it, on one line; long fractions to six digits."""
     if isinstance(value, float) and len(repr(value)) > 8:
         return f"{value:.6g}"
-    return on_one_line(" ".join(str(cell(value))[:LONGEST_TEXT].split()), LONGEST_TEXT)
+    return on_one_line(" ".join(str(format_cell(value))[:LONGEST_TEXT].split()), LONGEST_TEXT)
 
 
 def cell_width(text: str) -> int:

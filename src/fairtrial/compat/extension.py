@@ -8,7 +8,7 @@ from typing import Any
 
 from fairtrial.compat.keyword_arguments import KEYWORDS
 from fairtrial.compat.legacy_keys import modernise
-from fairtrial.core import Mistake, Place
+from fairtrial.core import FieldPath, Mistake
 from fairtrial.study import KeywordArgument, StudyExtension
 
 
@@ -17,7 +17,7 @@ class CompatExtension(StudyExtension):
     """Accepts keys of older study files, and agents that take keyword arguments."""
 
     def modernize(
-        self, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        self, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         """Return a study's data with its legacy keys replaced."""
         return modernise(data, path, mistakes)

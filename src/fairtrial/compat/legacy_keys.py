@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.core import Mistake, Place
+from fairtrial.core import FieldPath, Mistake
 
 
-def modernise(data: dict[str, Any], path: Place, mistakes: list[Mistake]) -> dict[str, Any]:
+def modernise(data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]) -> dict[str, Any]:
     """The data of a study without its legacy keys, whose meaning is moved to where it lives now."""
     data = dict(data)
     version = data.pop("schema_version", None)
@@ -30,7 +30,7 @@ def _records(data: Mapping[str, Any], key: str) -> list[tuple[int, Mapping[str, 
     return [(index, row) for index, row in enumerate(rows) if isinstance(row, Mapping)]
 
 
-def _check_linked_plans(data: Mapping[str, Any], path: Place, mistakes: list[Mistake]) -> None:
+def _check_linked_plans(data: Mapping[str, Any], path: FieldPath, mistakes: list[Mistake]) -> None:
     tested_by = {
         str(row.get("analysis_plan_id")): row["hypothesis_ids"]
         for _, row in _records(data, "analysis_plans")
@@ -49,7 +49,7 @@ def _check_linked_plans(data: Mapping[str, Any], path: Place, mistakes: list[Mis
 
 
 def _with_outcome_roles(
-    data: dict[str, Any], path: Place, mistakes: list[Mistake]
+    data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
 ) -> dict[str, Any]:
     """Carry `primary_outcomes` / `secondary_outcomes` over to the outcomes' own `primary`."""
     roles: dict[str, bool] = {}

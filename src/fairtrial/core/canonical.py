@@ -1,7 +1,6 @@
-"""Canonical JSON: the one text that a value is hashed as.
+"""Canonical JSON: one text for each value, from which ids and seeds are hashed.
 
-Ids and seeds are made from this text, so it is a file format: nothing here may change the text that
-a value gives.
+Treat it as a file format: a change of the text that a value gives changes ids and seeds.
 """
 
 from __future__ import annotations
@@ -13,24 +12,28 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
-from fairtrial.core.errors import Mistake, Place, StudyError
+from fairtrial.core.errors import FieldPath, Mistake, StudyError
 
 DEPTH_LIMIT = 100
-"""How deep lists and mappings may be nested. Python's own limit differs between versions, and a
-study must be valid everywhere or nowhere."""
+"""How deep lists and mappings may be nested. Python's own limit differs between versions; a study
+must be valid on all of them or on none."""
 TOO_DEEP = f"lists and mappings are nested more than {DEPTH_LIMIT} deep"
-SAME_KEY = "two keys are the same once written as text"
+DUPLICATE_KEY = "two keys are the same once written as text"
 
 
-def plain(value: Any, path: Place = ()) -> Any:
-    """`value` in the types that JSON has; anything else is refused, never turned into its text.
+def to_plain(value: Any, path: FieldPath = ()) -> Any:
+    """Convert a value to JSON's types.
 
-    Enums become their value, paths their text, tuples lists, sets sorted lists, keys text.
+    Enums become their value, paths text, tuples lists, sets sorted lists, keys text. Raises
+    `StudyError` for other types (they are not replaced by their `str`), for numbers that are not
+    finite, and for values nested deeper than `DEPTH_LIMIT`.
+
+    path: where the value stands, for messages
     """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Enum):
-        return plain(value.value, path)
+        return to_plain(value.value, path)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, int):
@@ -44,11 +47,11 @@ def plain(value: Any, path: Place = ()) -> Any:
     if len(path) > DEPTH_LIMIT:
         raise StudyError(Mistake(path[:3], TOO_DEEP))
     if isinstance(value, Mapping):
-        return _plain_mapping(value, path)
+        return _mapping_to_plain(value, path)
     if isinstance(value, (list, tuple)):
-        return [plain(item, (*path, index)) for index, item in enumerate(value)]
+        return [to_plain(item, (*path, index)) for index, item in enumerate(value)]
     if isinstance(value, (set, frozenset)):
-        items = [plain(item, path) for item in value]
+        items = [to_plain(item, path) for item in value]
         try:
             return sorted(items)
         except TypeError:
@@ -64,24 +67,24 @@ def plain(value: Any, path: Place = ()) -> Any:
 
 
 def key_text(key: Any) -> str:
-    """A mapping's key as the text that files have in its place."""
+    """Return the text by which files write a mapping's key."""
     return str(key.value) if isinstance(key, Enum) else str(key)
 
 
-def _plain_mapping(value: Mapping[Any, Any], path: Place) -> dict[str, Any]:
+def _mapping_to_plain(value: Mapping[Any, Any], path: FieldPath) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, item in value.items():
         text = key_text(key)
         if text in result:
-            raise StudyError(Mistake((*path, text), SAME_KEY))
-        result[text] = plain(item, (*path, text))
+            raise StudyError(Mistake((*path, text), DUPLICATE_KEY))
+        result[text] = to_plain(item, (*path, text))
     return result
 
 
 def canonical_json(value: Any) -> str:
-    """The one text that a value is hashed as."""
+    """Return the canonical JSON text of a value; raises `StudyError` where `to_plain` does."""
     try:
-        return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+        return json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"))
     except StudyError:
         raise
     except ValueError:
@@ -90,13 +93,16 @@ def canonical_json(value: Any) -> str:
         raise StudyError(TOO_DEEP) from None
 
 
-def same_text(values: Sequence[Any]) -> list[tuple[int, int]]:
-    """Pairs of positions whose values hash alike, the earlier one first."""
-    first: dict[str, int] = {}
+def find_equal_values(values: Sequence[Any]) -> list[tuple[int, int]]:
+    """Find values with the same canonical JSON.
+
+    Returns pairs of indexes: the first occurrence, and each later one.
+    """
+    first_indexes: dict[str, int] = {}
     pairs = []
     for index, value in enumerate(values):
         text = canonical_json(value)
-        if text in first:
-            pairs.append((first[text], index))
-        first.setdefault(text, index)
+        if text in first_indexes:
+            pairs.append((first_indexes[text], index))
+        first_indexes.setdefault(text, index)
     return pairs

@@ -1,17 +1,17 @@
-"""What can go wrong, and whose fault it is.
+"""The exceptions of fairtrial, with their exit codes, and helpers to phrase messages.
 
-"The subject failed" is data; "we failed" is an exception::
+That an agent or a candidate fails is data, not an exception. Exceptions are for the rest::
 
     FairtrialError
     ├ StudyError       a definition is wrong: file, line, field, what was expected   exit 2
     │  ├ PluginError   no plug-in of that name: group, name, known names             exit 2
-    │  └ MisfitError   a definition doesn't hold on this machine, now: exit 2 where it
-    │                  is asked for, and in a run a `LabError`: nobody's fault
-    ├ LedgerError      another study's ledger, a damaged one, or no room to write    exit 3
-    └ LabError         what runs need (workers, a sandbox, the host) broke           exit 4
+    │  └ MisfitError   a definition doesn't fit this machine in its present state; also
+    │                  a `LabError`, so a run that raises it is broken, not failed   exit 2
+    ├ LedgerError      the ledger is another study's, damaged, locked, or can't grow exit 3
+    └ LabError         infrastructure broke: workers, the sandbox, the host          exit 4
 
-A `StudyError` carries all the mistakes that were found, not only the first. `Broken` stands beside
-the tree: agents and problems raise it to say that a run came to nothing through no fault of theirs.
+A `StudyError` carries all mistakes of a definition, not only the first. `Broken` is not part of the
+tree: agents and problems raise it to mark a run as broken rather than failed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-LONGEST_NAME, LONGEST_PLACE, LONGEST_MESSAGE = 100, 300, 2_000
-"""How many characters of each a report shows."""
-MOST_NAMES = 30
-Place = tuple[str | int, ...]
-"""Where a value sits in a study: ``("factors", 0, "levels")``."""
+MAX_NAME_CHARS, MAX_PATH_CHARS, MAX_MESSAGE_CHARS = 100, 300, 2_000
+"""How many characters of a name, a field path and a message are shown."""
+MAX_NAMES = 30
+"""How many known names a hint lists."""
+FieldPath = tuple[str | int, ...]
+"""Where a value stands in a definition: ``("factors", 0, "levels")``."""
 
 
-def spell_path(path: Place) -> str:
-    """``("factors", 0, "levels")`` as a person writes it: ``factors[0].levels``."""
+def format_path(path: FieldPath) -> str:
+    """Format ``("factors", 0, "levels")`` as ``factors[0].levels``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -40,24 +41,28 @@ def spell_path(path: Place) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint that ends a message about an unknown name; always says what is known."""
-    import difflib  # only needed once something is wrong, and not free
+    """Return a hint for an unknown name: the known name most like it, or the list of known names.
+
+    word: the unknown name
+    known: the names that would be accepted
+    """
+    import difflib  # slow to import, and only needed once something is wrong
 
     names = list(dict.fromkeys(known))
-    # Comparing long texts takes long, and nobody mistypes a page by a letter.
-    short = [name for name in names if len(name) <= LONGEST_NAME]
-    close = difflib.get_close_matches(word[: LONGEST_NAME + 1], short, n=1, cutoff=0.6)
+    # Comparing long texts is slow, and a long text is not a typing error.
+    short = [name for name in names if len(name) <= MAX_NAME_CHARS]
+    close = difflib.get_close_matches(word[: MAX_NAME_CHARS + 1], short, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
     if not names:
         return "there are none"
-    more = len(names) - MOST_NAMES
-    shown = ", ".join(_shorten(name, LONGEST_NAME) for name in names[:MOST_NAMES])
+    more = len(names) - MAX_NAMES
+    shown = ", ".join(_shorten(name, MAX_NAME_CHARS) for name in names[:MAX_NAMES])
     return f"known: {shown}" + (f" and {more:,} more" if more > 0 else "")
 
 
-def spell_count(number: int) -> str:
-    """A number as people read it; one that nobody would read by its size alone."""
+def format_count(number: int) -> str:
+    """Format a count with thousands separators, or as a power of ten from 10^15 on."""
     if number < 10**15:
         return f"{number:,}"
     return f"some 10^{math.floor(math.log10(number))}"
@@ -68,7 +73,7 @@ def _shorten(text: str, longest: int) -> str:
 
 
 def on_one_line(text: str, longest: int) -> str:
-    """What a terminal can be given: short enough, control characters as their codes."""
+    """Shorten a text and escape its control characters, so that a terminal shows one line."""
     text = _shorten(text, longest)
     if text.isprintable():
         return text
@@ -79,36 +84,43 @@ def on_one_line(text: str, longest: int) -> str:
 class Mistake:
     """One thing that is wrong with a definition.
 
-    path: where it is, in the study's own terms
-    message: what was expected, and what stands there
-    hint: what to do about it
-    line: the line in the file, counted from 1, where the study came from a file
+    path: the field that is wrong
+    message: what was expected, and what was given instead
+    hint: how to mend it
+    line: the line in the file, counted from 1; None if the definition is not from a file
     """
 
-    path: Place
+    path: FieldPath
     message: str
     hint: str = ""
     line: int | None = None
 
-    def under(self, prefix: Place) -> Mistake:
-        """The same mistake seen from the record that holds this one."""
+    def under(self, prefix: FieldPath) -> Mistake:
+        """Return the mistake with `prefix` in front of its path."""
         return replace(self, path=prefix + self.path)
 
     def __str__(self) -> str:
-        place = on_one_line(spell_path(self.path), LONGEST_PLACE)
-        message = on_one_line(self.message, LONGEST_MESSAGE)
-        text = f"{place}: {message}" if place else message
-        return f"{text}; {on_one_line(self.hint, LONGEST_MESSAGE)}" if self.hint else text
+        path = on_one_line(format_path(self.path), MAX_PATH_CHARS)
+        message = on_one_line(self.message, MAX_MESSAGE_CHARS)
+        text = f"{path}: {message}" if path else message
+        return f"{text}; {on_one_line(self.hint, MAX_MESSAGE_CHARS)}" if self.hint else text
 
 
 class FairtrialError(Exception):
-    """Anything that fairtrial raises on purpose."""
+    """Base class of the errors that fairtrial raises.
+
+    exit_code: the exit code of the command line
+    """
 
     exit_code = 1
 
 
 class StudyError(FairtrialError, ValueError):
-    """A definition is wrong; holds every mistake that was found, and the file's name."""
+    """A definition is wrong.
+
+    mistakes: every mistake, in order
+    source: the file's name, or the record's
+    """
 
     exit_code = 2
 
@@ -125,13 +137,13 @@ class StudyError(FairtrialError, ValueError):
         return (_rebuild, (type(self), self.mistakes, self.source))
 
     def render(self) -> str:
-        """One line for each mistake: ``study.yaml:12: factors[0].name: expected ...``."""
+        """Return one line per mistake: ``study.yaml:12: factors[0].name: expected ...``."""
         lines = []
         for mistake in self.mistakes:
-            where = self.source
-            if where and mistake.line is not None:
-                where += f":{mistake.line}"
-            lines.append(f"{where}: {mistake}" if where else str(mistake))
+            location = self.source
+            if location and mistake.line is not None:
+                location += f":{mistake.line}"
+            lines.append(f"{location}: {mistake}" if location else str(mistake))
         return "\n".join(lines)
 
 
@@ -140,32 +152,35 @@ def _rebuild(kind: type[StudyError], mistakes: tuple[Mistake, ...], source: str)
 
 
 class PluginError(StudyError):
-    """No plug-in of that name, or one that can't be loaded."""
+    """A plug-in does not exist or can't be loaded."""
 
 
 class LedgerError(FairtrialError):
-    """The ledger can't be used: another study's, damaged, in use by somebody else, or no room."""
+    """A ledger can't be used: it is another study's, damaged or in use, or the disk is full."""
 
     exit_code = 3
 
 
 class LabError(FairtrialError):
-    """What runs need broke: workers that don't start, a host that ran out of something."""
+    """Infrastructure that runs need broke: workers don't start, the host is out of resources."""
 
     exit_code = 4
 
 
 class MisfitError(StudyError, LabError):
-    """A definition doesn't hold on this machine, as it is now: tests of the base that fail, say.
+    """A definition doesn't fit this machine in its present state; say, the base's tests fail.
 
-    Whoever asks has to change the definition or the machine; but a run that comes to that is broken
-    and not failed, since its agent has no part in it.
+    The user has to change the definition or the machine. A run that raises it is broken rather
+    than failed, since its agent is not the cause.
     """
 
 
 @contextmanager
-def blaming_nobody() -> Iterator[None]:
-    """Around what a run needs beside its agent: what is wrong with that is no failure of his."""
+def study_errors_as_misfits() -> Iterator[None]:
+    """Turn a `StudyError` of the block into a `MisfitError`.
+
+    For code that prepares a run: its errors make the run broken, and are not failures of its agent.
+    """
     try:
         yield
     except LabError:
@@ -174,9 +189,8 @@ def blaming_nobody() -> Iterator[None]:
         raise MisfitError(error.mistakes, source=error.source) from error
 
 
-class Broken(Exception):  # noqa: N818 - said of a run, not of the code
-    """Raised by an agent or a problem: the run came to nothing, and not through the subject.
+class Broken(Exception):  # noqa: N818 - the status of a run, not an error in the code
+    """Raised by an agent or a problem to end a run without counting it as the agent's failure.
 
-    A rate limit, a network that is down. The run is tried again, and is never counted as a failure
-    of the agent.
+    For causes outside the agent, such as a rate limit or a network failure. The run is retried.
     """

@@ -1,6 +1,7 @@
-"""What a dataclass says of its fields: their types, which must be given, and what they mean.
+"""Inspection of dataclass fields: types, required fields, and documentation.
 
-Lines of the form ``name: text`` in a docstring document a field; the schema shows them in editors.
+Lines of the form ``name: text`` in a class's docstring document its fields; JSON Schemas contain
+them, so editors show them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _FIELD_TYPES: dict[type[Any], dict[str, Any]] = {}
 
 
 def field_types(cls: type[Any]) -> dict[str, Any]:
-    """The resolved annotation of each field that files hold, in order."""
+    """Return the resolved annotation of each field that is read from files, in order."""
     if cls not in _FIELD_TYPES:
         hints = typing.get_type_hints(cls)
         _FIELD_TYPES[cls] = {
@@ -27,7 +28,7 @@ def field_types(cls: type[Any]) -> dict[str, Any]:
 
 
 def required_fields(cls: type[Any]) -> tuple[str, ...]:
-    """The fields that have no default."""
+    """Return the names of the fields without a default."""
     return tuple(
         field.name
         for field in dataclasses.fields(cls)
@@ -38,13 +39,13 @@ def required_fields(cls: type[Any]) -> tuple[str, ...]:
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """What the docstring says of each field."""
-    known = {field.name for field in dataclasses.fields(cls)}
+    """Return the documentation of each field, from ``name: text`` lines of the docstring."""
+    names = {field.name for field in dataclasses.fields(cls)}
     docs: dict[str, str] = {}
     current = ""
     for line in (cls.__doc__ or "").splitlines():
         name, colon, text = line.strip().partition(": ")
-        if colon and name in known:
+        if colon and name in names:
             current = name
             docs[name] = text.strip()
         elif not line.strip():

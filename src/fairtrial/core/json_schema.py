@@ -1,7 +1,6 @@
-"""JSON Schemas of records, made from their annotations and docstrings.
+"""JSON Schemas of records, generated from their annotations and docstrings.
 
-What records check beyond their types is stated once more as `SchemaRules`; tests hold the two
-together, field by field.
+Checks beyond the types are repeated as `SchemaRules`; tests compare both, field by field.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SchemaRules:
-    """What the types of records don't say, by record class.
+    """Rules that annotations don't express, by record class.
 
-    fields: rules for single fields
-    shapes: how the fields of a record depend on each other
-    short_forms: the single value that a record may be written as
-    legacy_keys: keys of older files
+    fields: schemas of single fields
+    shapes: schemas of dependencies between the fields of a record
+    short_forms: schema of the single value by which a record may be written
+    legacy_keys: schemas of keys from older files
     """
 
     fields: Mapping[type[Any], Mapping[str, Schema]] = field(default_factory=dict)
@@ -37,8 +36,8 @@ class SchemaRules:
     legacy_keys: Mapping[type[Any], Mapping[str, Schema]] = field(default_factory=dict)
 
 
-def requires(name: str, rule: Schema) -> Schema:
-    """Return the schema of an object that must have a field, which follows a rule."""
+def require_field(name: str, rule: Schema) -> Schema:
+    """Return the schema of an object with a required field that follows a rule."""
     return {"required": [name], "properties": {name: rule}}
 
 
@@ -50,7 +49,7 @@ def file_schema(title: str, root: Schema, definitions: dict[str, Schema]) -> Sch
         **root,
         "$defs": dict(sorted(definitions.items())),
     }
-    return copy.deepcopy(schema)  # the rules are not the caller's to change
+    return copy.deepcopy(schema)  # a caller's changes must not reach the rules
 
 
 def record_schema(cls: type[Any], rules: SchemaRules, definitions: dict[str, Schema]) -> Schema:

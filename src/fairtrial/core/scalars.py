@@ -1,4 +1,4 @@
-"""Scalars of study files: which values count as one, and how YAML spells them."""
+"""Scalars of study files, and their text in YAML."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value is a single one: text, a number, true, false or null."""
+    """Return whether a value is text, a number, true, false or null."""
     return value is None or isinstance(value, (str, int, float))
 
 
 def scalar_text(value: Any) -> str:
-    """A scalar as YAML spells it; the name of a level that is written as its value alone."""
+    """Return the YAML text of a scalar; also the name of a level given by its value alone."""
     if value is None:
         return "null"
     if isinstance(value, bool):

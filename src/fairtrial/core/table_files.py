@@ -1,7 +1,4 @@
-"""Writing tables: CSV, JSON and JSON Lines, complete or not at all.
-
-A file appears under its name only when all of it is on disk, so a reader never sees half a table.
-"""
+"""Writing of tables as CSV, JSON and JSON Lines; files are replaced atomically."""
 
 from __future__ import annotations
 
@@ -15,36 +12,39 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
+from fairtrial.core.atomic_files import atomic_write
 from fairtrial.core.canonical import canonical_json
 from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.files import replacing
 from fairtrial.core.scalars import scalar_text
 
 FORMATS = (".csv", ".json", ".jsonl")
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write rows in the format that the file's ending names; returns how many there were."""
+    """Write rows in the format of the file's suffix; returns the number of rows.
+
+    Raises `StudyError` if the suffix names no format, or the file can't be written.
+    """
     check_format(path)
-    written = 0
-    with replacing(path) as file:
+    row_count = 0
+    with atomic_write(path) as file:
         if path.suffix == ".csv":
-            file.write(spell_rows([columns]))
+            file.write(format_csv([columns]))
         elif path.suffix == ".json":
             file.write("[")
         for row in rows:
-            _write_row(file, path.suffix, columns, row, is_first=written == 0)
-            written += 1
+            _write_row(file, path.suffix, columns, row, is_first=row_count == 0)
+            row_count += 1
         if path.suffix == ".json":
             file.write("\n]\n")
-    return written
+    return row_count
 
 
 def _write_row(
     file: TextIO, suffix: str, columns: Sequence[str], row: Mapping[str, Any], *, is_first: bool
 ) -> None:
     if suffix == ".csv":
-        file.write(spell_rows([[cell(row.get(name)) for name in columns]]))
+        file.write(format_csv([[format_cell(row.get(name)) for name in columns]]))
         return
     text = json.dumps({name: row.get(name) for name in columns}, ensure_ascii=False)
     if suffix == ".jsonl":
@@ -53,13 +53,13 @@ def _write_row(
         file.write(f"\n {text}" if is_first else f",\n {text}")
 
 
-def spell_rows(rows: Sequence[Sequence[Any]]) -> str:
-    """Rows of cells as CSV; a number is spelled so that reading it gives the same number."""
+def format_csv(rows: Sequence[Sequence[Any]]) -> str:
+    """Format rows of cells as CSV; numbers read back are equal to those written."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     if "\r" not in text.getvalue():
         return text.getvalue()
-    # Before 3.13 the writer leaves a lone \r without quotes, and readers take it for a line's end.
+    # Before 3.13 the writer doesn't quote a lone \r, and readers take it for the end of a line.
     text = io.StringIO()
     plain = csv.writer(text, lineterminator="\n")
     quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
@@ -70,7 +70,7 @@ def spell_rows(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def check_format(path: Path) -> None:
-    """Refuse a file whose ending names no format, before any work is done for it."""
+    """Raise `StudyError` if a file's suffix names no format, or the path is a folder."""
     if path.suffix not in FORMATS:
         raise StudyError(
             Mistake(
@@ -83,8 +83,8 @@ def check_format(path: Path) -> None:
         raise StudyError(Mistake((), f"{path} is a directory", "name a file in it"))
 
 
-def cell(value: Any) -> Any:
-    """A value as a CSV cell: blank for nothing, JSON for lists and mappings."""
+def format_cell(value: Any) -> Any:
+    """Convert a value to a CSV cell: empty for None, JSON for lists and mappings."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -95,8 +95,8 @@ def cell(value: Any) -> Any:
 
 
 @contextmanager
-def any_field_size() -> Iterator[None]:
-    """Let `csv` read cells of any length: a long answer is one."""
+def unlimited_csv_fields() -> Iterator[None]:
+    """Lift the length limit of `csv` cells during the block: an agent's answer may be long."""
     limit = csv.field_size_limit(sys.maxsize)
     try:
         yield
@@ -105,12 +105,12 @@ def any_field_size() -> Iterator[None]:
 
 
 def has_pyarrow() -> bool:
-    """Whether Parquet can be written."""
+    """Return whether pyarrow, and so Parquet, is available."""
     return find_spec("pyarrow") is not None
 
 
 def require_pyarrow() -> None:
-    """Refuse, before any work is done, to write Parquet without the library for it."""
+    """Raise `StudyError` if pyarrow, which writes Parquet, is not installed."""
     if not has_pyarrow():
         raise StudyError(
             Mistake((), "Parquet files need pyarrow", 'pip install "fairtrial[parquet]"')

@@ -1,4 +1,4 @@
-"""A client for chat-completions endpoints: address, key, retries, prices."""
+"""Client for chat-completions endpoints: address, key, retries, log of requests, prices."""
 
 from fairtrial._facade import attach
 

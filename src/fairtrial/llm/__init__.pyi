@@ -1,14 +1,13 @@
 """The names of `fairtrial.llm`; `_facade.attach` reads them from here."""
 
 from fairtrial.llm.client import (
-    Log as Log,
-    Refused as Refused,
-    answer_in as answer_in,
-    ask as ask,
+    RequestLog as RequestLog,
+    RequestRefused as RequestRefused,
+    read_logged_answer as read_logged_answer,
+    send_chat_request as send_chat_request,
 )
 from fairtrial.llm.dialect import (
-    NEW as NEW,
-    OLD as OLD,
+    TOKEN_LIMIT_FIELDS as TOKEN_LIMIT_FIELDS,
     Dialect as Dialect,
     TokensField as TokensField,
 )
@@ -23,12 +22,12 @@ from fairtrial.llm.prices import (
     find_price as find_price,
     price_mistakes as price_mistakes,
 )
+from fairtrial.llm.responses import (
+    ChatAnswer as ChatAnswer,
+)
 from fairtrial.llm.secret import (
-    REMOVED as REMOVED,
-    SHORTEST_SECRET as SHORTEST_SECRET,
+    MIN_SECRET_CHARS as MIN_SECRET_CHARS,
+    REDACTED as REDACTED,
     Secret as Secret,
     redact_all as redact_all,
-)
-from fairtrial.llm.wire import (
-    Answer as Answer,
 )

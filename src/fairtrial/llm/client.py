@@ -1,8 +1,8 @@
-"""One question to a chat-completions endpoint: sent, waited for, tried again, written down.
+"""Requests to a chat-completions endpoint, with retries and a log of all attempts.
 
-The key goes into one header of requests to one address. Redirects are not followed, and proxies
-are used only where they see nothing but encrypted bytes, so that no other host gets it; whatever
-comes back is searched for it before anybody else sees it.
+The key is sent in one header to one address. Redirects are not followed, and proxies are used only
+for encrypted connections, so that no other host sees it. Responses are redacted before they are
+logged or shown.
 """
 
 from __future__ import annotations
@@ -15,224 +15,243 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fairtrial.core import LabError, on_one_line
-from fairtrial.llm.dialect import Dialect, spell_hint
-from fairtrial.llm.endpoint import LONGEST_REASON, Endpoint, open_client
-from fairtrial.llm.secret import redact_all
-from fairtrial.llm.wire import (
-    MOST_BYTES,
-    Answer,
-    Stream,
-    Trouble,
+from fairtrial.llm.dialect import Dialect, hint_unsupported
+from fairtrial.llm.endpoint import MAX_REASON_CHARS, Endpoint, open_client
+from fairtrial.llm.responses import (
+    MAX_RESPONSE_BYTES,
+    AttemptError,
+    ChatAnswer,
+    EventStreamReader,
     read_error,
-    read_whole,
+    read_response_body,
 )
+from fairtrial.llm.secret import redact_all
 
 if TYPE_CHECKING:
     import httpx
 
-LONGEST_BODY = 4_000
+MAX_LOGGED_CHARS = 4_000
 
 
 @dataclass(slots=True)
-class Log:
-    """What was sent and received, attempt by attempt.
+class RequestLog:
+    """The attempts of one or more requests.
 
-    entries: plain data, without the key
-    has_lost_answers: whether answers had begun that never arrived: nobody knows what they cost
+    entries: one entry of plain data for each attempt, without the key
+    has_lost_answers: whether answers broke off or timed out: their cost is unknown
     """
 
     entries: list[Mapping[str, Any]] = field(default_factory=list)
     has_lost_answers: bool = False
 
 
-class Refused(Exception):  # noqa: N818 - an answer, if not the one hoped for
-    """The endpoint won't answer this request, but may answer others."""
+class RequestRefused(Exception):  # noqa: N818 - a valid result of a request
+    """The endpoint refuses to answer this request, but may answer others."""
 
 
-async def ask(
-    endpoint: Endpoint, body: Mapping[str, Any], seed: int, log: Log, dialect: Dialect
-) -> Answer:
-    """The answer to a request; every attempt is added to the log.
+async def send_chat_request(
+    endpoint: Endpoint, body: Mapping[str, Any], seed: int, log: RequestLog, dialect: Dialect
+) -> ChatAnswer:
+    """Send a request, retry it as needed, and return the answer.
 
-    Raises `Refused` where the endpoint won't answer this very request, and `LabError` where it
-    can't be reached, won't have us, or doesn't get an answer through.
+    body: the JSON body, with `max_tokens` as the name of the answer's limit
+    seed: seeds the random part of the waits between attempts
+    log: gets an entry for every attempt
+    dialect: renames fields of the body, and is updated where the endpoint asks for another name
+
+    Raises `RequestRefused` if the endpoint refuses this request, and `LabError` if it can't be
+    reached, rejects the key, or gives no complete answer.
     """
     import anyio
 
     rng = random.Random(seed)
     attempt, wait_s = 1, 0.0
-    told: dict[str, Any] | None = None
+    details: dict[str, Any] | None = None
     async with open_client(endpoint) as client:
-        # Before httpx looks at where to: it takes an address that is none for a broken answer.
+        # A hook runs before httpx parses the redirect's target, which it may fail to do.
         client.event_hooks = {"response": [_refuse_redirect]}
         while True:
             await anyio.sleep(wait_s)
-            started, sent = time.monotonic(), dialect.speak(body)
-            if told is None:
-                told = {"request": redact_all(sent, endpoint.secret.redact)}
+            started, sent = time.monotonic(), dialect.translate(body)
+            if details is None:
+                details = {"request": redact_all(sent, endpoint.secret.redact)}
             outcome = await _attempt(client, endpoint, sent)
             times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
-            entry = _entry(endpoint, outcome)
-            log.entries.append({"attempt": attempt, **times, **told, **entry})
-            if isinstance(outcome, Answer):
+            entry = _make_log_entry(endpoint, outcome)
+            log.entries.append({"attempt": attempt, **times, **details, **entry})
+            if isinstance(outcome, ChatAnswer):
                 return outcome
             log.has_lost_answers |= outcome.is_paid
-            if dialect.learns_from(outcome, sent):
-                # The same attempt, in other words: nobody was busy, and nothing was paid for.
-                wait_s, told = 0.0, {"tokens_field": dialect.field}
+            if dialect.adapt_to(outcome, sent):
+                # Counts as the same attempt: the endpoint was not busy, and nothing was paid for.
+                wait_s, details = 0.0, {"tokens_field": dialect.field}
                 continue
             if outcome.is_refusal:
-                raise Refused(_explain(endpoint, outcome, attempt, log))
-            if not outcome.may_pass or attempt > endpoint.retries:
-                raise LabError(_explain(endpoint, outcome, attempt, log))
-            wait_s, told = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
+                raise RequestRefused(_explain_failure(endpoint, outcome, attempt, log))
+            if not outcome.is_retryable or attempt > endpoint.retries:
+                raise LabError(_explain_failure(endpoint, outcome, attempt, log))
+            wait_s, details = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
             attempt += 1
 
 
-def _entry(endpoint: Endpoint, outcome: Answer | Trouble) -> dict[str, Any]:
-    """An attempt for the record."""
+def _make_log_entry(endpoint: Endpoint, outcome: ChatAnswer | AttemptError) -> dict[str, Any]:
+    """Return the result of an attempt as plain data, without the key."""
     redact = endpoint.secret.redact
-    if isinstance(outcome, Trouble):
-        # First without the key, then shorter: half a key is no better.
-        return {"status": outcome.status, "error": redact(outcome.message)[:LONGEST_BODY]}
+    if isinstance(outcome, AttemptError):
+        # Redact before cutting, so that no part of the key remains.
+        return {"status": outcome.status, "error": redact(outcome.message)[:MAX_LOGGED_CHARS]}
     usage = {
         "prompt_tokens": outcome.prompt_tokens,
         "completion_tokens": outcome.completion_tokens,
     }
-    said = {"response": redact(outcome.text), "finish_reason": redact(outcome.finish)}
+    response = {"response": redact(outcome.text), "finish_reason": redact(outcome.finish)}
     refusal = {"refusal": redact(outcome.refusal)} if outcome.refusal else {}
-    return {"status": 200, **said, **refusal, "model": redact(outcome.model), "usage": usage}
+    return {"status": 200, **response, **refusal, "model": redact(outcome.model), "usage": usage}
 
 
-def answer_in(entries: Sequence[Mapping[str, Any]]) -> Answer | None:
-    """The answer that a log ends with; None if it doesn't, or another version of ours wrote it."""
+def read_logged_answer(entries: Sequence[Mapping[str, Any]]) -> ChatAnswer | None:
+    """Return the answer in the last entry of a log; None if it has none that can be read."""
     try:
         last = entries[-1]
-        said, usage = (last["response"], last["finish_reason"]), last["usage"]
-        counted = usage["prompt_tokens"], usage["completion_tokens"]
-        return Answer(*said, last.get("refusal", ""), last["model"], *counted)
+        usage = last["usage"]
+        return ChatAnswer(
+            last["response"],
+            last["finish_reason"],
+            last.get("refusal", ""),
+            last["model"],
+            usage["prompt_tokens"],
+            usage["completion_tokens"],
+        )
     except (IndexError, KeyError, TypeError):
         return None
 
 
-def _explain(endpoint: Endpoint, trouble: Trouble, attempts: int, log: Log) -> str:
-    reason = on_one_line(endpoint.secret.redact(trouble.message), LONGEST_REASON)
-    status = f"{trouble.status} " if trouble.status else ""
+def _explain_failure(
+    endpoint: Endpoint, error: AttemptError, attempts: int, log: RequestLog
+) -> str:
+    reason = on_one_line(endpoint.secret.redact(error.message), MAX_REASON_CHARS)
+    status = f"{error.status} " if error.status else ""
     tries = f" ({attempts} attempts)" if attempts > 1 else ""
     text = f"{endpoint.host} gave no answer{tries}: {status}{reason}".rstrip()
     if log.has_lost_answers:
         text += "; an answer was lost on its way, and may be on the bill"
-    if trouble.status in (401, 403):
+    if error.status in (401, 403):
         variable = endpoint.secret.variable
         where = f"the environment variable {variable}" if variable else "`key_variable` (not given)"
         return f"{text}; the key comes from {where}: is it right for this endpoint?"
-    if trouble.status == 404:
+    if error.status == 404:
         return f"{text}; is `base_url` right (often it ends in /v1), and `model`?"
-    if trouble.unsupported:
-        return f"{text}; {spell_hint(endpoint.secret.redact(trouble.unsupported))}"
+    if error.unsupported:
+        return f"{text}; {hint_unsupported(endpoint.secret.redact(error.unsupported))}"
     return text
 
 
 async def _attempt(
     client: httpx.AsyncClient, endpoint: Endpoint, body: Mapping[str, Any]
-) -> Answer | Trouble:
-    """One request; whatever goes wrong with it is the result."""
+) -> ChatAnswer | AttemptError:
+    """Send one request; returns the answer, or the error for anything that goes wrong."""
     import anyio
     import httpx
 
     late = f"no complete answer within {endpoint.timeout_s:g} s"
-    # A server that we no longer wait for goes on, and counts.
-    outcome: Answer | Trouble = Trouble(late, is_paid=True)
+    # The server probably goes on after a timeout, and charges for the answer.
+    outcome: ChatAnswer | AttemptError = AttemptError(late, is_paid=True)
     with anyio.move_on_after(endpoint.timeout_s):
         try:
             outcome = await _exchange(client, endpoint, body)
-        except Trouble as trouble:
-            outcome = trouble
+        except AttemptError as error:
+            outcome = error
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
-            outcome = Trouble(f"no connection within {endpoint.timeout_s:g} s")
+            outcome = AttemptError(f"no connection within {endpoint.timeout_s:g} s")
         except httpx.TimeoutException:
             pass
         except (httpx.RequestError, httpx.InvalidURL) as error:
-            # What httpx says comes of the operating system or of the protocol; it may be empty.
+            # The text of httpx's errors may be empty.
             message = f"{type(error).__name__}: {error}".removesuffix(": ")
-            # Who has the whole question and hangs up without a word may have been at work on it.
+            # A server that closes the connection after the request may have worked on an answer.
             is_paid = isinstance(error, (httpx.ReadError, httpx.RemoteProtocolError))
-            may_pass = isinstance(error, httpx.TransportError)
-            outcome = Trouble(message, may_pass=may_pass, is_paid=is_paid)
+            is_retryable = isinstance(error, httpx.TransportError)
+            outcome = AttemptError(message, is_retryable=is_retryable, is_paid=is_paid)
     return outcome
 
 
 async def _exchange(
     client: httpx.AsyncClient, endpoint: Endpoint, body: Mapping[str, Any]
-) -> Answer:
+) -> ChatAnswer:
     import httpx
 
     key = endpoint.secret.value
-    headers = {"Accept-Encoding": "identity"}  # so that what is counted is what is read
+    headers = {"Accept-Encoding": "identity"}  # so that the size limit holds for what is decoded
     if key:
         headers["Authorization"] = f"Bearer {key}"
     url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
     async with client.stream("POST", url, json=body, headers=headers) as response:
         try:
             return await _read_response(response)
-        except Trouble as trouble:
-            trouble.status = response.status_code
+        except AttemptError as error:
+            error.status = response.status_code
             raise
         except httpx.TimeoutException:
             raise
         except httpx.TransportError as error:
             is_paid = response.status_code == 200
-            raise Trouble(
+            raise AttemptError(
                 f"the response broke off: {error}", status=response.status_code, is_paid=is_paid
             ) from None
 
 
-async def _read_response(response: httpx.Response) -> Answer:
+async def _read_response(response: httpx.Response) -> ChatAnswer:
     status = response.status_code
     if status != 200:
-        raise read_error(status, await _read(response), response.headers)
+        raise read_error(status, await _read_body(response), response.headers)
     if "text/event-stream" in response.headers.get("content-type", ""):
         return await _read_stream(response)
-    return read_whole(await _read(response))
+    return read_response_body(await _read_body(response))
 
 
 async def _refuse_redirect(response: httpx.Response) -> None:
     if not 300 <= response.status_code < 400:
         return
-    place = "elsewhere"
+    address = "elsewhere"
     try:
         target = urlsplit(response.headers.get("location", ""))
         if target.netloc:
-            place = f"{target.scheme}://{target.hostname}:{target.port}".removesuffix(":None")
+            address = f"{target.scheme}://{target.hostname}:{target.port}".removesuffix(":None")
     except ValueError:
-        pass  # no address at all
-    why = f"it redirects to {place}, and a key is not sent on; set `base_url` to the right address"
-    raise Trouble(why, may_pass=False, status=response.status_code)
+        pass  # not a valid address
+    reason = (
+        f"it redirects to {address}, and a key is not sent on; set `base_url` to the right address"
+    )
+    raise AttemptError(reason, is_retryable=False, status=response.status_code)
 
 
-async def _read(response: httpx.Response) -> bytes:
+async def _read_body(response: httpx.Response) -> bytes:
     data = bytearray()
     async for part in response.aiter_bytes():
         data += part
-        if len(data) > MOST_BYTES:
-            raise Trouble(f"the response is longer than {MOST_BYTES:,} bytes", is_paid=True)
+        if len(data) > MAX_RESPONSE_BYTES:
+            raise AttemptError(
+                f"the response is longer than {MAX_RESPONSE_BYTES:,} bytes", is_paid=True
+            )
     return bytes(data)
 
 
-async def _read_stream(response: httpx.Response) -> Answer:
+async def _read_stream(response: httpx.Response) -> ChatAnswer:
     import httpx
 
-    stream, size = Stream(), 0
+    stream, size = EventStreamReader(), 0
     try:
         async for part in response.aiter_bytes():
             size += len(part)
-            if size > MOST_BYTES:
-                raise Trouble(f"the response is longer than {MOST_BYTES:,} bytes", is_paid=True)
+            if size > MAX_RESPONSE_BYTES:
+                raise AttemptError(
+                    f"the response is longer than {MAX_RESPONSE_BYTES:,} bytes", is_paid=True
+                )
             stream.feed(part)
             if stream.is_done:
                 break
     except httpx.TimeoutException:
-        raise Trouble("the stream stood still for too long", is_paid=True) from None
+        raise AttemptError("the stream stood still for too long", is_paid=True) from None
     except httpx.TransportError:
-        pass  # what came may be all there is
+        pass  # the answer may be complete; `finish` raises if it isn't
     return stream.finish()

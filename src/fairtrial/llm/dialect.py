@@ -1,7 +1,7 @@
-"""What endpoints call the bound of an answer: `max_tokens`, or `max_completion_tokens`.
+"""The field by which an endpoint limits an answer: `max_tokens` or `max_completion_tokens`.
 
 OpenAI's reasoning models refuse the older name, and many other servers don't know the newer one.
-Nothing tells them apart but their refusal, which costs nothing.
+The only way to find out is the refusal, which costs nothing.
 """
 
 from __future__ import annotations
@@ -10,49 +10,52 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fairtrial.llm.wire import Trouble
+from fairtrial.llm.responses import AttemptError
 
 TokensField = Literal["either", "max_tokens", "max_completion_tokens"]
-OLD, NEW = "max_tokens", "max_completion_tokens"
+MAX_TOKENS, MAX_COMPLETION_TOKENS = "max_tokens", "max_completion_tokens"
+TOKEN_LIMIT_FIELDS = (MAX_TOKENS, MAX_COMPLETION_TOKENS)
+"""The names that the limit of an answer may have in a request."""
 
 
 @dataclass(slots=True)
 class Dialect:
-    """How one endpoint is spoken to, as far as we know.
+    """The name by which one endpoint takes the limit of an answer.
 
-    field: what the bound is called
-    may_learn: whether it is called otherwise once the endpoint asks for that
+    field: the name
+    may_adapt: whether the name changes when the endpoint refuses it
     """
 
-    field: str = OLD
-    may_learn: bool = True
+    field: str = MAX_TOKENS
+    may_adapt: bool = True
 
     @classmethod
-    def of(cls, field: TokensField) -> Dialect:
-        """As an option has it."""
-        return cls() if field == "either" else cls(field, may_learn=False)
+    def from_option(cls, field: TokensField) -> Dialect:
+        """Return the dialect for an option: a fixed name, or `either`."""
+        return cls() if field == "either" else cls(field, may_adapt=False)
 
-    def speak(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A request as this endpoint wants it."""
-        if self.field == OLD:
+    def translate(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a request's body with the limit under this endpoint's name."""
+        if self.field == MAX_TOKENS:
             return body
-        return {self.field if name == OLD else name: value for name, value in body.items()}
+        return {self.field if name == MAX_TOKENS else name: value for name, value in body.items()}
 
-    def learns_from(self, trouble: Trouble, sent: Mapping[str, Any]) -> bool:
-        """Whether the same request is worth sending once more in other words.
+    def adapt_to(self, error: AttemptError, sent: Mapping[str, Any]) -> bool:
+        """Switch to the newer name if the endpoint refused the older one.
 
-        Others may have learned that while this one was under way: what counts is what was sent.
+        Returns whether the request should be sent again. It depends on the body that was sent, not
+        on `field`, which concurrent requests may have changed meanwhile.
         """
-        if not (self.may_learn and trouble.unsupported == OLD and OLD in sent):
+        if not (self.may_adapt and error.unsupported == MAX_TOKENS and MAX_TOKENS in sent):
             return False
-        self.field = NEW
+        self.field = MAX_COMPLETION_TOKENS
         return True
 
 
-def spell_hint(unsupported: str) -> str:
-    """What to do about a field that an endpoint refuses."""
-    if unsupported in (OLD, NEW):
-        other = NEW if unsupported == OLD else OLD
+def hint_unsupported(unsupported: str) -> str:
+    """Return the advice for a request field that an endpoint doesn't support."""
+    if unsupported in (MAX_TOKENS, MAX_COMPLETION_TOKENS):
+        other = MAX_COMPLETION_TOKENS if unsupported == MAX_TOKENS else MAX_TOKENS
         return f"set `tokens_field: {other}`, or `max_tokens: null` for no bound"
     if unsupported == "temperature":
         return "leave out `temperature`: this model has its own"

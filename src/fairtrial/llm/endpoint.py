@@ -1,4 +1,4 @@
-"""Where questions go, and through what: the address, the key, who may stand between."""
+"""A chat-completions endpoint: address, key, retries, and the HTTP client for it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     import httpx
 
-LONGEST_REASON = 500
+MAX_REASON_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where questions go, and how long we try.
+    """The address of an endpoint, and how requests to it are retried.
 
     base_url: the address, to which `/chat/completions` is added
     secret: the key
     timeout_s: how long one attempt may take, from the first byte to the last
-    retries: how many further attempts there are
-    backoff_s: the wait before the first of them; it doubles each time
-    longest_wait_s: the longest wait, whatever the server asks for
+    retries: how many attempts follow a failed one
+    backoff_s: the wait before the first retry; it doubles for each further one
+    longest_wait_s: the longest wait, even if the server asks for more
     """
 
     base_url: str
@@ -41,29 +41,31 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """What messages call it."""
+        """Host and port, by which messages name the endpoint."""
         return urlsplit(self.base_url).netloc
 
     @property
     def may_use_proxy(self) -> bool:
-        """Whether a proxy that the environment names may stand between.
+        """Whether a proxy named in the environment may be used.
 
-        Of https it sees where to, and no more; of http it would see the key. Nobody stands between
-        us and this machine.
+        Only for https, since a proxy would see the key in http, and never for this machine.
         """
         parts = urlsplit(self.base_url)
         name = (parts.hostname or "").rstrip(".")
         try:
-            is_here = ipaddress.ip_address(name).is_loopback
+            is_loopback = ipaddress.ip_address(name).is_loopback
         except ValueError:
-            is_here = name == "localhost" or name.endswith(".localhost")
-        return parts.scheme == "https" and not is_here
+            is_loopback = name == "localhost" or name.endswith(".localhost")
+        return parts.scheme == "https" and not is_loopback
 
     def wait_before(self, retry: int, asked_s: float | None, rng: random.Random) -> float:
-        """How long to wait before a retry, the first being 0.
+        """Return how many seconds to wait before a retry.
 
-        Never shorter than the server asks, unless that is longer than we wait at all; spread, so
-        that many who were turned away together don't come back together.
+        At least as long as the server asks, but at most `longest_wait_s`; partly random, so that
+        clients that were refused together don't return together.
+
+        retry: the number of the retry, from 0
+        asked_s: the wait that the server asks for
         """
         doubled = self.backoff_s * 2.0 ** min(retry, 30)
         if asked_s is None:
@@ -72,33 +74,36 @@ class Endpoint:
 
 
 def open_client(endpoint: Endpoint) -> httpx.AsyncClient:
-    """What requests go through; raises `LabError` where the environment makes that impossible."""
+    """Return the HTTP client for an endpoint.
+
+    Raises `LabError` if environment variables for certificates or proxies can't be used.
+    """
     import httpx
 
-    host, names = endpoint.host, "SSL_CERT_FILE, SSL_CERT_DIR"
+    host, variables = endpoint.host, "SSL_CERT_FILE, SSL_CERT_DIR"
     try:
-        trusted = _trusted()
-        names = "HTTPS_PROXY, ALL_PROXY, NO_PROXY"
+        certificates = _load_certificates()
+        variables = "HTTPS_PROXY, ALL_PROXY, NO_PROXY"
         return httpx.AsyncClient(
-            verify=trusted,
+            verify=certificates,
             timeout=endpoint.timeout_s,
             follow_redirects=False,
             trust_env=endpoint.may_use_proxy,
         )
-    # Whatever else it may raise comes of the same variables.
+    # httpx raises exceptions of many types for wrong values of these variables.
     except Exception as error:
-        # The address of a proxy may hold a password.
-        reason = "" if "@" in str(error) else on_one_line(str(error), LONGEST_REASON)
-        why = f"{type(error).__name__}: {reason}".removesuffix(": ")
+        # A proxy's address may hold a password.
+        text = "" if "@" in str(error) else on_one_line(str(error), MAX_REASON_CHARS)
+        reason = f"{type(error).__name__}: {text}".removesuffix(": ")
         raise LabError(
-            f"{host} can't be asked: what the environment says can't be used ({why}); "
-            f"look at {names}"
+            f"{host} can't be asked: what the environment says can't be used ({reason}); "
+            f"look at {variables}"
         ) from None
 
 
 @functools.cache
-def _trusted() -> ssl.SSLContext:
-    """Whose certificates count: read once, which takes as long as a short question."""
+def _load_certificates() -> ssl.SSLContext:
+    """Load the trusted certificates; cached, since it takes as long as a short request."""
     import httpx
 
     return httpx.create_ssl_context()

@@ -1,7 +1,7 @@
-"""What tokens cost: list prices of some models on a given day, and what users add to them.
+"""Prices of tokens: list prices of some models on a given day, and prices that users give.
 
-Prices change, and gateways set their own. A model is found by its exact name only: a dated version
-of a model may cost more than the model it became. What isn't here is unknown, never guessed.
+Prices change, and gateways set their own. Models are found by their exact name only, since dated
+versions of a model may differ in price. The price of any other model is unknown.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from types import MappingProxyType
 from fairtrial.core import Mistake
 
 Price = tuple[float, float]
-"""US dollars for a million tokens in the prompt, and for a million in the answer."""
+"""US dollars per million tokens of the prompt, and per million tokens of the answer."""
 
 PRICES_DATE = "2026-11-15"
-"""The day on which `PRICES` was put together; check it against your provider's own list."""
+"""The day of the prices in `PRICES`; check them against your provider's own list."""
 
 PRICES: Mapping[str, Price] = MappingProxyType(
     {
@@ -47,18 +47,18 @@ PRICES: Mapping[str, Price] = MappingProxyType(
         "claude-fable-5": (10.00, 50.00),
     }
 )
-"""Without discounts for cached prompts, and without surcharges for very long ones."""
+"""List prices, without discounts for cached prompts or surcharges for very long ones."""
 
 
 def find_price(model: str, given: Mapping[str, Price]) -> Price | None:
-    """What a model's tokens cost: as the user says, else as the table has it; None if unknown."""
+    """Return a model's price: the user's, else the list price; None if unknown."""
     return given.get(model, PRICES.get(model))
 
 
 def cost_usd(
     price: Price | None, prompt_tokens: int | None, completion_tokens: int | None
 ) -> float | None:
-    """What that many tokens cost; None where the price, or a number that matters, is unknown."""
+    """Return the cost of an answer; None if the price, or a count that it needs, is unknown."""
     if price is None:
         return None
     total = 0.0
@@ -70,11 +70,11 @@ def cost_usd(
 
 
 def price_mistakes(given: Mapping[str, Price]) -> Iterator[Mistake]:
-    """What is wrong with prices that a user gives."""
+    """Yield a mistake for each of a user's prices that is negative or not finite."""
     for model, price in given.items():
-        for place, amount in enumerate(price):
+        for index, amount in enumerate(price):
             if amount < 0 or not math.isfinite(amount):
                 yield Mistake(
-                    ("prices", model, place),
+                    ("prices", model, index),
                     f"must be 0 or more US dollars for a million tokens, got {amount:g}",
                 )

@@ -1,4 +1,4 @@
-"""A key: where it comes from, and how it is kept out of everything else."""
+"""API keys: reading them from the environment, and redacting them from texts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from urllib.parse import quote
 
 from fairtrial.core import LabError
 
-SHORTEST_SECRET = 8
-"""Local servers take any key: what is shorter is a placeholder, and may well be in a file."""
-REMOVED = "[key removed]"
+MIN_SECRET_CHARS = 8
+"""Shorter keys are placeholders for local servers, which may well occur in files; not redacted."""
+REDACTED = "[key removed]"
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A key, and the name of the environment variable that it comes from.
+    """A key, and the environment variable that it comes from.
 
-    variable: the name; empty if there is no key
+    variable: the variable's name; empty if there is no key
     value: the key
     """
 
@@ -30,8 +30,8 @@ class Secret:
     value: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, variable: str) -> Secret:
-        """The key in a variable; raises `LabError` where there is none that can be sent."""
+    def from_environment(cls, variable: str) -> Secret:
+        """Read the key from a variable; raises `LabError` if it is missing or not ASCII."""
         if not variable:
             return cls()
         value = os.environ.get(variable, "").strip()
@@ -45,8 +45,8 @@ class Secret:
         return cls(variable, value)
 
     def _forms(self) -> Iterator[str]:
-        """The key as it may come back."""
-        if len(self.value) < SHORTEST_SECRET:
+        """Yield the key in the encodings in which it may occur in a response."""
+        if len(self.value) < MIN_SECRET_CHARS:
             return
         yield self.value
         yield json.dumps(self.value)[1:-1]
@@ -56,18 +56,18 @@ class Secret:
         yield base64.b64encode(self.value.encode()).decode().rstrip("=")
 
     def is_in(self, text: str) -> bool:
-        """Whether a text holds the key, in one form or another."""
+        """Return whether a text holds the key, in any encoding."""
         return any(form in text for form in self._forms())
 
     def redact(self, text: str) -> str:
-        """The text without the key."""
+        """Return the text with the key replaced by `REDACTED`."""
         for form in self._forms():
-            text = text.replace(form, REMOVED)
+            text = text.replace(form, REDACTED)
         return text
 
 
 def redact_all(value: Any, redact: Callable[[str], str]) -> Any:
-    """Plain data with each of its texts redacted."""
+    """Return plain data with all keys and texts redacted."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):

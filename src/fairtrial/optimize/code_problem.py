@@ -30,10 +30,10 @@ from fairtrial.core import (
     LabError,
     Mistake,
     StudyError,
-    blaming_nobody,
-    dump,
+    dump_record,
+    format_path,
     plain_number,
-    spell_path,
+    study_errors_as_misfits,
 )
 from fairtrial.sandbox import HostBusy
 from fairtrial.study import ProblemHooks, RunResult
@@ -92,7 +92,7 @@ class Code:
 def _seen_from_study(mistake: Mistake, source: str) -> Mistake:
     """A mistake in the problem's file, for somebody who looks at the study's."""
     file = source if mistake.line is None else f"{source}:{mistake.line}"
-    place = f"{spell_path(mistake.path)}: " if mistake.path else ""
+    place = f"{format_path(mistake.path)}: " if mistake.path else ""
     return Mistake(("options", "path"), f"{file}: {place}{mistake.message}", mistake.hint)
 
 
@@ -137,7 +137,7 @@ class BoundCode(ProblemHooks):
             return _rows(*_told(output))
         is_stored = isinstance(output, Stored)
         candidate = _read_stored(output) if is_stored else read_answer(output)
-        with blaming_nobody():
+        with study_errors_as_misfits():
             evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
         judgement = evaluation.judgements[0]
         figures, notes = _judged(judgement, output)
@@ -148,7 +148,7 @@ class BoundCode(ProblemHooks):
 
     def fingerprint(self) -> Mapping[str, Any]:
         """Return what the problem's file says: the study only names it."""
-        return cast("Mapping[str, Any]", dump(self.code))
+        return cast("Mapping[str, Any]", dump_record(self.code))
 
     def stored_output(self, result: RunResult) -> Mapping[str, Any]:
         """Return a stored output, marked if its optimizer had judged its candidates itself."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from fairtrial.arena import CodeProblem, Judgement
-from fairtrial.core import canonical_json, dump
+from fairtrial.core import canonical_json, dump_record
 from fairtrial.optimize.proposals import Tried
 from fairtrial.study import JournalEntry
 
@@ -84,7 +84,7 @@ def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
 
 def problem_print(problem: CodeProblem) -> str:
     """The same for a problem that asks for the same, wherever its file is."""
-    return fingerprint(dump(problem))
+    return fingerprint(dump_record(problem))
 
 
 def fingerprint(setting: Mapping[str, Any]) -> str:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairtrial.arena import SEEDED, Arena, ArenaSettings, CodeProblem, Judged, open_arena
-from fairtrial.core import LabError, Mistake, Record, StudyError, blaming_nobody, dump, plugins
+from fairtrial.core import (
+    LabError,
+    Mistake,
+    Record,
+    StudyError,
+    dump_record,
+    plugins,
+    study_errors_as_misfits,
+)
 from fairtrial.optimize.confirmation import Winner, crown, edits_record
 from fairtrial.optimize.journal import open_journal, problem_print
 from fairtrial.optimize.lineage import LoopRules
@@ -102,7 +110,7 @@ class Optimise(Record):
     async def __call__(self, task: Task) -> AgentOutput:
         """One optimisation: what came of it, as a study keeps it."""
         watcher = with_watcher(Telling(task.emit))
-        with blaming_nobody():
+        with study_errors_as_misfits():
             found = await self.optimise(code_of(task.problem), task, watcher)
         stream = found.stream
         tell_tree(task.emit, stream.entries, stream.judgements, stream.candidates, stream.usages)
@@ -186,7 +194,7 @@ class Optimise(Record):
         return {
             "proposer": self.proposer,
             "proposer_options": options,
-            "problem": dump(arena.problem),
+            "problem": dump_record(arena.problem),
             "tree": arena.tree,
         }
 

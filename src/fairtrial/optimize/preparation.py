@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 from fairtrial.arena import Arena, ArenaWorkshop, Check, CodeProblem, spell_command
-from fairtrial.core import Mistake, PluginError, StudyError, build, plugins
+from fairtrial.core import Mistake, PluginError, StudyError, build_record, plugins
 from fairtrial.llm import PRICES, PRICES_DATE
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
 from fairtrial.optimize.proposer import Proposer
@@ -41,7 +41,7 @@ def build_proposer(name: str, options: Mapping[str, Any], mistakes: list[Mistake
     except PluginError as error:
         mistakes.extend(replace(each, path=("proposer",)) for each in error.mistakes)
         return None
-    return build(kind, dict(options), ("proposer_options",), mistakes)
+    return build_record(kind, dict(options), ("proposer_options",), mistakes)
 
 
 def make_proposer(

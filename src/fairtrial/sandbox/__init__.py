@@ -1,4 +1,7 @@
-"""Run untrusted commands: isolation, limits, the host lock. `harness` is what runs inside."""
+"""Running of untrusted commands: isolation, limits, and the host lock around timing.
+
+`harness` holds the code that runs inside the sandbox.
+"""
 
 from fairtrial._facade import attach
 

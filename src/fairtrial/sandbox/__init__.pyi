@@ -1,13 +1,13 @@
 """The names of `fairtrial.sandbox`; `_facade.attach` reads them from here."""
 
 from fairtrial.sandbox.capabilities import (
-    Fact as Fact,
-    Survey as Survey,
-    survey as survey,
+    HostFact as HostFact,
+    HostSurvey as HostSurvey,
+    survey_host as survey_host,
 )
 from fairtrial.sandbox.cgroup import (
+    remove_finished_groups as remove_finished_groups,
     remove_orphaned_groups as remove_orphaned_groups,
-    settle_groups as settle_groups,
 )
 from fairtrial.sandbox.commands import (
     CHANNEL_VARIABLE as CHANNEL_VARIABLE,
@@ -21,7 +21,7 @@ from fairtrial.sandbox.commands import (
 )
 from fairtrial.sandbox.harness.codec import (
     Caps as Caps,
-    dump as dump,
+    dump_encoded as dump_encoded,
     encode as encode,
     encode_raised as encode_raised,
 )
@@ -35,11 +35,11 @@ from fairtrial.sandbox.harness.library_values import (
     Encoded as Encoded,
 )
 from fairtrial.sandbox.harness.watcher import (
-    LONGEST_WALL as LONGEST_WALL,
+    MAX_WALL_FACTOR as MAX_WALL_FACTOR,
 )
 from fairtrial.sandbox.host_busy import (
     HostBusy as HostBusy,
-    say_who_times as say_who_times,
+    describe_timing_process as describe_timing_process,
 )
 from fairtrial.sandbox.host_lock import (
     GOING_ON as GOING_ON,
@@ -57,7 +57,7 @@ from fairtrial.sandbox.protocol import (
     Sandbox as Sandbox,
 )
 from fairtrial.sandbox.remedies import (
-    install as install,
+    install_hint as install_hint,
 )
 from fairtrial.sandbox.selection import (
     find_sandbox as find_sandbox,
@@ -68,14 +68,14 @@ from fairtrial.sandbox.system import (
     system_mounts as system_mounts,
 )
 from fairtrial.sandbox.timing_conditions import (
-    survey_clock as survey_clock,
+    survey_timing as survey_timing,
     usable_cores as usable_cores,
 )
 from fairtrial.sandbox.trusted import (
     run_trusted as run_trusted,
 )
 from fairtrial.sandbox.warm_start import (
-    Warm as Warm,
+    WarmSandbox as WarmSandbox,
     WarmServer as WarmServer,
-    can_be_warm as can_be_warm,
+    supports_warm_start as supports_warm_start,
 )

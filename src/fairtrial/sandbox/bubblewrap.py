@@ -1,4 +1,4 @@
-"""A full sandbox by way of bubblewrap (`bwrap`), which many machines have and trust."""
+"""A full sandbox that uses bubblewrap (`bwrap`)."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import LabError
-from fairtrial.sandbox.cold_start import starting
+from fairtrial.sandbox.cold_start import make_cold_start
 from fairtrial.sandbox.commands import Command, Completed
-from fairtrial.sandbox.init_process import run_child
+from fairtrial.sandbox.init_process import run_under_init
 from fairtrial.sandbox.mount_plan import PRIVATE, make_plan, private_variables
 from fairtrial.sandbox.system import HARNESS, own_python_mounts
 
 _OWN_HARNESS = Path("/run/fairtrial")
-"""Where our init finds its files inside: mounted last, where no view can lie over them."""
+"""The harness's folder inside the sandbox: mounted last, so that no view can cover it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """A machine of its own for each command, made by bwrap."""
+    """Isolates each command in namespaces that bwrap makes."""
 
     name = "bubblewrap"
     relocates = True
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """What it can't enforce."""
-        # bwrap can make a device read-only, but then nobody can use it any more.
+        """What this sandbox can't enforce."""
+        # bwrap can make a device read-only, but then it can't be used any more.
         modes = "commands can change the modes of this machine's devices, such as /dev/null"
         return (modes,) if os.geteuid() == 0 else ()
 
     async def run(self, command: Command) -> Completed:
-        """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
+        """Run a command; when this returns or is cancelled, all of its processes have ended."""
         plan = make_plan(command)
         prefix = [_bwrap(), *bwrap_arguments(plan), "--"]
-        return await run_child(
+        return await run_under_init(
             command,
-            starting(self.name, wrap=lambda argv: [*prefix, *argv], guest=_OWN_HARNESS),
-            who=self.name,
+            make_cold_start(self.name, wrap=lambda argv: [*prefix, *argv], harness=_OWN_HARNESS),
+            sandbox_name=self.name,
             env=private_variables(),
             plan=None,
             is_first=True,
@@ -53,14 +53,14 @@ class Bubblewrap:
 
 @cache
 def _bwrap() -> str:
-    found = shutil.which("bwrap")
-    if found is None:
+    program = shutil.which("bwrap")
+    if program is None:
         raise LabError("bwrap is not on the path: install the package bubblewrap")
-    return found
+    return program
 
 
 def bwrap_arguments(plan: dict[str, Any]) -> list[str]:
-    """A plan in bwrap's words."""
+    """Return a mount plan as bwrap's options."""
     return list(_arguments(plan))
 
 
@@ -71,8 +71,8 @@ def _arguments(plan: dict[str, Any]) -> Iterator[str]:
         yield "--share-net"
     yield from ("--uid", str(plan["uid"]), "--gid", str(plan["gid"]))
     yield from ("--hostname", plan["hostname"], "--chdir", "/")
-    for path, leads_to in plan["links"].items():
-        yield from ("--symlink", leads_to, path)
+    for path, target in plan["links"].items():
+        yield from ("--symlink", target, path)
     yield from ("--proc", "/proc", "--dev", "/dev")
     for folder in plan["private"]:
         size = str(plan["private_mb"] << 20)
@@ -81,6 +81,6 @@ def _arguments(plan: dict[str, Any]) -> Iterator[str]:
         yield from ("--bind" if is_writable else "--ro-bind", source, target)
     for source, target in (*own_python_mounts(), (str(HARNESS), str(_OWN_HARNESS))):
         yield from ("--ro-bind", source, target)
-    # For root, what lies in /proc/sys would be writable, capabilities or not.
+    # For root, files in /proc/sys would be writable even without capabilities.
     for folder in ("/proc", "/dev", "/"):
         yield from ("--remount-ro", folder)

@@ -1,4 +1,4 @@
-"""What this machine can enforce, as trials show, and how to get what it can't."""
+"""Survey of what sandboxes can enforce on this machine, with advice on what is missing."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ from typing import Literal
 
 from fairtrial.core import LabError
 from fairtrial.sandbox.bubblewrap import Bubblewrap
-from fairtrial.sandbox.cgroup import usable_places
+from fairtrial.sandbox.cgroup import find_usable_parents
 from fairtrial.sandbox.host_lock import HOST_FOLDER, HostLock
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
 from fairtrial.sandbox.protocol import Sandbox
-from fairtrial.sandbox.remedies import SWITCHES, closed_switches, install, open_switches
+from fairtrial.sandbox.remedies import (
+    NAMESPACE_SETTINGS,
+    find_blocking_settings,
+    install_hint,
+    settings_hint,
+)
 from fairtrial.sandbox.selection import find_sandbox, try_sandbox
 
-OLDEST_GIT = (2, 31)
-"""The first that takes its configuration from variables."""
-LEAST_FREE_GB = 1.0
+MIN_GIT = (2, 31)
+"""The first version that takes its configuration from environment variables."""
+MIN_FREE_GB = 1.0
 UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
-"""There where control groups are of version 2 alone."""
-ABOVE = "It needs what is said above of user namespaces, and the rights to mount in them."
-IN_CONTAINERS = (
-    "If this is a container, whoever starts it has to allow namespaces. With Docker, try\n"
+"""Exists if control groups are of version 2 only."""
+SANDBOX_REMEDY = "It needs what is said above of user namespaces, and the rights to mount in them."
+CONTAINER_REMEDY = (
+    "If this is a container, it has to be started with namespaces allowed. With Docker, try\n"
     "$ docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined ..."
 )
 ENTER_NAMESPACE = """
@@ -44,13 +49,13 @@ with open("/proc/self/uid_map", "w") as file:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing that matters for candidates, and how it stands with it.
+class HostFact:
+    """One property of this machine that matters for judging or timing candidates.
 
-    name: what it is about
+    name: the property's name
     status: whether it is as it should be
     detail: what was found
-    remedy: what people can do; lines that start with "$ " are commands
+    remedy: what the user can do; lines that start with "$ " are commands
     """
 
     name: str
@@ -60,187 +65,190 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """All that was found.
+class HostSurvey:
+    """The result of a survey of this machine.
 
-    facts: one thing each
-    sandbox: what `sandbox: auto` takes
+    facts: the properties that were checked
+    sandbox: the sandbox that `sandbox: auto` selects
     is_full: whether that is a full sandbox
-    shortfalls: what it can't enforce
+    shortfalls: what that sandbox can't enforce
     """
 
-    facts: tuple[Fact, ...]
+    facts: tuple[HostFact, ...]
     sandbox: str
     is_full: bool
     shortfalls: tuple[str, ...]
 
 
-def survey(slots: Sequence[Path], slots_variable: str) -> Survey:
-    """Look at this machine; takes a moment, since sandboxes are really tried.
+def survey_host(slots: Sequence[Path], slots_variable: str) -> HostSurvey:
+    """Survey this machine; takes a moment, since sandboxes are tried.
 
-    slots: where candidates' files may go, the best place first
-    slots_variable: names the variable that puts them elsewhere
+    slots: folders for candidates' files, the best first
+    slots_variable: the environment variable that sets another folder for them
     """
     temp = Path(tempfile.gettempdir())
-    looks: Sequence[Callable[[], Fact]] = (
-        look_at_git,
-        look_at_user_namespaces,
-        look_at_bubblewrap,
-        look_at_namespaces,
-        look_at_groups,
-        look_at_lock,
-        look_at_cores,
-        lambda: look_at_room("slots", slots, slots_variable),
-        lambda: look_at_room("temp folder", [temp], "TMPDIR"),
-        look_at_user,
+    checks: Sequence[Callable[[], HostFact]] = (
+        check_git,
+        check_user_namespaces,
+        check_bubblewrap,
+        check_namespaces,
+        check_control_groups,
+        check_host_lock,
+        check_cores,
+        lambda: check_free_space("slots", slots, slots_variable),
+        lambda: check_free_space("temp folder", [temp], "TMPDIR"),
+        check_user,
     )
     sandbox = find_sandbox("auto", unsandboxed=True)
-    return Survey(
-        facts=tuple(look() for look in looks),
+    return HostSurvey(
+        facts=tuple(check() for check in checks),
         sandbox=sandbox.name,
         is_full=not isinstance(sandbox, Plain),
         shortfalls=sandbox.shortfalls,
     )
 
 
-def look_at_git() -> Fact:
-    """Whether git is there and new enough."""
-    told = _ask("git", "--version")
-    if told is None:
-        return Fact("git", "no", "not on the path", install("git"))
-    found = re.search(r"(\d+)\.(\d+)\S*", told)
-    if found is None:
-        return Fact("git", "no", f"says of its version: {told[:100]!r}", install("git"))
-    if (int(found[1]), int(found[2])) < OLDEST_GIT:
-        wanted = ".".join(map(str, OLDEST_GIT))
-        return Fact("git", "no", f"{found[0]}; needs {wanted} or newer", install("git"))
-    return Fact("git", "yes", found[0])
+def check_git() -> HostFact:
+    """Check whether git is installed and new enough."""
+    output = _run_program("git", "--version")
+    if output is None:
+        return HostFact("git", "no", "not on the path", install_hint("git"))
+    version = re.search(r"(\d+)\.(\d+)\S*", output)
+    if version is None:
+        return HostFact("git", "no", f"says of its version: {output[:100]!r}", install_hint("git"))
+    if (int(version[1]), int(version[2])) < MIN_GIT:
+        required = ".".join(map(str, MIN_GIT))
+        detail = f"{version[0]}; needs {required} or newer"
+        return HostFact("git", "no", detail, install_hint("git"))
+    return HostFact("git", "yes", version[0])
 
 
-def look_at_user_namespaces() -> Fact:
-    """Whether this user may enter one; tried in a child."""
+def check_user_namespaces() -> HostFact:
+    """Check, in a child process, whether this user may enter a user namespace."""
     name = "user namespaces"
     if not sys.platform.startswith("linux"):
-        return Fact(name, "no", f"{sys.platform} has none; full sandboxes need Linux")
-    done = subprocess.run(
+        return HostFact(name, "no", f"{sys.platform} has none; full sandboxes need Linux")
+    result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", ENTER_NAMESPACE],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode == 0:
-        return Fact(name, "yes", "a child could enter one")
-    told = _end(done.stderr)
-    closed = closed_switches()
-    if closed:
-        settings = ", ".join(f"{switch} is {SWITCHES[switch][0]}" for switch in closed)
-        return Fact(name, "no", f"refused: {told} ({settings})", open_switches(closed))
+    if result.returncode == 0:
+        return HostFact(name, "yes", "a child could enter one")
+    reason = _get_last_line(result.stderr)
+    blocking = find_blocking_settings()
+    if blocking:
+        values = ", ".join(f"{setting} is {NAMESPACE_SETTINGS[setting][0]}" for setting in blocking)
+        return HostFact(name, "no", f"refused: {reason} ({values})", settings_hint(blocking))
     if _is_filtered():
-        told = f"{told}; a seccomp filter is on, as in most containers"
-        return Fact(name, "no", f"refused: {told}", IN_CONTAINERS)
-    return Fact(name, "no", f"refused: {told}")
+        reason = f"{reason}; a seccomp filter is on, as in most containers"
+        return HostFact(name, "no", f"refused: {reason}", CONTAINER_REMEDY)
+    return HostFact(name, "no", f"refused: {reason}")
 
 
-def look_at_bubblewrap() -> Fact:
-    """Whether it is there, and whether it works."""
-    told = _ask("bwrap", "--version")
-    if told is None:
-        return Fact("bubblewrap", "no", "bwrap is not on the path", install("bubblewrap"))
-    version = told.split()[-1] if told.split() else "of unknown version"
-    return _look_at_sandbox(Bubblewrap(), version)
+def check_bubblewrap() -> HostFact:
+    """Check whether bubblewrap is installed and works."""
+    output = _run_program("bwrap", "--version")
+    if output is None:
+        return HostFact("bubblewrap", "no", "bwrap is not on the path", install_hint("bubblewrap"))
+    version = output.split()[-1] if output.split() else "of unknown version"
+    return _check_sandbox(Bubblewrap(), version)
 
 
-def look_at_namespaces() -> Fact:
-    """Whether our own sandbox works, which needs nothing but the kernel."""
-    return _look_at_sandbox(Namespaces(), "our own sandbox")
+def check_namespaces() -> HostFact:
+    """Check whether the namespaces sandbox works, which needs nothing but the kernel."""
+    return _check_sandbox(Namespaces(), "our own sandbox")
 
 
-def _look_at_sandbox(sandbox: Sandbox, what: str) -> Fact:
+def _check_sandbox(sandbox: Sandbox, label: str) -> HostFact:
     reason = try_sandbox(sandbox)
     if reason:
-        return Fact(sandbox.name, "no", f"{what}: a trial failed: {_end(reason)}", ABOVE)
+        detail = f"{label}: a trial failed: {_get_last_line(reason)}"
+        return HostFact(sandbox.name, "no", detail, SANDBOX_REMEDY)
     if sandbox.shortfalls:
-        told = "; ".join(sandbox.shortfalls)
-        return Fact(sandbox.name, "partly", f"{what}: a trial worked, but: {told}")
-    return Fact(sandbox.name, "yes", f"{what}: a trial worked")
+        shortfalls = "; ".join(sandbox.shortfalls)
+        return HostFact(sandbox.name, "partly", f"{label}: a trial worked, but: {shortfalls}")
+    return HostFact(sandbox.name, "yes", f"{label}: a trial worked")
 
 
-def look_at_groups() -> Fact:
-    """Whether the kernel can hold limits for a whole tree of processes."""
-    places, reason = usable_places()
-    found = [
-        f"{controller} (version {place.version})"
-        for place in places
-        for controller in place.controllers
+def check_control_groups() -> HostFact:
+    """Check whether control groups can be made, by which the kernel limits a process tree."""
+    parents, reason = find_usable_parents()
+    controllers = [
+        f"{controller} (version {parent.version})"
+        for parent in parents
+        for controller in parent.controllers
     ]
-    if len(found) == 2:
-        return Fact("control groups", "yes", ", ".join(found))
+    if len(controllers) == 2:
+        return HostFact("control groups", "yes", ", ".join(controllers))
     remedy = ""
     if UNIFIED.exists() and os.geteuid() != 0 and shutil.which("systemd-run"):
-        # In the scope that this makes, the groups around ours belong to the user.
+        # In the scope that this makes, the groups around the process's own belong to the user.
         remedy = "This may help:\n$ systemd-run --user --scope fairtrial doctor"
     polled = "limits that the kernel can't hold are held by looking often; short bursts get past"
-    detail = f"{', '.join(found) or 'none to be had'}: {reason}; {polled}"
-    return Fact("control groups", "partly" if found else "no", detail, remedy)
+    detail = f"{', '.join(controllers) or 'none to be had'}: {reason}; {polled}"
+    return HostFact("control groups", "partly" if controllers else "no", detail, remedy)
 
 
-def look_at_lock() -> Fact:
-    """Whether timing can have this host to itself."""
+def check_host_lock() -> HostFact:
+    """Check whether the host lock, by which timing has this host to itself, can be used."""
     try:
         HostLock().check()
     except LabError as error:
-        return Fact("host lock", "no", str(error))
-    return Fact("host lock", "yes", f"in {HOST_FOLDER}, for all users")
+        return HostFact("host lock", "no", str(error))
+    return HostFact("host lock", "yes", f"in {HOST_FOLDER}, for all users")
 
 
-def look_at_cores() -> Fact:
-    """How many checks can run at once."""
+def check_cores() -> HostFact:
+    """Check how many cores can be used, and so how many checks can run at once."""
     affinity = getattr(os, "sched_getaffinity", None)
-    usable, there = len(affinity(0)) if affinity else os.cpu_count() or 1, os.cpu_count() or 1
-    detail = f"{usable}" if usable == there else f"{usable} of {there}"
+    usable, total = len(affinity(0)) if affinity else os.cpu_count() or 1, os.cpu_count() or 1
+    detail = f"{usable}" if usable == total else f"{usable} of {total}"
     if usable == 1:
-        return Fact("cores", "partly", f"{detail}: candidates are checked one at a time")
-    return Fact("cores", "yes", detail)
+        return HostFact("cores", "partly", f"{detail}: candidates are checked one at a time")
+    return HostFact("cores", "yes", detail)
 
 
-def look_at_room(name: str, folders: Sequence[Path], variable: str) -> Fact:
-    """Whether one of these folders can be written to or made, and has room."""
-    usable = [folder for folder in folders if os.access(_nearest(folder), os.W_OK | os.X_OK)]
+def check_free_space(name: str, folders: Sequence[Path], variable: str) -> HostFact:
+    """Check whether one of these folders can be written to or made, and has free space."""
+    usable = [folder for folder in folders if os.access(_find_existing(folder), os.W_OK | os.X_OK)]
     if not usable:
-        told = ", ".join(map(str, folders))
-        return Fact(name, "no", f"can't be written to: {told}", f"Set {variable} to a folder.")
-    free_gb = shutil.disk_usage(_nearest(usable[0])).free / 1e9
+        listed = ", ".join(map(str, folders))
+        remedy = f"Set {variable} to a folder."
+        return HostFact(name, "no", f"can't be written to: {listed}", remedy)
+    free_gb = shutil.disk_usage(_find_existing(usable[0])).free / 1e9
     detail = f"{free_gb:,.1f} GB free in {usable[0]}"
-    if free_gb < LEAST_FREE_GB:
+    if free_gb < MIN_FREE_GB:
         remedy = f"Make room, or set {variable} to a folder on another disk."
-        return Fact(name, "partly", detail, remedy)
-    return Fact(name, "yes", detail)
+        return HostFact(name, "partly", detail, remedy)
+    return HostFact(name, "yes", detail)
 
 
-def _nearest(folder: Path) -> Path:
-    """The folder, or what is there of the way to it."""
-    return next(each for each in (folder, *folder.parents) if each.exists())
+def _find_existing(folder: Path) -> Path:
+    """Return the folder, or its nearest ancestor that exists."""
+    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
-def look_at_user() -> Fact:
-    """Who candidates would be without a sandbox."""
+def check_user() -> HostFact:
+    """Check as which user candidates would run without a sandbox."""
     if os.geteuid() != 0:
-        return Fact("user", "yes", "an ordinary one")
+        return HostFact("user", "yes", "an ordinary one")
     detail = "root: a full sandbox takes its rights from candidates, without one they have them all"
-    return Fact("user", "partly", detail)
+    return HostFact("user", "partly", detail)
 
 
-def _ask(*command: str) -> str | None:
-    """What a program says; None if it isn't there."""
+def _run_program(*command: str) -> str | None:
+    """Return a program's output; None if it can't be run."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
-def _end(text: str) -> str:
-    """The last line, which tells most of what goes before."""
+def _get_last_line(text: str) -> str:
+    """Return the last line of an error output, which usually names the cause."""
     return (text.strip().splitlines() or ["no reason given"])[-1]
 
 

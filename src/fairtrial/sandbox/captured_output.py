@@ -1,12 +1,12 @@
-"""What a command writes, kept within bounds; what doesn't fit is read and counted, not kept."""
+"""Buffers of limited size for a command's output; bytes beyond the limit are counted only."""
 
 from __future__ import annotations
 
 from fairtrial.sandbox.commands import Captured
 
 
-class HeadAndTail:
-    """Keeps the beginning and the end of a stream."""
+class OutputHeadAndTail:
+    """Keeps the beginning and the end of a stream, `limit` bytes in all."""
 
     def __init__(self, limit: int) -> None:
         self._head_bytes = limit - limit // 2
@@ -16,10 +16,11 @@ class HeadAndTail:
         self._dropped = 0
 
     def add(self, data: bytes) -> None:
-        room = self._head_bytes - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        # Cut rarely: each time moves all that is kept.
+        """Add the next bytes of the stream."""
+        free = self._head_bytes - len(self._head)
+        self._head += data[:free]
+        self._tail += data[free:]
+        # Cut rarely, since each cut moves all of the tail.
         if len(self._tail) > 2 * self._tail_bytes + (1 << 16):
             self._cut()
 
@@ -29,14 +30,18 @@ class HeadAndTail:
         self._dropped += surplus
 
     def captured(self) -> Captured:
+        """Return what is kept."""
         self._cut()
         if not self._dropped:
             return Captured(bytes(self._head + self._tail))
         return Captured(bytes(self._head), bytes(self._tail), self._dropped)
 
 
-class Head:
-    """Keeps the beginning of a stream."""
+class OutputHead:
+    """Keeps the first `limit` bytes of a stream.
+
+    overflowed: whether there were more
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -44,10 +49,12 @@ class Head:
         self.overflowed = False
 
     def add(self, data: bytes) -> None:
-        room = self._limit - len(self._kept)
-        self._kept += data[:room]
-        self.overflowed = self.overflowed or len(data) > room
+        """Add the next bytes of the stream."""
+        free = self._limit - len(self._kept)
+        self._kept += data[:free]
+        self.overflowed = self.overflowed or len(data) > free
 
     @property
     def kept(self) -> bytes:
+        """The bytes that are kept."""
         return bytes(self._kept)

@@ -1,8 +1,8 @@
-"""Control groups: limits for a whole tree of processes that the kernel holds.
+"""Control groups: limits for a whole process tree that the kernel enforces.
 
-Groups are made below the group that we are in ourselves (version 1 of the kernel's interface), or
-beside it (version 2, where a group that has processes can't have limited groups below it). We never
-move ourselves.
+Groups are made below this process's own group (version 1 of the kernel's interface), or beside it
+(version 2, where a group with processes can't have limited groups below it). This process itself is
+never moved.
 """
 
 from __future__ import annotations
@@ -20,158 +20,163 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairtrial.sandbox.commands import Ending, Limits
-from fairtrial.sandbox.hierarchy import Place, find_places
+from fairtrial.sandbox.hierarchy import GroupParent, find_group_parents
 
 PREFIX = "fairtrial"
 MB = 1024 * 1024
-THREADS_EACH, MORE_THREADS = 16, 512
-"""The kernel counts threads, not processes: so many tasks for each there may be, and so many more
-in all. The bound is for bursts, those who poll are exact; a bomb of thousands outruns them."""
-NEAR_MB = 4
-"""How far from the limit memory can be refused: a huge page, and what each core has in stock."""
-JOIN = 'for file in "$@"; do echo 0 > "$file" || exit 1; done'
-TRIES, TRY_AGAIN_S = 40, 0.005
-LEAVE_S = 5.0
-"""How long our init may take to end and clear up a command whose owner is gone, before others do:
-what they kill leaves its temporary files."""
+THREADS_PER_PROCESS, EXTRA_THREADS = 16, 512
+"""The kernel counts threads, not processes: its limit allows this many threads per process, and
+this many more in all. It only stops bursts, such as fork bombs; polling enforces the exact limit.
+"""
+LIMIT_MARGIN_MB = 4
+"""How far below the limit memory can be refused: a huge page, and each core's reserve."""
+JOIN_SCRIPT = 'for file in "$@"; do echo 0 > "$file" || exit 1; done'
+TRIES, RETRY_S = 40, 0.005
+ORPHAN_GRACE_S = 5.0
+"""How long the init of a command whose owner is gone may take to end and clean up before its group
+is killed, which would leave temporary files behind."""
 _numbers = itertools.count()
 _guard = threading.RLock()
-_usable: tuple[tuple[Place, ...], str] | None = None
+_usable: tuple[tuple[GroupParent, ...], str] | None = None
 _busy: set[Path] = set()
-"""Groups that still had a process when their command was over: removed as soon as possible."""
+"""Groups that still had a process when their command ended; removed as soon as possible."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """One command's control group.
+class ControlGroup:
+    """The control group of one command.
 
-    joins: files into which the command's first process writes "0" before it does anything else
-    limits: what the group is held to
+    joins: files into which the command's first process writes "0" to join the group
+    limits: the group's limits
     """
 
     joins: tuple[Path, ...]
     limits: Limits = field(default_factory=Limits)
 
     def exceeded(self) -> Ending | None:
-        """Which limit the kernel had to enforce, if any."""
+        """Return which limit the kernel has enforced; None if none."""
         folders = [join.parent for join in self.joins]
         if any(_read_counts(folder / "pids.events").get("max") for folder in folders):
-            return Ending.PROCESSES  # even if there was no memory left for so many
+            return Ending.PROCESSES  # first: too many processes may also use up the memory
         return Ending.MEMORY if any(map(_ran_out_of_memory, folders)) else None
 
     def peak_rss_mb(self) -> float:
-        """The most memory that was held at once; 0 where the kernel doesn't tell."""
-        # Its own peaks count the page cache, which grows with each file that is read, up to the
-        # limit. Only where the limit was enforced has the cache been thrown out before.
+        """Return the peak memory if the limit was enforced; 0 otherwise."""
+        # The kernel's peaks include the page cache, which grows with each file that is read. Only
+        # if the limit was enforced was the cache dropped before.
         return float(self.limits.memory_mb) if self.exceeded() is Ending.MEMORY else 0.0
 
 
 @contextmanager
-def limiting(limits: Limits) -> Iterator[Group | None]:
-    """A group with these limits for one command, removed afterwards; None where there can't be."""
-    places, _ = usable_places()
+def limited_group(limits: Limits) -> Iterator[ControlGroup | None]:
+    """Make a group with these limits, and remove it afterwards; None if groups can't be made."""
+    parents, _ = find_usable_parents()
     _remove_busy()
-    folders = _make_group(places, limits) if places else []
+    folders = _make_group(parents, limits) if parents else []
     if not folders:
         yield None
         return
     try:
-        yield Group(tuple(folder / "cgroup.procs" for folder in folders), limits)
+        yield ControlGroup(tuple(folder / "cgroup.procs" for folder in folders), limits)
     finally:
         for folder in folders:
             _remove(folder)
 
 
-def usable_places() -> tuple[tuple[Place, ...], str]:
-    """Where groups can be made, as a trial has shown, and why not where they can't."""
+def find_usable_parents() -> tuple[tuple[GroupParent, ...], str]:
+    """Return the parents below which groups were made in a trial, and why others can't be used.
+
+    The trial runs once per process.
+    """
     global _usable
     with _guard:
         if _usable is None:
-            places, reason = find_places()
-            tried = [(place, _try(place)) for place in places]
-            reasons = dict.fromkeys([reason, *(why for _, why in tried)])
+            parents, reason = find_group_parents()
+            trials = [(parent, _try_parent(parent)) for parent in parents]
+            reasons = dict.fromkeys([reason, *(failure for _, failure in trials)])
             _usable = (
-                tuple(place for place, why in tried if not why),
+                tuple(parent for parent, failure in trials if not failure),
                 "; ".join(filter(None, reasons)),
             )
         return _usable
 
 
-def settle_groups() -> None:
-    """Remove groups whose last process had not quite gone when their command was over."""
+def remove_finished_groups() -> None:
+    """Remove this process's groups that still had a process when their command ended."""
     for _ in range(TRIES):
         _remove_busy()
         if not _busy:
             return
-        time.sleep(TRY_AGAIN_S)
+        time.sleep(RETRY_S)
 
 
 def remove_orphaned_groups() -> int:
-    """Remove groups whose owners were killed, with all that still runs in them; says how many."""
+    """Remove groups whose owners are gone, with all processes in them; returns how many."""
     orphaned: list[Path] = []
-    for mount in {place.mount for place in find_places()[0]}:
+    for mount in {parent.mount for parent in find_group_parents()[0]}:
         for folder, names, _ in os.walk(mount):
             orphaned += [Path(folder) / name for name in names if _is_orphaned(name)]
             names[:] = [name for name in names if not name.startswith(f"{PREFIX}-")]
-    kill_at = time.monotonic() + LEAVE_S
+    kill_at = time.monotonic() + ORPHAN_GRACE_S
     return sum(_remove_with_processes(folder, kill_at) for folder in orphaned)
 
 
-def _try(place: Place) -> str:
-    """Why no group can be made there, or be joined; empty if both work."""
-    folders = _make_group((place,), Limits())
+def _try_parent(parent: GroupParent) -> str:
+    """Return why no group can be made below a parent, or be joined; empty if both work."""
+    folders = _make_group((parent,), Limits())
     if not folders:
-        return f"{place.folder} can't be written to"
+        return f"{parent.folder} can't be written to"
     try:
         joins = [str(folder / "cgroup.procs") for folder in folders]
-        done = subprocess.run(
-            ["/bin/sh", "-c", JOIN, "sh", *joins], capture_output=True, check=False
+        result = subprocess.run(
+            ["/bin/sh", "-c", JOIN_SCRIPT, "sh", *joins], capture_output=True, check=False
         )
     finally:
         for folder in folders:
             _remove(folder)
-    return f"processes can't be moved to groups below {place.folder}" if done.returncode else ""
+    return f"processes can't be moved to groups below {parent.folder}" if result.returncode else ""
 
 
-def _make_group(places: tuple[Place, ...], limits: Limits) -> list[Path]:
-    """A folder at each place; none if something fails, since half a group is hard to tell of."""
-    name = f"{PREFIX}-{_spell_owner(os.getpid())}-{next(_numbers)}"
-    made: list[Path] = []
+def _make_group(parents: tuple[GroupParent, ...], limits: Limits) -> list[Path]:
+    """Make the folders of a group, one below each parent; none if any of them fails."""
+    name = f"{PREFIX}-{_format_owner(os.getpid())}-{next(_numbers)}"
+    folders: list[Path] = []
     try:
-        for place in places:
-            folder = place.folder / name
+        for parent in parents:
+            folder = parent.folder / name
             folder.mkdir()
-            made.append(folder)
-            _set_limits(folder, place, limits)
+            folders.append(folder)
+            _set_limits(folder, parent, limits)
     except OSError:
-        for folder in made:
+        for folder in folders:
             _remove(folder)
         return []
-    return made
+    return folders
 
 
 def count_tasks(processes: int) -> int:
-    """How many tasks there may be, threads included, where so many processes may be."""
+    """Return the kernel's limit of tasks, which include threads, for a limit of processes."""
     cores = os.cpu_count() or 1
-    return min(processes * max(THREADS_EACH, cores), processes + max(MORE_THREADS, 8 * cores))
+    return min(
+        processes * max(THREADS_PER_PROCESS, cores), processes + max(EXTRA_THREADS, 8 * cores)
+    )
 
 
-def _set_limits(folder: Path, place: Place, limits: Limits) -> None:
-    if "memory" in place.controllers:
-        most = str(limits.memory_mb * MB)
-        _write(folder / ("memory.limit_in_bytes" if place.version == 1 else "memory.max"), most)
-        with suppress(FileNotFoundError):  # there only if the kernel accounts for swap
-            if place.version == 1:  # memory and swap together
-                _write(folder / "memory.memsw.limit_in_bytes", most)
+def _set_limits(folder: Path, parent: GroupParent, limits: Limits) -> None:
+    if "memory" in parent.controllers:
+        limit = str(limits.memory_mb * MB)
+        _write(folder / ("memory.limit_in_bytes" if parent.version == 1 else "memory.max"), limit)
+        with suppress(FileNotFoundError):  # exists only if the kernel accounts for swap
+            if parent.version == 1:  # memory and swap together
+                _write(folder / "memory.memsw.limit_in_bytes", limit)
             else:
                 _write(folder / "memory.swap.max", "0")
-    if "pids" in place.controllers:
-        most = str(count_tasks(limits.processes))
-        _write(folder / "pids.max", most)
+    if "pids" in parent.controllers:
+        _write(folder / "pids.max", str(count_tasks(limits.processes)))
 
 
 def _write(file: Path, text: str) -> None:
-    """Like `write_text`, but never tries to make the file: what is missing is missing."""
+    """Write to an existing file; unlike `write_text`, never creates it."""
     handle = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(handle, text.encode())
@@ -192,9 +197,9 @@ def _remove(folder: Path) -> None:
 @atexit.register
 def _remove_busy() -> None:
     with _guard:
-        waiting = [folder for folder in _busy if _is_own(folder.name)]
+        folders = [folder for folder in _busy if _is_own(folder.name)]
         _busy.clear()
-    for folder in waiting:
+    for folder in folders:
         _remove(folder)
 
 
@@ -208,7 +213,7 @@ def _remove_with_processes(folder: Path, kill_at: float) -> bool:
         if time.monotonic() >= kill_at:
             _kill_all(folder)
             tries += 1
-        time.sleep(TRY_AGAIN_S)
+        time.sleep(RETRY_S)
     return False
 
 
@@ -222,17 +227,17 @@ def _kill_all(folder: Path) -> None:
 
 
 def _ran_out_of_memory(folder: Path) -> bool:
-    # A kill alone could also mean that a group around ours, or the whole host, was at its end.
+    # A kill alone could also mean that an outer group, or the whole host, was out of memory.
     events = _read_counts(folder / "memory.events")
     if events:
         return events.get("oom", 0) > 0 and events.get("oom_kill", 0) > 0
     if not _read_counts(folder / "memory.oom_control").get("oom_kill"):
         return False
-    # Not failcnt: with swap accounted for, newer kernels don't count there.
+    # Not failcnt: newer kernels don't count there if swap is accounted for.
     peak, limit = (
         int(_read_text(folder / f"memory.{name}_in_bytes") or 0) for name in ("max_usage", "limit")
     )
-    return limit - peak < NEAR_MB * MB
+    return limit - peak < LIMIT_MARGIN_MB * MB
 
 
 def _read_counts(file: Path) -> dict[str, int]:
@@ -247,19 +252,22 @@ def _read_text(file: Path) -> str:
         return ""
 
 
-def _spell_owner(pid: int) -> str:
-    """A process as the names of its groups tell it: no other is spelled the same until a reboot."""
+def _format_owner(pid: int) -> str:
+    """Return a text that identifies a process until the next reboot, for the names of groups."""
     space = Path("/proc/self/ns/pid").stat().st_ino
     stat = Path(f"/proc/{pid}/stat").read_text()
     return f"{space}-{pid}-{stat.rpartition(')')[2].split()[19]}"
 
 
 def _is_own(name: str) -> bool:
-    return name.startswith(f"{PREFIX}-{_spell_owner(os.getpid())}-")
+    return name.startswith(f"{PREFIX}-{_format_owner(os.getpid())}-")
 
 
 def _is_orphaned(name: str) -> bool:
-    """Whether it is a group of ours whose owner is gone; of other pid namespaces we can't tell."""
+    """Return whether a folder is a group of fairtrial's whose owner is gone.
+
+    False for groups of other pid namespaces, whose owners can't be checked.
+    """
     prefix, *parts = name.split("-")
     if prefix != PREFIX or len(parts) != 4 or not all(part.isdecimal() for part in parts):
         return False
@@ -267,6 +275,6 @@ def _is_orphaned(name: str) -> bool:
     if int(space) != Path("/proc/self/ns/pid").stat().st_ino:
         return False
     try:
-        return not name.startswith(f"{PREFIX}-{_spell_owner(int(pid))}-")
+        return not name.startswith(f"{PREFIX}-{_format_owner(int(pid))}-")
     except OSError:
         return True

@@ -1,4 +1,4 @@
-"""Our init as a process of its own, started from scratch for one command."""
+"""Starting of the init process as a new process for one command."""
 
 from __future__ import annotations
 
@@ -13,61 +13,68 @@ from typing import Any
 from fairtrial.core import LabError
 from fairtrial.sandbox.commands import CHANNEL_VARIABLE
 from fairtrial.sandbox.descriptors import Descriptors
-from fairtrial.sandbox.init_process import Handed, Start
+from fairtrial.sandbox.init_process import InitDescriptors, StartInit
 from fairtrial.sandbox.system import HARNESS, own_python
 
-_MEND = (
+_RESTORE_SIGCHLD = (
     "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_DFL); "
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 Wrap = Callable[[Sequence[str]], Sequence[str]]
-"""The program that puts a sandbox around another."""
+"""Adds a program that makes a sandbox in front of a command line."""
 
 
-def start_init(guest: Path, orders: int) -> list[str]:
-    """The program that is our init, told where its orders are."""
-    return [own_python(), "-I", "-S", str(guest / "launch.py"), str(orders)]
+def make_init_command(harness: Path, orders: int) -> list[str]:
+    """Return the command line of the init process.
+
+    harness: the harness's folder, as the process sees it
+    orders: the descriptor from which it reads its orders
+    """
+    return [own_python(), "-I", "-S", str(harness / "launch.py"), str(orders)]
 
 
-def _mend_signals() -> list[str]:
-    """What has to come first if we ignore our children: programs inherit that."""
+def _make_signal_wrapper() -> list[str]:
+    """Return a wrapper that resets SIGCHLD if this process ignores it, which programs inherit."""
     if signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN:
         return []
-    return [own_python(), "-I", "-S", "-c", _MEND]
+    return [own_python(), "-I", "-S", "-c", _RESTORE_SIGCHLD]
 
 
-def starting(who: str, *, wrap: Wrap = lambda argv: argv, guest: Path = HARNESS) -> Start:
-    """A way to start our init in a process of its own.
+def make_cold_start(
+    sandbox_name: str, *, wrap: Wrap = lambda argv: argv, harness: Path = HARNESS
+) -> StartInit:
+    """Return a function that starts the init process as a child of this process.
 
-    who: the sandbox's name
-    wrap: what is put around it
-    guest: where it finds its own files
+    sandbox_name: the sandbox's name, for messages
+    wrap: adds the sandbox's program in front of the command line
+    harness: the harness's folder, as the init process sees it
     """
 
-    async def start(orders: dict[str, Any], handed: Handed) -> subprocess.Popen[bytes]:
+    async def start(orders: dict[str, Any], passed: InitDescriptors) -> subprocess.Popen[bytes]:
         with Descriptors() as descriptors:
-            joins = [descriptors.open(join, os.O_WRONLY) for join in handed.joins]
-            passed = [handed.report, handed.life, *joins]
+            joins = [descriptors.open(join, os.O_WRONLY) for join in passed.joins]
+            inherited = [passed.report, passed.life, *joins]
             env = dict(orders["env"])
-            if handed.channel is not None:
-                passed.append(handed.channel)
-                env[CHANNEL_VARIABLE] = str(handed.channel)
-            numbers = {"report": handed.report, "life": handed.life, "joins": joins}
-            told = descriptors.holding(marshal.dumps({**orders, "env": env, **numbers}))
+            if passed.channel is not None:
+                inherited.append(passed.channel)
+                env[CHANNEL_VARIABLE] = str(passed.channel)
+            numbers = {"report": passed.report, "life": passed.life, "joins": joins}
+            order_file = descriptors.make_file(marshal.dumps({**orders, "env": env, **numbers}))
             try:
                 return subprocess.Popen(
-                    [*_mend_signals(), *wrap(start_init(guest, told))],
-                    stdin=handed.stdin,
-                    stdout=handed.stdout,
-                    stderr=handed.stderr,
-                    pass_fds=[told, *passed],
-                    # What the command is told must not change how our init is loaded.
+                    [*_make_signal_wrapper(), *wrap(make_init_command(harness, order_file))],
+                    stdin=passed.stdin,
+                    stdout=passed.stdout,
+                    stderr=passed.stderr,
+                    pass_fds=[order_file, *inherited],
+                    # The command's environment must not change how the init process is loaded.
                     env={},
                     cwd="/",
                     start_new_session=True,
                 )
             except OSError as error:
-                raise LabError(f"the {who} sandbox could not be started: {error}") from error
+                message = f"the {sandbox_name} sandbox could not be started: {error}"
+                raise LabError(message) from error
 
     return start

@@ -1,6 +1,6 @@
-"""A command that is run for somebody: what it may see and use, and what came of it.
+"""Commands for a sandbox, and their results.
 
-Plain frozen dataclasses: only fairtrial makes them. `Limits` is a record, since users write it.
+Plain frozen dataclasses, which only fairtrial makes. `Limits` is a record, since users write it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from pathlib import Path
 from fairtrial.core import Mistake, Record
 
 CHANNEL_VARIABLE = "FAIRTRIAL_CHANNEL"
-"""Names the variable that holds the number of the descriptor a command reports on."""
+"""The environment variable with the number of the descriptor that a command reports on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits(Record):
-    """How much of the machine a command and all that it starts may use together.
+    """Limits of a command and all processes that it starts, together.
 
     memory_mb: resident memory
-    processes: processes that exist at the same time
-    file_mb: the largest file that may be written
-    network: whether there is one
+    processes: number of processes at the same time
+    file_mb: size of the largest file that may be written
+    network: whether the network may be used
     """
 
     memory_mb: int = 2048
@@ -39,10 +39,10 @@ class Limits(Record):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder and where a command sees it.
+    """A file or folder, and the path at which a command sees it.
 
-    source: where it is on this machine
-    target: where the command sees it; the plain sandbox can't move anything and wants them equal
+    source: its path on this machine
+    target: its path for the command; must equal `source` in the plain sandbox
     """
 
     source: Path
@@ -51,14 +51,14 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a command sees of the machine beside the system's own programs and libraries.
+    """The files that a command sees beside the system's own programs and libraries.
 
-    Later mounts lie over earlier ones: first all of `readable`, then all of `writable`, then
-    `over`. Temp and home are always new, empty and private to the command.
+    Later mounts cover earlier ones: first all of `readable`, then all of `writable`, then `over`.
+    The temporary and the home folder are always new, empty and private to the command.
 
-    readable: what it may read
-    writable: what it may change
-    over: read-only mounts that lie inside a writable one (a virtual environment, included data)
+    readable: read-only mounts
+    writable: writable mounts
+    over: read-only mounts inside a writable one (a virtual environment, included data)
     """
 
     readable: tuple[Mount, ...] = ()
@@ -68,22 +68,22 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run, and within which bounds.
+    """A command to run, with its limits.
 
     argv: the program and its arguments
-    cwd: the folder it starts in, as it sees it
-    env: its whole environment but for what the sandbox sets (HOME, TMPDIR)
-    view: what it sees
-    limits: what it may use
-    timeout_s: how much CPU time, and how long a time in which it could have run, it may take;
-        waiting for a core that others use doesn't count, up to four times as long
-    stdin: what it reads
-    channel_bytes: how much it may report on the channel; 0 for no channel. The number of the
-        descriptor is in the variable FAIRTRIAL_CHANNEL
-    output_bytes: how much is kept of its output and of its error output, each: head and tail
-    line: a descriptor that the command gets as its channel, for somebody who talks with it while it
-        runs: the other end of a socket of theirs
-    cores: the cores that it may use; our own processes around it keep away from them if they can
+    cwd: the folder in which it starts, as the command sees it
+    env: its whole environment, except variables that the sandbox sets (HOME, TMPDIR)
+    view: the files that it sees
+    limits: the resources that it may use
+    timeout_s: limit of its CPU time, and of its wall time without waits for a busy core; wall time
+        with such waits may be four times as long
+    stdin: its standard input
+    channel_bytes: how much it may report on the channel; 0 for no channel. The variable
+        FAIRTRIAL_CHANNEL holds the descriptor's number
+    output_bytes: how much of its output and of its error output is kept, head and tail
+    channel_fd: a descriptor that the command gets as its channel, such as one end of a socket by
+        which its caller communicates with it while it runs
+    cores: the cores that it may use; processes that supervise it avoid them if there are others
     """
 
     argv: tuple[str, ...]
@@ -95,37 +95,37 @@ class Command:
     stdin: bytes = b""
     channel_bytes: int = 0
     output_bytes: int = 64 * 1024
-    line: int | None = None
+    channel_fd: int | None = None
     cores: tuple[int, ...] = ()
 
     @property
-    def talks(self) -> bool:
-        """Whether it has a channel."""
-        return self.channel_bytes > 0 or self.line is not None
+    def has_channel(self) -> bool:
+        """Whether the command can report."""
+        return self.channel_bytes > 0 or self.channel_fd is not None
 
 
 class Ending(StrEnum):
-    """How a command came to its end."""
+    """How a command ended."""
 
     EXITED = "exited"
-    """by itself; `exit_code` says how"""
+    """it exited; see `exit_code`"""
     SIGNALLED = "signalled"
-    """by a signal that nobody of ours sent"""
+    """a signal killed it that fairtrial did not send"""
     TIMEOUT = "timeout"
-    """we stopped it: too long, in CPU or in wall time"""
+    """stopped for too much CPU or wall time"""
     MEMORY = "memory"
-    """we or the kernel stopped it: too much memory"""
+    """stopped, by fairtrial or the kernel, for too much memory"""
     PROCESSES = "processes"
-    """we stopped it: too many processes"""
+    """stopped for too many processes"""
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What was written to a stream: all of it, or its head and tail.
+    """The output of a stream: all of it, or its head and tail.
 
     head: the beginning
-    tail: the end, if something is missing between the two
-    dropped: how many bytes are missing
+    tail: the end, if bytes between the two were dropped
+    dropped: how many bytes were dropped
     """
 
     head: bytes = b""
@@ -134,25 +134,25 @@ class Captured:
 
     @property
     def text(self) -> str:
-        """For people: undecodable bytes are replaced, what is missing is said."""
+        """The output as text, with undecodable bytes replaced and a note for dropped bytes."""
         gap = f"\n... {self.dropped:,} bytes left out ...\n".encode() if self.dropped else b""
         return (self.head + gap + self.tail).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What came of a command; made when none of its processes is left.
+    """The result of a command, after all of its processes have ended.
 
     ending: how it ended
-    exit_code: what it exited with; None if it didn't exit
-    signal: what it died of; None if it didn't die of a signal
+    exit_code: its exit code; None if it didn't exit
+    signal: the signal that killed it; None if none did
     stdout: its output
     stderr: its error output
-    channel: what it reported
-    channel_overflowed: whether it tried to report more than it may
-    wall_s: how long it took
+    channel: its report
+    channel_overflowed: whether it tried to report more than `channel_bytes`
+    wall_s: wall time
     cpu_s: CPU time of all its processes
-    peak_rss_mb: the most memory that they held together, as far as it was seen
+    peak_rss_mb: the most memory that its processes held together, as far as observed
     """
 
     ending: Ending

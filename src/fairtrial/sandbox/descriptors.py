@@ -1,4 +1,4 @@
-"""Descriptors of ours: none is inherited by chance, all are closed at the end."""
+"""Groups of file descriptors that are closed together and not inherited by accident."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 
 
 class Descriptors:
-    """All descriptors that are opened for one purpose; a context manager that closes them."""
+    """Descriptors that are opened for one purpose; a context manager that closes all of them."""
 
     def __init__(self) -> None:
         self._open: set[int] = set()
@@ -26,25 +26,25 @@ class Descriptors:
         self.close(*self._open)
 
     def pipe(self) -> tuple[int, int]:
-        """Where to read, where to write."""
+        """Make a pipe; returns its reading and its writing end."""
         ends = os.pipe()
         self._open.update(ends)
         return ends
 
     def open(self, path: str | Path, flags: int) -> int:
-        """A file that is there."""
+        """Open an existing file."""
         descriptor = os.open(path, flags | os.O_CLOEXEC)
         self._open.add(descriptor)
         return descriptor
 
     def copy(self, descriptor: int) -> int:
-        """Another one for the same thing, which may then be closed by whoever has it."""
-        copied = os.dup(descriptor)
-        self._open.add(copied)
-        return copied
+        """Duplicate a descriptor, so that its owner may close the original."""
+        duplicate = os.dup(descriptor)
+        self._open.add(duplicate)
+        return duplicate
 
-    def holding(self, data: bytes) -> int:
-        """A file without a name that holds this, at its beginning; the empty device for nothing."""
+    def make_file(self, data: bytes) -> int:
+        """Make an anonymous file with this content, positioned at its start; /dev/null if empty."""
         if not data:
             return self.open(os.devnull, os.O_RDONLY)
         if hasattr(os, "memfd_create"):
@@ -60,7 +60,7 @@ class Descriptors:
         return descriptor
 
     def close(self, *descriptors: int) -> None:
-        """Close those of them that are still open."""
+        """Close those of these descriptors that are still open."""
         for descriptor in self._open.intersection(descriptors):
             self._open.discard(descriptor)
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Where control groups for commands can be made: what the kernel shows of its hierarchies."""
+"""Search for control groups below which groups for commands can be made."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ CONTROLLERS = ("memory", "pids")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A group below which groups for commands can be made.
+class GroupParent:
+    """A control group below which groups for commands can be made.
 
-    version: 1 or 2, of the kernel's interface
-    mount: the top of the hierarchy
-    folder: the group
-    controllers: what its children can be limited in: `memory`, `pids`
+    version: version of the kernel's interface, 1 or 2
+    mount: the root of the hierarchy
+    folder: the group's folder
+    controllers: the resources that its children can limit: `memory`, `pids`
     """
 
     version: int
@@ -26,42 +26,44 @@ class Place:
     controllers: tuple[str, ...]
 
 
-def find_places(
+def find_group_parents(
     mounts: str | None = None, memberships: str | None = None
-) -> tuple[tuple[Place, ...], str]:
-    """Where groups might be made, and, if a controller has no place, why.
+) -> tuple[tuple[GroupParent, ...], str]:
+    """Return where groups can probably be made, and the reason if a controller is missing.
 
-    mounts: what /proc/self/mountinfo says; memberships: what /proc/self/cgroup says
+    mounts: content of /proc/self/mountinfo
+    memberships: content of /proc/self/cgroup
     """
     try:
         mounts = Path("/proc/self/mountinfo").read_text() if mounts is None else mounts
         memberships = Path("/proc/self/cgroup").read_text() if memberships is None else memberships
     except OSError:
         return (), "this system has no control groups"
-    ours: dict[str, str] = {}
+    own_groups: dict[str, str] = {}
     for line in memberships.splitlines():
         _, controllers, group = line.split(":", 2)
-        ours |= dict.fromkeys(controllers.split(","), group)
-    places, reasons = [], []
+        own_groups |= dict.fromkeys(controllers.split(","), group)
+    parents, reasons = [], []
     for version, mount, root, options in _read_mounts(mounts):
         names = tuple(name for name in CONTROLLERS if name in options)
-        is_wanted = version == 2 or names
-        own = _locate(mount, root, ours.get(names[0] if names else "")) if is_wanted else None
+        if version == 1 and not names:
+            continue
+        own = _locate(mount, root, own_groups.get(names[0] if names else ""))
         if own is None:
             continue
         if version == 1:
-            places.append(Place(1, mount, own, names))
+            parents.append(GroupParent(1, mount, own, names))
         else:
-            place, reason = _climb(mount, own)
-            places += [place] if place else []
+            parent, reason = _find_limited_ancestor(mount, own)
+            parents += [parent] if parent else []
             reasons += [reason] if reason else []
-    missing = set(CONTROLLERS).difference(*(place.controllers for place in places))
-    return tuple(places), "; ".join(reasons) if missing else ""
+    missing = set(CONTROLLERS).difference(*(parent.controllers for parent in parents))
+    return tuple(parents), "; ".join(reasons) if missing else ""
 
 
 def _read_mounts(mounts: str) -> list[tuple[int, Path, str, list[str]]]:
-    """Version, mount point, which group is mounted there, and options of each hierarchy."""
-    found = []
+    """Return version, mount point, mounted group and options of each hierarchy."""
+    hierarchies = []
     for line in mounts.splitlines():
         mounted, _, kind = line.partition(" - ")
         if not kind.startswith("cgroup"):
@@ -72,12 +74,12 @@ def _read_mounts(mounts: str) -> list[tuple[int, Path, str, list[str]]]:
         )
         version = 2 if kind.startswith("cgroup2 ") else 1
         options = [] if version == 2 else kind.split()[-1].split(",")
-        found.append((version, Path(point), root, options))
-    return found
+        hierarchies.append((version, Path(point), root, options))
+    return hierarchies
 
 
 def _locate(mount: Path, root: str, group: str | None) -> Path | None:
-    """The folder of a group, where a mount shows it."""
+    """Return the folder of a group below a mount point; None if it is outside of the mount."""
     if group is None or ".." in group.split("/") or ".." in root.split("/"):
         return None
     below = "" if root == "/" else root
@@ -86,14 +88,17 @@ def _locate(mount: Path, root: str, group: str | None) -> Path | None:
     return mount / group.removeprefix(below).lstrip("/")
 
 
-def _climb(mount: Path, own: Path) -> tuple[Place | None, str]:
-    """The nearest group of version 2 whose children are limited; as a rule the one around ours."""
+def _find_limited_ancestor(mount: Path, own: Path) -> tuple[GroupParent | None, str]:
+    """Return the nearest group of version 2 whose children can be limited, or why there is none.
+
+    It is usually the parent of the process's own group.
+    """
     folder = own
     while True:
         enabled = _read_words(folder / "cgroup.subtree_control")
         names = tuple(name for name in CONTROLLERS if name in enabled)
         if names and os.access(folder, os.W_OK):
-            return Place(2, mount, folder, names), ""
+            return GroupParent(2, mount, folder, names), ""
         if folder == mount:
             return None, f"no group around ours ({own}) is ours to make limited groups in"
         if _read_words(folder / "memory.max") not in ([], ["max"]):

@@ -1,4 +1,4 @@
-"""Whether the machine is taken: code problems wait while another fairtrial times."""
+"""Notices for people that another fairtrial is timing, so that code problems have to wait."""
 
 from __future__ import annotations
 
@@ -9,33 +9,37 @@ from dataclasses import dataclass, field
 from fairtrial.core import LabError
 from fairtrial.sandbox.host_lock import WAITING, HostLock
 
-LOOK_S = 1.0
+POLL_S = 1.0
 
 
 @dataclass(slots=True)
 class HostBusy:
-    """Says that the machine is taken; looks once a second at most."""
+    """Returns a notice while another fairtrial is timing; checks the lock once a second at most.
+
+    lock: the host lock
+    clock: a monotonic clock
+    """
 
     lock: HostLock = field(default_factory=HostLock)
     clock: Callable[[], float] = time.monotonic
-    _looked: float = float("-inf")
-    _said: str = ""
+    _checked_s: float = float("-inf")
+    _notice: str = ""
 
     def __call__(self) -> str:
-        """A remark for people; empty if the machine is free, or ours."""
+        """Return the notice; empty if no other fairtrial is timing."""
         now = self.clock()
-        if now - self._looked >= LOOK_S:
-            self._looked, self._said = now, say_who_times(self.lock)
-        return self._said
+        if now - self._checked_s >= POLL_S:
+            self._checked_s, self._notice = now, describe_timing_process(self.lock)
+        return self._notice
 
 
-def say_who_times(lock: HostLock, ours: int | None = None) -> str:
-    """That another fairtrial times, and which; empty if none does, or nobody can tell.
+def describe_timing_process(lock: HostLock, own_pid: int | None = None) -> str:
+    """Return a notice that another fairtrial is timing; empty if none is, or it is unknown.
 
-    ours: the process that is meant by this one, if it isn't the one that asks
+    own_pid: the process that doesn't count as another; by default the calling one
     """
     try:
-        pid = lock.who_times(ours)
+        pid = lock.find_timing_process(own_pid)
     except LabError:
-        return ""  # whoever needs the lock says what is wrong with it
+        return ""  # reported by code that needs the lock
     return "" if pid is None else WAITING.format(pid)

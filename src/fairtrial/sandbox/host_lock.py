@@ -1,11 +1,15 @@
-"""A host-wide lock with two sides: many may work at once, or one may time and have the host alone.
+"""The host lock: many processes work at once, or one process times and has the host to itself.
 
-Three files in a folder that all users share. `main` is held shared by those who work, exclusively
-by the one who times. Nobody asks for `main` without the `gate`: who works lets it go at once, who
-times keeps it, so that nobody new gets in from the moment it asks. The `bell` is a FIFO that has a
-writer exactly as long as somebody keeps the gate: those outside sleep until it has none (they don't
-disturb what is timed), those inside see that one is there. The kernel undoes all of it when a
-process dies.
+It consists of three files in a folder that all users share:
+
+- `main` is locked shared by processes that work, and exclusively by the one that times.
+- `gate` must be locked before `main`. Processes that work release it at once; one that times keeps
+  it, so that no other process enters from the moment it asks.
+- `bell` is a FIFO that has a writer exactly as long as a timing process keeps the gate. Processes
+  that wait sleep until it has none, without disturbing what is timed; processes that work see by it
+  that they are waited for.
+
+The kernel releases everything when a process dies.
 """
 
 from __future__ import annotations
@@ -20,28 +24,29 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtrial.sandbox.shared_files import Handle, open_common_fifo, open_common_file
+from fairtrial.sandbox.shared_files import SharedFile, open_shared_fifo, open_shared_file
 
 HOST_FOLDER = Path("/tmp")
-"""Every user may make files there, none may remove another's; TMPDIR isn't the same for all."""
+"""Every user may make files there, and none may remove another's; TMPDIR may differ by user."""
 GATE, MAIN, BELL = "fairtrial-host.gate", "fairtrial-host.main", "fairtrial-host.bell"
 DRAIN_MAX_S = 30.0
-SOON_S, LATER_S, SELDOM_S = 0.0005, 0.01, 1.0
-"""When to look again: at first; while others work; while somebody times (the bell is quicker)."""
-SAY_S, SAY_AGAIN_S = 3.0, 60.0
-"""When somebody who waits is told for whom: after so long, and not again for so long."""
+"""How long processes at work may go on by default after a process has asked to time."""
+FIRST_POLL_S, MAX_POLL_S, MAX_FIFO_WAIT_S = 0.0005, 0.01, 1.0
+"""Intervals of polling a lock: at first, at most, and while a process times (the FIFO wakes us)."""
+NOTIFY_AFTER_S, NOTIFY_AGAIN_S = 3.0, 60.0
+"""When a waiting caller is notified: after this time, and how long later again."""
 WAITING = "waiting: another fairtrial is timing (process {})"
 GOING_ON = "going on: the machine is free"
 NOTE_BYTES, PID_BYTES = 64, 16
-MOST_ANCESTORS = 16
+MAX_ANCESTORS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to use this host, for as long as its block lasts.
+    """The right to use this host, until its block ends.
 
-    waited_s: how long it took to get it
-    is_exclusive: whether nobody else has one
+    waited_s: how long the caller waited for it
+    is_exclusive: whether no other process has one
     """
 
     waited_s: float
@@ -49,64 +54,66 @@ class Lease:
     _files: _Files = field(repr=False)
 
     def wanted_for_s(self) -> float | None:
-        """How long somebody has been waiting for all holders to leave; None if nobody is."""
-        wanted = self._look()
-        return None if wanted is None else wanted[0]
+        """Return how long a timing process has waited for shared leases; None if none waits."""
+        wait = self._read_wait()
+        return None if wait is None else wait[0]
 
     def is_overdue(self) -> bool:
-        """Whether somebody has waited longer for us than they let us go on."""
-        wanted = self._look()
-        return wanted is not None and wanted[0] >= wanted[1]
+        """Return whether a timing process has waited longer than its `drain_max_s`."""
+        wait = self._read_wait()
+        return wait is not None and wait[0] >= wait[1]
 
-    def _look(self) -> tuple[float, float] | None:
-        """For how long somebody has waited, and up to when that is all right."""
+    def _read_wait(self) -> tuple[float, float] | None:
+        """Return how long a timing process has waited, and its `drain_max_s`; None if none does."""
         if self.is_exclusive or not _has_writer(self._files.bell):
             return None
         return _read_note(self._files.gate)
 
 
 _held: ContextVar[tuple[tuple[int, Lease], ...]] = ContextVar("_held", default=())
-"""The leases in whose blocks we are, each with its task: tasks that we start inherit this."""
+"""The leases whose blocks are active, each with its task; inherited by child tasks."""
 
 
 class HostLock:
-    """The lock of this host. Tests give a folder, to have one of their own.
+    """The lock of this host.
 
-    say: told now and then that we wait for somebody else who times
+    folder: where its files are; tests use folders of their own
+    notify: called now and then with a message while another process times
     """
 
     def __init__(
-        self, folder: Path | None = None, say: Callable[[str], None] | None = None
+        self, folder: Path | None = None, notify: Callable[[str], None] | None = None
     ) -> None:
         self._folder = HOST_FOLDER if folder is None else folder
-        self._say = say
-        self._said_s, self._has_said = -math.inf, False
+        self._notify = notify
+        self._notified_s, self._is_notified = -math.inf, False
 
-    def who_times(self, ours: int | None = None) -> int | None:
-        """The process of somebody else who has the host alone, or is about to; None if nobody.
+    def find_timing_process(self, own_pid: int | None = None) -> int | None:
+        """Return the pid of another process that times, or waits to; None if there is none.
 
-        ours: the process that is not somebody else, nor are those it has started; by default this
+        own_pid: the process that doesn't count as another, nor do its descendants; by default the
+            calling one
         """
         with ExitStack() as opened:
             files = _Files(self._folder, opened)
             pid = _read_pid(files.gate) if _has_writer(files.bell) else None
-        return None if pid is None or _is_below(pid, ours or os.getpid()) else pid
+        return None if pid is None or _is_descendant(pid, own_pid or os.getpid()) else pid
 
     def check(self) -> None:
-        """Raise a `LabError` if its files can't be used here; takes nothing."""
+        """Raise `LabError` if the lock's files can't be used on this host; takes no lock."""
         with ExitStack() as opened:
             _Files(self._folder, opened)
 
     @asynccontextmanager
     async def shared(self) -> AsyncIterator[Lease]:
-        """For all that uses CPU. Waits while somebody times, or waits to.
+        """Take a lease for work that uses CPU; waits while a process times or waits to.
 
-        A task that has a lease is let in at once: whoever waits for it to leave would else be
-        waited for by it.
+        A task that has a lease already gets another one at once: otherwise it and the process that
+        waits for its lease to end would wait for each other.
         """
         began_s = time.monotonic()
         with ExitStack() as held:
-            outer = self._outer()
+            outer = self._find_own_lease()
             if outer is None:
                 files = await self._enter(held, fcntl.LOCK_SH)
                 files.gate.unlock()
@@ -116,26 +123,28 @@ class HostLock:
                     files.main.lock(fcntl.LOCK_SH)
             is_alone = outer is not None and outer.is_exclusive
             lease = Lease(time.monotonic() - began_s, is_alone, files)
-            with _holding(lease):
+            with _registered(lease):
                 yield lease
 
     @asynccontextmanager
     async def exclusive(self, *, drain_max_s: float = DRAIN_MAX_S) -> AsyncIterator[Lease]:
-        """For timing: nothing else of ours is at work. Nobody new gets in while this waits.
+        """Take the lease for timing: admit no other process, and wait for shared leases to end.
 
-        drain_max_s: how long those at work may go on; their leases tell them
+        drain_max_s: how long holders of shared leases may go on; see `Lease.is_overdue`
+
+        Raises `RuntimeError` if the task holds a lease.
         """
-        if self._outer() is not None:
+        if self._find_own_lease() is not None:
             raise RuntimeError("a lease must be given back before the exclusive one is asked for")
         began_s = time.monotonic()
         with ExitStack() as held:
             files = await self._enter(held, fcntl.LOCK_EX, drain_max_s)
             lease = Lease(time.monotonic() - began_s, True, files)
-            with _holding(lease):
+            with _registered(lease):
                 yield lease
 
-    def _outer(self) -> Lease | None:
-        """A lease that this very task has already."""
+    def _find_own_lease(self) -> Lease | None:
+        """Return a lease of this lock that the current task holds."""
         import anyio
 
         task = anyio.get_current_task().id
@@ -145,55 +154,58 @@ class HostLock:
         return None
 
     async def _enter(self, held: ExitStack, side: int, drain_max_s: float = math.inf) -> _Files:
-        """Through the gate, which is still ours afterwards, and into `main`."""
+        """Lock `gate` and then `main`; returns with both locked.
+
+        side: `fcntl.LOCK_SH` or `LOCK_EX`, for `main`
+        """
         from anyio.lowlevel import checkpoint
 
-        await checkpoint()  # a loop of short leases gives others their turn
+        await checkpoint()  # so that a loop of short leases lets other tasks run
         while True:
-            # Nothing is lost when this is cancelled: what is open is closed, and so unlocked.
+            # When this is cancelled, all files are closed and thereby unlocked.
             with ExitStack() as opened:
                 files = _Files(self._folder, opened)
-                await _take(files.gate, fcntl.LOCK_EX, files.bell, self._tell)
-                if self._say is not None and self._has_said:
-                    self._has_said = False
-                    self._say(GOING_ON)
+                await _wait_for_lock(files.gate, fcntl.LOCK_EX, files.bell, self._notify_waiting)
+                if self._notify is not None and self._is_notified:
+                    self._is_notified = False
+                    self._notify(GOING_ON)
                 if side == fcntl.LOCK_EX:
                     _write_note(files.gate, drain_max_s)
-                    opened.enter_context(open_common_fifo(self._folder / BELL, os.O_RDWR))
-                await _take(files.main, side)
+                    opened.enter_context(open_shared_fifo(self._folder / BELL, os.O_RDWR))
+                await _wait_for_lock(files.main, side)
                 if files.are_current():
                     held.enter_context(opened.pop_all())
                     return files
 
-    def _tell(self) -> None:
-        """Say whom we wait for, but not all the time."""
+    def _notify_waiting(self) -> None:
+        """Notify the caller of the process that we wait for, at most every `NOTIFY_AGAIN_S`."""
         now_s = time.monotonic()
-        if self._say is not None and now_s - self._said_s >= SAY_AGAIN_S:
-            pid = self.who_times()
+        if self._notify is not None and now_s - self._notified_s >= NOTIFY_AGAIN_S:
+            pid = self.find_timing_process()
             if pid is not None:
-                self._said_s, self._has_said = now_s, True
-                self._say(WAITING.format(pid))
+                self._notified_s, self._is_notified = now_s, True
+                self._notify(WAITING.format(pid))
 
 
 class _Files:
-    """The three files, open as long as a lease is waited for and held."""
+    """The lock's three files, open while a lease is waited for and held."""
 
     def __init__(self, folder: Path, opened: ExitStack) -> None:
         self.folder = folder
-        self.bell = opened.enter_context(open_common_fifo(folder / BELL, os.O_RDONLY))
-        self.gate = opened.enter_context(open_common_file(folder / GATE))
-        self.main = opened.enter_context(open_common_file(folder / MAIN))
+        self.bell = opened.enter_context(open_shared_fifo(folder / BELL, os.O_RDONLY))
+        self.gate = opened.enter_context(open_shared_file(folder / GATE))
+        self.main = opened.enter_context(open_shared_file(folder / MAIN))
 
     def are_open(self) -> bool:
         return self.main.fd >= 0
 
     def are_current(self) -> bool:
-        """Whether nobody has cleaned them away meanwhile, so that others lock other ones."""
+        """Return whether no file was replaced meanwhile, so that all processes lock the same."""
         return all(file.is_current() for file in (self.bell, self.gate, self.main))
 
 
 @contextmanager
-def _holding(lease: Lease) -> Iterator[None]:
+def _registered(lease: Lease) -> Iterator[None]:
     import anyio
 
     before = _held.get()
@@ -204,45 +216,49 @@ def _holding(lease: Lease) -> Iterator[None]:
         _held.set(before)
 
 
-async def _take(
-    handle: Handle,
-    how: int,
-    bell: Handle | None = None,
-    tell: Callable[[], None] | None = None,
+async def _wait_for_lock(
+    file: SharedFile,
+    side: int,
+    bell: SharedFile | None = None,
+    notify: Callable[[], None] | None = None,
 ) -> None:
-    """Wait for a lock; `tell` is called again and again once that takes long."""
+    """Wait for a file's lock; calls `notify` repeatedly after `NOTIFY_AFTER_S`.
+
+    side: `fcntl.LOCK_SH` or `LOCK_EX`
+    bell: the FIFO to sleep on while it has a writer
+    """
     import anyio
 
-    pause_s = SOON_S
+    pause_s = FIRST_POLL_S
     began_s = time.monotonic()
-    while not handle.lock(how):
-        if tell is not None and time.monotonic() - began_s >= SAY_S:
-            tell()
+    while not file.lock(side):
+        if notify is not None and time.monotonic() - began_s >= NOTIFY_AFTER_S:
+            notify()
         if bell is not None and _has_writer(bell):
-            with anyio.move_on_after(SELDOM_S):
+            with anyio.move_on_after(MAX_FIFO_WAIT_S):
                 await anyio.wait_readable(bell.fd)
-            pause_s = SOON_S
+            pause_s = FIRST_POLL_S
         else:
             await anyio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LATER_S)
+            pause_s = min(2 * pause_s, MAX_POLL_S)
 
 
-def _has_writer(bell: Handle) -> bool:
+def _has_writer(bell: SharedFile) -> bool:
     try:
-        return bool(os.read(bell.fd, 4096))  # nobody writes; without a writer it ends at once
+        return bool(os.read(bell.fd, 4096))  # no data is ever written; EOF means no writer
     except BlockingIOError:
         return True
 
 
-def _write_note(gate: Handle, drain_max_s: float) -> None:
+def _write_note(gate: SharedFile, drain_max_s: float) -> None:
     note = f"{time.monotonic():.6f} {drain_max_s:.6f}".ljust(NOTE_BYTES - 1) + "\n"
     note += f"{os.getpid()}".ljust(PID_BYTES - 1) + "\n"
-    with suppress(OSError):  # a full disk: holders see that they are waited for, not since when
+    with suppress(OSError):  # disk full: holders see that a process waits, but not since when
         os.pwrite(gate.fd, note.encode(), 0)
 
 
-def _read_note(gate: Handle) -> tuple[float, float]:
-    """Waiting time and patience; nobody is hurried by a note that says neither."""
+def _read_note(gate: SharedFile) -> tuple[float, float]:
+    """Return how long the timing process has waited, and its `drain_max_s`; infinite if unknown."""
     try:
         since_s, drain_max_s = map(float, os.pread(gate.fd, NOTE_BYTES, 0).split())
     except ValueError:
@@ -250,17 +266,17 @@ def _read_note(gate: Handle) -> tuple[float, float]:
     return max(0.0, time.monotonic() - since_s), drain_max_s
 
 
-def _read_pid(gate: Handle) -> int | None:
+def _read_pid(gate: SharedFile) -> int | None:
     try:
         return int(os.pread(gate.fd, PID_BYTES, NOTE_BYTES))
     except ValueError:
-        return None  # an older fairtrial, which doesn't say
+        return None  # written by an older version, without the pid
 
 
-def _is_below(pid: int, ours: int) -> bool:
-    """Whether a process is a certain one, or was started by it, as its workers are."""
-    for _ in range(MOST_ANCESTORS):
-        if pid == ours:
+def _is_descendant(pid: int, ancestor: int) -> bool:
+    """Return whether a process is `ancestor` or one of its descendants, such as its workers."""
+    for _ in range(MAX_ANCESTORS):
+        if pid == ancestor:
             return True
         try:
             stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")

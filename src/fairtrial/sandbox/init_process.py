@@ -1,8 +1,8 @@
-"""Our init (`fairtrial.sandbox.harness.init`) at work for one command: handed what it needs, listened to,
-ended.
+"""Running of one command under the init process (`fairtrial.sandbox.harness.init`).
 
-It lives as long as we hold one end of a pipe, and reports on another that the command can't reach.
-How it is started is the sandbox's business.
+The init process starts the command, watches it and reports on a pipe that the command can't reach.
+It ends everything as soon as this process closes, or loses, its end of the `life` pipe. How the
+init process is started is up to each sandbox.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import LabError
-from fairtrial.sandbox.captured_output import Head, HeadAndTail
-from fairtrial.sandbox.cgroup import Group, limiting
+from fairtrial.sandbox.captured_output import OutputHead, OutputHeadAndTail
+from fairtrial.sandbox.cgroup import ControlGroup, limited_group
 from fairtrial.sandbox.commands import Command, Completed, Ending
 from fairtrial.sandbox.descriptors import Descriptors
-from fairtrial.sandbox.harness.watcher import LONGEST_WALL
-from fairtrial.sandbox.polling import await_exit, listen, read_the_rest
+from fairtrial.sandbox.harness.watcher import MAX_WALL_FACTOR
+from fairtrial.sandbox.polling import await_exit, read_available, read_until_eof
 
 if TYPE_CHECKING:
     from anyio import CancelScope
 
 _REPORT_BYTES = 4096
-_PATIENCE_S = 15.0
-"""How long our init may take to end everything before it is ended itself."""
-_MIND_EVERY_S = 0.25
+_END_TIMEOUT_S = 15.0
+"""How long the init process may take to end everything before it is killed."""
+_CHECK_GROUP_S = 0.25
 _STEP_S = 1.0
-_SELDOM_S = 0.25
-"""How often our init looks at what is timed: looking disturbs."""
+_TIMED_POLL_S = 0.25
+"""How often the init process checks limits of what is timed: rarely, since checks disturb."""
 
 
 class NotStartedError(LabError):
-    """Our init didn't come as far as the command: nothing of it has run."""
+    """The init process failed before it started the command."""
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
-    """What our init is given: its ends of the pipes, closed here as soon as it is started.
+class InitDescriptors:
+    """Descriptors for the init process, closed in this process once it has started.
 
-    stdin, stdout, stderr: the command's
-    report: what our init reports on
-    life: reads end-of-file when all has to end
-    channel: what the command reports on, if it does
-    joins: what our init writes its pid into before anything else, to join its control groups
+    stdin, stdout, stderr: the command's streams
+    report: what the init process reports on
+    life: reads end-of-file when everything has to end
+    channel: what the command reports on; None if it has no channel
+    joins: files by which the init process joins its control groups before anything else
     """
 
     stdin: int
@@ -63,187 +63,205 @@ class Handed:
     joins: tuple[Path, ...]
 
 
-Start = Callable[[dict[str, Any], Handed], Awaitable["subprocess.Popen[bytes] | None"]]
-"""Starts our init with its orders. Returns its process; None if that is no child of ours: then the
-end of its report is its end."""
+StartInit = Callable[[dict[str, Any], InitDescriptors], Awaitable["subprocess.Popen[bytes] | None"]]
+"""Starts the init process with its orders. Returns its process; None if it isn't a child of this
+process, in which case it has ended when its report ends."""
 
 
-async def run_child(
-    command: Command, start: Start, *, who: str, env: Mapping[str, str], **orders: Any
+async def run_under_init(
+    command: Command, start: StartInit, *, sandbox_name: str, env: Mapping[str, str], **orders: Any
 ) -> Completed:
-    """Run a command under our init and tell what came of it; nothing of it is left then.
+    """Run a command under an init process; returns its result when all processes have ended.
 
-    start: how the sandbox starts our init
-    who: the sandbox's name
-    env: what the command's environment has beside its own
-    orders: what else our init is told: plan, is_first, private, scratch
+    start: starts the init process
+    sandbox_name: the sandbox's name, for messages
+    env: variables that the sandbox adds to the command's environment
+    orders: further orders for the init process: plan, is_first, private, scratch
+
+    Raises `LabError` if the command could not be run, and `NotStartedError` if it wasn't started.
     """
-    told = {
+    all_orders = {
         "argv": list(command.argv),
         "cwd": str(command.cwd),
         "env": {**command.env, **env},
-        "limits": _limits(command),
+        "limits": _make_limits(command),
         "cores": list(command.cores),
         **orders,
     }
-    child = _Child(command)
+    run = _InitRun(command)
     try:
-        with limiting(command.limits) as group, Descriptors() as descriptors:
-            await child.attend(start, told, group, descriptors)
+        with limited_group(command.limits) as group, Descriptors() as descriptors:
+            await run.supervise(start, all_orders, group, descriptors)
             exceeded = group.exceeded() if group else None
             peak_mb = group.peak_rss_mb() if group else 0.0
-    except OSError as error:  # too many open files, say
+    except OSError as error:  # such as too many open files
         reason = error.strerror or error
-        raise LabError(f"the {who} sandbox could not be used: {reason}") from error
-    report = child.told()
+        raise LabError(f"the {sandbox_name} sandbox could not be used: {reason}") from error
+    report = run.read_report()
     if "ending" not in report:
-        report = child.guess_report(exceeded, who, bool(orders["is_first"]))
+        report = run.make_missing_report(exceeded, sandbox_name, bool(orders["is_first"]))
     if exceeded and report["ending"] == Ending.PROCESSES:
-        exceeded = Ending.PROCESSES  # too many of them take too much memory: that is why
-    if report["ending"] == "stopped" and not exceeded:  # outwaited: our init had no core to look
+        exceeded = Ending.PROCESSES  # many processes may use up the memory, too
+    if report["ending"] == "stopped" and not exceeded:  # cancelled: init got no core to check
         if report["wall_s"] <= command.timeout_s:
-            raise LabError(f"the {who} sandbox could not be used: this machine is too busy")
+            raise LabError(
+                f"the {sandbox_name} sandbox could not be used: this machine is too busy"
+            )
         exceeded = Ending.TIMEOUT
     return Completed(
         ending=exceeded or Ending(report["ending"]),
         exit_code=report["exit_code"],
         signal=report["signal"],
-        stdout=child.out.captured(),
-        stderr=child.err.captured(),
-        channel=child.channel.kept,
-        channel_overflowed=child.channel.overflowed,
+        stdout=run.out.captured(),
+        stderr=run.err.captured(),
+        channel=run.channel.kept,
+        channel_overflowed=run.channel.overflowed,
         wall_s=report["wall_s"],
         cpu_s=report["cpu_s"],
         peak_rss_mb=max(report["peak_rss_mb"], peak_mb),
     )
 
 
-def _limits(command: Command) -> dict[str, Any]:
-    """What our init watches over."""
+def _make_limits(command: Command) -> dict[str, Any]:
+    """Return the limits that the init process enforces."""
     limits = command.limits
     return {
         "timeout_s": command.timeout_s,
         "memory_mb": limits.memory_mb,
         "processes": limits.processes,
         "file_mb": limits.file_mb,
-        **({"look_every_s": _SELDOM_S} if command.cores or command.line is not None else {}),
+        **({"poll_s": _TIMED_POLL_S} if command.cores or command.channel_fd is not None else {}),
     }
 
 
 @dataclass(slots=True)
-class _Child:
-    """One run of our init, and what is read from it and the command."""
+class _InitRun:
+    """One init process, and the output that is read from it and from the command."""
 
     command: Command
-    out: HeadAndTail = field(init=False)
-    err: HeadAndTail = field(init=False)
-    channel: Head = field(init=False)
-    report: Head = field(init=False)
-    sinks: dict[int, HeadAndTail | Head] = field(default_factory=dict)
+    out: OutputHeadAndTail = field(init=False)
+    err: OutputHeadAndTail = field(init=False)
+    channel: OutputHead = field(init=False)
+    report: OutputHead = field(init=False)
+    sinks: dict[int, OutputHeadAndTail | OutputHead] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.out = HeadAndTail(self.command.output_bytes)
-        self.err = HeadAndTail(self.command.output_bytes)
-        self.channel = Head(self.command.channel_bytes)
-        self.report = Head(_REPORT_BYTES)
+        self.out = OutputHeadAndTail(self.command.output_bytes)
+        self.err = OutputHeadAndTail(self.command.output_bytes)
+        self.channel = OutputHead(self.command.channel_bytes)
+        self.report = OutputHead(_REPORT_BYTES)
 
-    async def attend(
-        self, start: Start, orders: dict[str, Any], group: Group | None, descriptors: Descriptors
+    async def supervise(
+        self,
+        start: StartInit,
+        orders: dict[str, Any],
+        group: ControlGroup | None,
+        descriptors: Descriptors,
     ) -> None:
-        """Start it and listen until it has ended; if we are cancelled, end it first."""
+        """Start the init process and read its output until it has ended; ends it when cancelled."""
         import anyio
 
         life, life_kept = descriptors.pipe()
-        handed = self._hand(group, life, descriptors)
+        passed = self._open_descriptors(group, life, descriptors)
         try:
-            # Not to be cancelled halfway: what was started is ended below.
+            # Shielded, so that a process that was started is always known and ended below.
             with anyio.CancelScope(shield=True):
-                self.process = await start(orders, handed)
-            descriptors.close(*_numbers(handed))
-            await self._listen_to_all(group, lambda: descriptors.close(life_kept))
+                self.process = await start(orders, passed)
+            descriptors.close(*_list_descriptors(passed))
+            await self._read_all(group, lambda: descriptors.close(life_kept))
         finally:
-            descriptors.close(*_numbers(handed), life_kept)
+            descriptors.close(*_list_descriptors(passed), life_kept)
             with anyio.CancelScope(shield=True):
                 await self._await_end()
         for descriptor, sink in self.sinks.items():
-            read_the_rest(descriptor, sink)
+            read_available(descriptor, sink)
 
-    def _hand(self, group: Group | None, life: int, descriptors: Descriptors) -> Handed:
-        stdin = descriptors.holding(self.command.stdin)
-        written = []
+    def _open_descriptors(
+        self, group: ControlGroup | None, life: int, descriptors: Descriptors
+    ) -> InitDescriptors:
+        stdin = descriptors.make_file(self.command.stdin)
+        writing_ends = []
         for sink in (self.out, self.err, self.report, self.channel):
             read, write = descriptors.pipe()
             os.set_blocking(read, False)
             self.sinks[read] = sink
-            written.append(write)
-        out, err, report, channel = written
-        if self.command.line is not None:
+            writing_ends.append(write)
+        out, err, report, channel = writing_ends
+        if self.command.channel_fd is not None:
             descriptors.close(channel)
-            channel = descriptors.copy(self.command.line)
+            channel = descriptors.copy(self.command.channel_fd)
         elif not self.command.channel_bytes:
             descriptors.close(channel)
-        return Handed(
+        return InitDescriptors(
             stdin=stdin,
             stdout=out,
             stderr=err,
             report=report,
             life=life,
-            channel=channel if self.command.talks else None,
+            channel=channel if self.command.has_channel else None,
             joins=group.joins if group else (),
         )
 
-    async def _listen_to_all(self, group: Group | None, stop: Callable[[], None]) -> None:
+    async def _read_all(self, group: ControlGroup | None, stop: Callable[[], None]) -> None:
+        """Read all output until the init process has ended."""
         import anyio
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_outwait, self.command.timeout_s, tasks.cancel_scope)
+            tasks.start_soon(_cancel_when_overdue, self.command.timeout_s, tasks.cancel_scope)
             if group is not None:
-                tasks.start_soon(_mind, group, stop)
+                tasks.start_soon(_stop_when_exceeded, group, stop)
             for descriptor, sink in self.sinks.items():
                 if sink is not self.report:
-                    tasks.start_soon(listen, descriptor, sink)
+                    tasks.start_soon(read_until_eof, descriptor, sink)
             if self.process is not None:
                 await await_exit(self.process)
-            await self._hear_the_report()
+            await self._await_report()
             tasks.cancel_scope.cancel()
 
-    async def _hear_the_report(self) -> None:
-        """All of it; there may be another process around our init, which is gone before it is."""
-        descriptor = next(each for each, sink in self.sinks.items() if sink is self.report)
-        read_the_rest(descriptor, self.report)
-        if "ending" not in self.told():
-            await listen(descriptor, self.report)
+    async def _await_report(self) -> None:
+        """Read the whole report; a wrapper such as bwrap may end before the init process does."""
+        descriptor = next(
+            descriptor for descriptor, sink in self.sinks.items() if sink is self.report
+        )
+        read_available(descriptor, self.report)
+        if "ending" not in self.read_report():
+            await read_until_eof(descriptor, self.report)
 
     async def _await_end(self) -> None:
-        """Our init, told to end by the closed pipe, has done so, or is made to."""
+        """Wait until the init process has ended after its `life` pipe was closed, or kill it."""
         import anyio
 
-        with anyio.move_on_after(_PATIENCE_S):
+        with anyio.move_on_after(_END_TIMEOUT_S):
             if self.process is not None:
                 await await_exit(self.process)
-            await self._hear_the_report()
+            await self._await_report()
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             await await_exit(self.process)
 
-    def told(self) -> dict[str, Any]:
-        """What our init has said so far, in one."""
+    def read_report(self) -> dict[str, Any]:
+        """Return all that the init process has reported so far, as one mapping."""
         report: dict[str, Any] = {}
         for line in self.report.kept.splitlines(keepends=True):
             if line.endswith(b"\n"):
                 report.update(json.loads(line))
         return report
 
-    def guess_report(self, exceeded: Ending | None, who: str, is_full: bool) -> dict[str, Any]:
-        """What to say when our init didn't live to tell; raises if that is no command's doing."""
-        said = self.err.captured().text.strip()[-2000:] or "it said nothing"
-        report = self.told()
+    def make_missing_report(
+        self, exceeded: Ending | None, sandbox_name: str, is_full: bool
+    ) -> dict[str, Any]:
+        """Return a report in place of one that the init process didn't send.
+
+        Raises `LabError` if the command can't be the cause.
+        """
+        stderr = self.err.captured().text.strip()[-2000:] or "it said nothing"
+        report = self.read_report()
         if "started" not in report:
-            raise NotStartedError(f"the {who} sandbox could not be started: {said}")
+            raise NotStartedError(f"the {sandbox_name} sandbox could not be started: {stderr}")
         if is_full and exceeded is None:
-            raise LabError(f"the {who} sandbox was ended from outside: {said}")
+            raise LabError(f"the {sandbox_name} sandbox was ended from outside: {stderr}")
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(report["started"], signal.SIGKILL)
         return {
@@ -256,27 +274,30 @@ class _Child:
         }
 
 
-def _numbers(handed: Handed) -> list[int]:
-    given = [handed.stdin, handed.stdout, handed.stderr, handed.report, handed.life]
-    return given if handed.channel is None else [*given, handed.channel]
+def _list_descriptors(passed: InitDescriptors) -> list[int]:
+    descriptors = [passed.stdin, passed.stdout, passed.stderr, passed.report, passed.life]
+    return descriptors if passed.channel is None else [*descriptors, passed.channel]
 
 
-async def _mind(group: Group, stop: Callable[[], None]) -> None:
-    """Stop all when the kernel has had to: it ends one process, and others may wait for that."""
-    import anyio
+async def _stop_when_exceeded(group: ControlGroup, stop: Callable[[], None]) -> None:
+    """Stop the command once the kernel has enforced a limit.
 
-    while not group.exceeded():
-        await anyio.sleep(_MIND_EVERY_S)
-    stop()
-
-
-async def _outwait(timeout_s: float, scope: CancelScope) -> None:
-    """Give our init up when it should have ended all long ago: whoever can reach it may stop it.
-
-    Counted in steps: what we were stopped for ourselves (Ctrl-Z) is one of them at most.
+    The kernel kills one process only, and others may wait for that one forever.
     """
     import anyio
 
-    for _ in range(math.ceil((LONGEST_WALL * timeout_s + _PATIENCE_S) / _STEP_S)):
+    while not group.exceeded():
+        await anyio.sleep(_CHECK_GROUP_S)
+    stop()
+
+
+async def _cancel_when_overdue(timeout_s: float, scope: CancelScope) -> None:
+    """Cancel when the init process should have ended everything long ago; it may be suspended.
+
+    Time is counted in steps, so that a suspension of this process (Ctrl-Z) counts as one at most.
+    """
+    import anyio
+
+    for _ in range(math.ceil((MAX_WALL_FACTOR * timeout_s + _END_TIMEOUT_S) / _STEP_S)):
         await anyio.sleep(_STEP_S)
     scope.cancel()

@@ -1,6 +1,6 @@
-"""What a command sees of the machine, as plain data: the same for every sandbox that is a full one.
+"""Mount plans: what a command in a full sandbox sees of the machine, as plain data.
 
-`fairtrial.sandbox.harness.namespaces.enter` says what the entries mean.
+`fairtrial.sandbox.harness.namespaces.enter` documents the entries.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ USER_ID = 1000
 
 
 def make_plan(command: Command) -> dict[str, Any]:
-    """The machine for one command; makes sure that each mount has a place to lie on."""
+    """Return the mount plan for a command, and make missing mount points inside other mounts.
+
+    Raises `LabError` if the source of a mount is missing.
+    """
     view = command.view
     _make_mount_points(view)
-    shown = [[source, target, False] for source, target in system_mounts(command.limits.network)]
+    binds = [[source, target, False] for source, target in system_mounts(command.limits.network)]
     for mounts, is_writable in ((view.readable, False), (view.writable, True), (view.over, False)):
-        shown += [_bind(mount, is_writable) for mount in mounts]
+        binds += [_bind(mount, is_writable) for mount in mounts]
     return {
         "uid": USER_ID,
         "gid": USER_ID,
@@ -32,12 +35,12 @@ def make_plan(command: Command) -> dict[str, Any]:
         "links": system_links(),
         "private": list(PRIVATE),
         "private_mb": command.limits.memory_mb,
-        "mounts": shown,
+        "mounts": binds,
     }
 
 
 def private_variables() -> dict[str, str]:
-    """Where a command in a full sandbox finds its own home and temp."""
+    """Return the variables that name a command's home and temporary folder in a full sandbox."""
     return {"HOME": HOME, "TMPDIR": "/tmp", "TMP": "/tmp", "TEMP": "/tmp"}
 
 
@@ -48,38 +51,38 @@ def _bind(mount: Mount, is_writable: bool) -> list[Any]:
 
 
 def _make_mount_points(view: View) -> None:
-    """Places for mounts that lie within others.
+    """Make mount points for mounts inside others.
 
-    They are made on disk by us, since a link that a candidate left there would lead a mount
-    elsewhere, and the link could be turned afterwards.
+    They are made on disk here, and links in their place are removed, since a link that a candidate
+    left could redirect a mount.
     """
     mounts = [*view.readable, *view.writable, *view.over]
-    for number, mount in enumerate(mounts):
-        below = [each for each in mounts[:number] if _lies_within(mount.target, each.target)]
-        if below:
-            inner = mount.target.relative_to(below[-1].target)
-            _make_place(below[-1].source, inner, mount.source.is_dir())
+    for index, mount in enumerate(mounts):
+        outer = [other for other in mounts[:index] if _lies_within(mount.target, other.target)]
+        if outer:
+            inner = mount.target.relative_to(outer[-1].target)
+            _make_mount_point(outer[-1].source, inner, mount.source.is_dir())
 
 
 def _lies_within(path: Path, folder: Path) -> bool:
     return path != folder and path.is_relative_to(folder)
 
 
-def _make_place(folder: Path, inner: Path, is_folder: bool) -> None:
-    place = folder
+def _make_mount_point(folder: Path, inner: Path, is_folder: bool) -> None:
+    parent = folder
     for part in inner.parts[:-1]:
-        place /= part
-        _make(place, is_folder=True)
+        parent /= part
+        _make(parent, is_folder=True)
     _make(folder / inner, is_folder)
 
 
-def _make(place: Path, is_folder: bool) -> None:
-    if place.is_symlink() or (place.exists() and place.is_dir() != is_folder):
-        if place.is_dir() and not place.is_symlink():
-            raise LabError(f"{place} is a folder, and a file should be shown in its place")
-        place.unlink()
-    if not place.exists():
+def _make(path: Path, is_folder: bool) -> None:
+    if path.is_symlink() or (path.exists() and path.is_dir() != is_folder):
+        if path.is_dir() and not path.is_symlink():
+            raise LabError(f"{path} is a folder, and a file should be shown in its place")
+        path.unlink()
+    if not path.exists():
         if is_folder:
-            place.mkdir()
+            path.mkdir()
         else:
-            place.touch()
+            path.touch()

@@ -1,33 +1,33 @@
-"""A full sandbox without anybody's help: the kernel's namespaces, entered by our own code."""
+"""A full sandbox that uses the kernel's namespaces directly, without other programs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairtrial.sandbox.cold_start import starting
+from fairtrial.sandbox.cold_start import make_cold_start
 from fairtrial.sandbox.commands import Command, Completed
-from fairtrial.sandbox.init_process import run_child
+from fairtrial.sandbox.init_process import run_under_init
 from fairtrial.sandbox.mount_plan import PRIVATE, make_plan, private_variables
 
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """A machine of its own for each command, made by `fairtrial.sandbox.harness.namespaces`; Linux 5.12."""
+    """Isolates each command in namespaces, by `harness.namespaces`; needs Linux 5.12 or newer."""
 
     name = "namespaces"
     relocates = True
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """Nothing: what it can't do, it refuses."""
+        """None: `run` raises where something can't be enforced."""
         return ()
 
     async def run(self, command: Command) -> Completed:
-        """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
-        return await run_child(
+        """Run a command; when this returns or is cancelled, all of its processes have ended."""
+        return await run_under_init(
             command,
-            starting(self.name),
-            who=self.name,
+            make_cold_start(self.name),
+            sandbox_name=self.name,
             env=private_variables(),
             plan=make_plan(command),
             is_first=True,

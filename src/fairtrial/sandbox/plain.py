@@ -1,4 +1,4 @@
-"""Commands as they are on this machine: watched and ended as a whole, but free to look around."""
+"""The plain sandbox: commands are limited and ended as a whole, but not isolated."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.core import LabError
-from fairtrial.sandbox.cold_start import starting
+from fairtrial.sandbox.cold_start import make_cold_start
 from fairtrial.sandbox.commands import Command, Completed
-from fairtrial.sandbox.init_process import run_child
+from fairtrial.sandbox.init_process import run_under_init
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """No sandbox: limits, a private temp and home, an environment of its own, and that is all.
+    """No isolation: limits, private temporary and home folders, and a private environment only.
 
-    place: where temp and home go, if not with all other temporary files; whoever names it removes
-        what is there if we are killed
+    scratch_parent: where the temporary and home folders are made; by default with other temporary
+        files. The caller removes what remains there if this process is killed
     """
 
-    place: Path | None = None
+    scratch_parent: Path | None = None
 
     name = "plain"
     relocates = False
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """What it can't enforce."""
+        """What this sandbox can't enforce."""
         return (
             "commands can read and change whatever you can",
             "commands can use the network",
@@ -38,20 +38,20 @@ class Plain:
         )
 
     async def run(self, command: Command) -> Completed:
-        """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
+        """Run a command; when this returns or is cancelled, all of its processes have ended."""
         import anyio
 
         _check_view(command)
-        scratch = Path(tempfile.mkdtemp(prefix="fairtrial-command-", dir=self.place))
+        scratch = Path(tempfile.mkdtemp(prefix="fairtrial-command-", dir=self.scratch_parent))
         try:
             home, temp = scratch / "home", scratch / "tmp"
             home.mkdir()
             temp.mkdir()
             variables = {"HOME": str(home), **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(temp))}
-            return await run_child(
+            return await run_under_init(
                 command,
-                starting(self.name),
-                who=self.name,
+                make_cold_start(self.name),
+                sandbox_name=self.name,
                 env=variables,
                 plan=None,
                 is_first=False,
@@ -71,9 +71,9 @@ def _check_view(command: Command) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, also what its owner may not change."""
-    for place, names, _ in os.walk(folder):
-        for inner in (Path(place, name) for name in names):
+    """Remove a folder, including read-only folders in it."""
+    for parent, names, _ in os.walk(folder):
+        for inner in (Path(parent, name) for name in names):
             if not inner.is_symlink():
                 inner.chmod(stat.S_IRWXU)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Descriptors that are read without waiting for more than is there, and processes that end."""
+"""Asynchronous reading of descriptors, and waiting for child processes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import subprocess
 from contextlib import suppress
 
-from fairtrial.sandbox.captured_output import Head, HeadAndTail
+from fairtrial.sandbox.captured_output import OutputHead, OutputHeadAndTail
 
 _CHUNK = 1 << 16
 
 
-async def listen(descriptor: int, sink: HeadAndTail | Head) -> None:
-    """Read until end-of-file."""
+async def read_until_eof(descriptor: int, sink: OutputHeadAndTail | OutputHead) -> None:
+    """Read a non-blocking descriptor until end-of-file, and pass the data to a sink."""
     import anyio
 
     while True:
@@ -24,10 +24,10 @@ async def listen(descriptor: int, sink: HeadAndTail | Head) -> None:
             sink.add(data)
 
 
-def read_the_rest(descriptor: int, sink: HeadAndTail | Head) -> None:
-    """What is left when nobody writes any more.
+def read_available(descriptor: int, sink: OutputHeadAndTail | OutputHead) -> None:
+    """Read what a descriptor holds after its writers have ended.
 
-    Not up to end-of-file: a process that somebody else forked may hold the other end open.
+    Not up to end-of-file: a process that another thread forked may hold the other end open.
     """
     with suppress(BlockingIOError):
         while data := os.read(descriptor, _CHUNK):
@@ -35,7 +35,7 @@ def read_the_rest(descriptor: int, sink: HeadAndTail | Head) -> None:
 
 
 async def await_exit(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a child without a signal handler, so that it works in every thread."""
+    """Wait for a child process without a signal handler, so that it works in every thread."""
     import anyio
 
     if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""One command, run to its end."""
+"""Running of one command, in a sandbox or without."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from fairtrial.sandbox.protocol import Sandbox
 
 
 async def run_command(command: Command, sandbox: Sandbox | None = None) -> Completed:
-    """Run a command in a sandbox, or as it is; returns when none of its processes is left.
+    """Run a command, without isolation by default; returns when all of its processes have ended.
 
-    Output is captured within bounds, the whole tree is limited, watched and ended together. What
-    the command does is data; a `LabError` says that it could not be run at all.
+    Output is captured up to a limit, and the whole process tree is limited, watched and ended
+    together. Failures of the command are part of the result; a `LabError` says that it could not
+    be run.
     """
     return await (sandbox or Plain()).run(command)

@@ -8,10 +8,11 @@ from fairtrial.sandbox.commands import Command, Completed
 
 
 class Sandbox(Protocol):
-    """Runs commands that nobody has to trust, each on its own.
+    """Runs untrusted commands, each isolated from the others.
 
-    Says whether a command can see a folder elsewhere than where it is (`relocates`), and what it
-    can't enforce on this machine, a phrase each (`shortfalls`): nothing, for a full sandbox.
+    name: the sandbox's name
+    relocates: whether a command may see a folder at another path than its own
+    shortfalls: what the sandbox can't enforce on this machine, one phrase each; none if it is full
     """
 
     @property
@@ -22,4 +23,7 @@ class Sandbox(Protocol):
     def shortfalls(self) -> tuple[str, ...]: ...
 
     async def run(self, command: Command) -> Completed:
-        """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
+        """Run a command; when this returns or is cancelled, all of its processes have ended.
+
+        Raises `LabError` if the command could not be run.
+        """

@@ -1,4 +1,4 @@
-"""Which sandbox to use: the best that works on this machine, as a trial shows."""
+"""Selection of a sandbox: the best one that passes a trial on this machine."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
 from fairtrial.sandbox.protocol import Sandbox
 
-FULL: tuple[Sandbox, ...] = (Bubblewrap(), Namespaces())
+FULL_SANDBOXES: tuple[Sandbox, ...] = (Bubblewrap(), Namespaces())
 _ADVICE = (
     "install bubblewrap (the program bwrap) and allow unprivileged user namespaces; "
     "`fairtrial doctor` says more"
 )
 _TRIAL_S = 20.0
-_tried: dict[str, str] = {}
+_trial_results: dict[str, str] = {}
 
 
 def find_sandbox(wanted: str = "auto", *, unsandboxed: bool = False) -> Sandbox:
-    """The sandbox for a problem's commands; a `LabError` says what to do if there is none.
+    """Return the sandbox for a problem's commands; raises `LabError` with advice if none works.
 
-    wanted: `auto` takes the best there is, `require` only a full one, `plain` none
-    unsandboxed: whether the user has said that commands may run without one
+    wanted: `auto` for the best available, `require` for a full one only, `plain` for none
+    unsandboxed: whether the user allows commands to run without a sandbox
     """
     if wanted == "plain":
         if not unsandboxed:
@@ -35,7 +35,7 @@ def find_sandbox(wanted: str = "auto", *, unsandboxed: bool = False) -> Sandbox:
             )
         return Plain()
     reasons = []
-    for sandbox in sorted(FULL, key=lambda each: len(each.shortfalls)):
+    for sandbox in sorted(FULL_SANDBOXES, key=lambda sandbox: len(sandbox.shortfalls)):
         reason = try_sandbox(sandbox)
         if not reason:
             return sandbox
@@ -43,29 +43,31 @@ def find_sandbox(wanted: str = "auto", *, unsandboxed: bool = False) -> Sandbox:
     if wanted == "auto" and unsandboxed:
         return Plain()
     otherwise = ", or give --unsandboxed to run without" if wanted == "auto" else ""
-    told = "; ".join(reasons)
-    raise LabError(f"no sandbox works on this machine: {_ADVICE}{otherwise} ({told})")
+    raise LabError(f"no sandbox works on this machine: {_ADVICE}{otherwise} ({'; '.join(reasons)})")
 
 
 def try_sandbox(sandbox: Sandbox) -> str:
-    """Why a sandbox doesn't work here; empty if it does. Tried once in each process."""
-    if sandbox.name not in _tried:
-        # A thread of its own: whoever asks may have an event loop running.
-        thread = threading.Thread(target=_try, args=(sandbox,))
+    """Return why a sandbox doesn't work on this machine; empty if it does.
+
+    Runs a trial command, once per sandbox and process.
+    """
+    if sandbox.name not in _trial_results:
+        # In a thread, since the caller may have an event loop running.
+        thread = threading.Thread(target=_run_trial, args=(sandbox,))
         thread.start()
         thread.join()
-    return _tried.get(sandbox.name, "the trial broke off")
+    return _trial_results.get(sandbox.name, "the trial broke off")
 
 
-def _try(sandbox: Sandbox) -> None:
+def _run_trial(sandbox: Sandbox) -> None:
     import anyio
 
     command = Command(("/bin/sh", "-c", "exit 7"), Path("/tmp"), timeout_s=_TRIAL_S)
     try:
-        done = anyio.run(sandbox.run, command)
+        result = anyio.run(sandbox.run, command)
     except LabError as error:
-        _tried[sandbox.name] = str(error)
+        _trial_results[sandbox.name] = str(error)
         return
-    is_well = (done.ending, done.exit_code) == (Ending.EXITED, 7)
-    said = done.stderr.text.strip()[:500]
-    _tried[sandbox.name] = "" if is_well else f"a trial came to {done.ending}: {said}"
+    works = (result.ending, result.exit_code) == (Ending.EXITED, 7)
+    stderr = result.stderr.text.strip()[:500]
+    _trial_results[sandbox.name] = "" if works else f"a trial ended as {result.ending}: {stderr}"

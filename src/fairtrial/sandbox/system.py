@@ -1,4 +1,4 @@
-"""The part of this machine that every sandbox shows: its programs and libraries, no one's data."""
+"""The parts of this machine that every sandbox shows: programs and libraries, no user's data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parent / "harness"
-"""Our own files that run where commands run."""
+"""The folder of the code that runs inside the sandbox."""
 _OWN_ETC = Path(__file__).resolve().parent / "etc"
-_FOLDERS = ("/usr", "/opt", "/nix/store", "/gnu/store")
+_SYSTEM_FOLDERS = ("/usr", "/opt", "/nix/store", "/gnu/store")
 _OFTEN_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # Nothing secret, nothing about the user or the network; /etc/ssl also holds private keys.
 _ETC = (
@@ -44,13 +44,13 @@ _ETC_WITH_NETWORK = ("resolv.conf", "gai.conf", "host.conf")
 
 @cache
 def system_mounts(network: bool) -> tuple[tuple[str, str], ...]:
-    """(source, target) of all that is shown, read-only."""
+    """Return (source, target) of all system files that are mounted, read-only."""
     return tuple(_mounts(network))
 
 
 def _mounts(network: bool) -> Iterator[tuple[str, str]]:
-    shown = [Path(name) for name in (*_FOLDERS, *_OFTEN_LINKS)]
-    yield from ((str(path.resolve()), str(path)) for path in shown if _is_real_folder(path))
+    folders = [Path(name) for name in (*_SYSTEM_FOLDERS, *_OFTEN_LINKS)]
+    yield from ((str(path.resolve()), str(path)) for path in folders if _is_real_folder(path))
     for name in (*_ETC, *(_ETC_WITH_NETWORK if network else ())):
         path = Path("/etc", name)
         if os.access(path, os.R_OK):
@@ -65,29 +65,28 @@ def _is_real_folder(path: Path) -> bool:
 
 @cache
 def system_links() -> dict[str, str]:
-    """Where the system's own folders are links into others."""
+    """Return the system's folders that are symbolic links, with their targets."""
     links = [path for path in map(Path, _OFTEN_LINKS) if path.is_symlink()]
     return {str(path): str(path.readlink()) for path in links}
 
 
 @cache
 def own_python() -> str:
-    """The interpreter that runs us, without its virtual environment."""
+    """Return the path of the running interpreter, outside of its virtual environment."""
     executable = getattr(sys, "_base_executable", None) or sys.executable
     return str(Path(executable).resolve())
 
 
 @cache
 def own_python_mounts() -> tuple[tuple[str, str], ...]:
-    """What our interpreter needs beside the system's folders, each where it is."""
+    """Return mounts for the running interpreter's files outside the system's folders."""
     library = Path(os.__file__).parent
     paths = (sys.base_prefix, sys.base_exec_prefix, own_python(), str(library))
     home = Path.home()
-    wanted: list[Path] = []
+    mounted = list(map(Path, _SYSTEM_FOLDERS))
     for path in map(Path, paths):
-        # An interpreter installed right into somebody's home would take all of it along.
-        is_strange = home.is_relative_to(path)
-        is_shown = any(path.is_relative_to(other) for other in (*map(Path, _FOLDERS), *wanted))
-        if not is_strange and not is_shown:
-            wanted.append(path)
-    return tuple((str(path.resolve()), str(path)) for path in wanted)
+        # A prefix that contains the home folder would show all of it.
+        contains_home = home.is_relative_to(path)
+        if not contains_home and not any(path.is_relative_to(folder) for folder in mounted):
+            mounted.append(path)
+    return tuple((str(path.resolve()), str(path)) for path in mounted[len(_SYSTEM_FOLDERS) :])

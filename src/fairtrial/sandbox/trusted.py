@@ -1,5 +1,4 @@
-"""Programs that need no sandbox (git, an interpreter that is asked what it is): nothing of theirs
-outlives its caller."""
+"""Running of trusted programs (git, the probe of an interpreter) without a sandbox."""
 
 from __future__ import annotations
 
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
 async def run_trusted(
     command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end, whatever that is; who is cancelled has killed and reaped it."""
+    """Run a program and return its exit status and output; kills and reaps it when cancelled."""
     import anyio
 
-    told = [b"", b""]
+    outputs = [b"", b""]
 
-    async def read(number: int, stream: ByteReceiveStream) -> None:
-        told[number] = b"".join([chunk async for chunk in stream])
+    async def read(index: int, stream: ByteReceiveStream) -> None:
+        outputs[index] = b"".join([chunk async for chunk in stream])
 
     with Descriptors() as descriptors:
-        # Not a pipe, which breaks if the program doesn't read it all.
-        given = descriptors.holding(stdin)
-        # A start that is cancelled half way leaves a child that nobody waits for.
+        # Not a pipe, which breaks if the program doesn't read all of it.
+        stdin_file = descriptors.make_file(stdin)
+        # If the start were cancelled halfway, the child would never be reaped.
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
-                command, stdin=given, cwd=str(cwd), env=env, start_new_session=True
+                command, stdin=stdin_file, cwd=str(cwd), env=env, start_new_session=True
             )
     async with process:
         assert process.stdout is not None
@@ -45,12 +44,12 @@ async def run_trusted(
                 tasks.start_soon(read, 1, process.stderr)
                 status = await process.wait()
         except BaseException:
-            # By number: what the library kills with would first reap it, and asyncio, which waits
-            # for it in a thread, would then complain of a child that it doesn't know.
+            # By pid: `process.kill` would first reap the child, and asyncio, which waits for it in
+            # a thread, would then warn of an unknown child.
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
             with anyio.CancelScope(shield=True):
                 await process.wait()
             raise
-    return subprocess.CompletedProcess(list(command), status, *told)
+    return subprocess.CompletedProcess(list(command), status, *outputs)

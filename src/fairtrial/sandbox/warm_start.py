@@ -1,8 +1,9 @@
-"""Commands forked from a process that has imported third-party packages already.
+"""Warm starts: commands forked from a process that has already imported third-party packages.
 
-`fairtrial.sandbox.harness.warm_server` is that process: it runs outside of every sandbox and sees no file of a
-candidate. Each fork enters namespaces of its own, as `Namespaces` has it, before it does anything.
-What can't be forked (another program, flags of the interpreter) is run by the sandbox behind it.
+That process, `fairtrial.sandbox.harness.warm_server`, runs outside of every sandbox and sees no
+file of a candidate. Each fork enters its own namespaces, like those of `Namespaces`, before
+anything else. Commands that can't be forked (other programs, interpreter flags) are run by another
+sandbox.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from typing import Any
 from fairtrial.core import LabError
 from fairtrial.sandbox.commands import Command, Completed
 from fairtrial.sandbox.descriptors import Descriptors
-from fairtrial.sandbox.init_process import Handed, NotStartedError, run_child
+from fairtrial.sandbox.init_process import InitDescriptors, NotStartedError, run_under_init
 from fairtrial.sandbox.mount_plan import PRIVATE, make_plan, private_variables
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.protocol import Sandbox
 from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.sandbox.system import HARNESS
 
-MOST_STARTS = 6
-"""How many modules that can't be there are left out before warm starts are given up."""
+MAX_STARTS = 6
+"""How many times a server is started, each time without one more module that prevents forking."""
 IMPORT_S = 120.0
 
 
-def can_be_warm(sandbox: Sandbox) -> bool:
-    """Whether commands of this sandbox may be forked: only into namespaces that are as tight."""
+def supports_warm_start(sandbox: Sandbox) -> bool:
+    """Return whether commands may be forked instead: the sandbox is full, and namespaces work."""
     return sandbox.relocates and not try_sandbox(Namespaces())
 
 
 class WarmServer:
-    """A running server. Made by `starting`, ended with its block.
+    """A running warm server, made by `starting` and ended with its block.
 
-    python: the interpreter that it is
+    python: the path of its interpreter
     """
 
     def __init__(
@@ -59,32 +60,33 @@ class WarmServer:
         folders: Sequence[Path],
         never: Sequence[str],
         env: Mapping[str, str],
-        place: Path,
+        scratch_parent: Path,
     ) -> AsyncIterator[WarmServer | None]:
-        """A server that has imported the modules at `files`; None if there can't be one.
+        """Start a server that imports the modules of `files`; None if there can't be one.
 
         folders: where modules may come from
-        never: top-level names that must not be imported, by others neither
-        env: the environment that commands will have, as far as it is always the same
-        place: where its own temp and home go; somebody removes what is there if we are killed
+        never: top-level names that must not be imported, directly or by other modules
+        env: the part of the environment that all commands share
+        scratch_parent: where its home and temporary folder is made; the caller removes what remains
+            there if this process is killed
         """
         import anyio
 
-        home = Path(tempfile.mkdtemp(prefix="warm-", dir=place))
+        home = Path(tempfile.mkdtemp(prefix="warm-", dir=scratch_parent))
         server = None
         try:
-            left_out = list(never)
-            for _ in range(MOST_STARTS):
-                told = {"files": [*files], "folders": [*map(str, folders)], "never": left_out}
-                server = cls._start(python, home, env, json.dumps(told).encode())
-                hindrance = await server._learn_hindrance()
+            excluded = list(never)
+            for _ in range(MAX_STARTS):
+                orders = {"files": [*files], "folders": [*map(str, folders)], "never": excluded}
+                server = cls._start(python, home, env, json.dumps(orders).encode())
+                hindrance = await server._await_imports()
                 if hindrance is None:
                     break
                 await server.stop()
                 server = None
                 if not hindrance:
                     break
-                left_out.append(hindrance.partition(".")[0])
+                excluded.append(hindrance.partition(".")[0])
             yield server
         finally:
             with anyio.CancelScope(shield=True):
@@ -99,7 +101,7 @@ class WarmServer:
             with Descriptors() as descriptors:
                 process = subprocess.Popen(
                     [str(python), str(HARNESS / "warm_server.py"), str(theirs.fileno())],
-                    stdin=descriptors.holding(orders),
+                    stdin=descriptors.make_file(orders),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
@@ -115,8 +117,11 @@ class WarmServer:
         ours.setblocking(False)
         return cls(str(python), process, ours)
 
-    async def _learn_hindrance(self) -> str | None:
-        """Let it import; None if all is well, else the module in the way, if that is known."""
+    async def _await_imports(self) -> str | None:
+        """Wait for the imports; None if the server can fork, else the module that prevents it.
+
+        An empty name means that the cause is unknown.
+        """
         import anyio
 
         with anyio.move_on_after(IMPORT_S), suppress(ConnectionError):
@@ -128,7 +133,10 @@ class WarmServer:
         return ""
 
     async def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> None:
-        """Let it start a command; the descriptors are handed over."""
+        """Let the server fork a command, and pass descriptors to it.
+
+        Raises `NotStartedError` if the server has ended.
+        """
         import anyio
 
         data = json.dumps(order).encode()
@@ -142,7 +150,7 @@ class WarmServer:
                 raise NotStartedError(f"the warm process is gone: {error}") from error
 
     async def stop(self) -> None:
-        """End it; what it has forked is ended by those who asked for it."""
+        """Kill the server; commands that it has forked are ended by their callers."""
         import anyio
 
         self._control.close()
@@ -152,12 +160,12 @@ class WarmServer:
 
 
 @dataclass(frozen=True, slots=True)
-class Warm:
-    """A sandbox whose Python commands start warm.
+class WarmSandbox:
+    """A sandbox whose Python commands are forked from a warm server.
 
     cold: the sandbox for all other commands
-    server: what Python commands are forked from
-    env: the environment that the server was started with
+    server: the server for Python commands
+    env: the environment with which the server was started
     """
 
     cold: Sandbox
@@ -168,45 +176,45 @@ class Warm:
 
     @property
     def name(self) -> str:
-        """The cold one's: both keep the same promises."""
+        """The name of the cold sandbox, which enforces the same."""
         return self.cold.name
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """The cold one's, which may not have any."""
+        """What the cold sandbox can't enforce."""
         return self.cold.shortfalls
 
     async def run(self, command: Command) -> Completed:
-        """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
+        """Run a command; when this returns or is cancelled, all of its processes have ended."""
         if not self._can_fork(command):
             return await self.cold.run(command)
 
-        async def start(orders: dict[str, Any], handed: Handed) -> None:
-            given = [handed.stdin, handed.stdout, handed.stderr, handed.report, handed.life]
-            channel = [] if handed.channel is None else [handed.channel]
-            joins = [str(join) for join in handed.joins]
-            await self.server.fork({**orders, "joins": joins}, [*given, *channel])
+        async def start(orders: dict[str, Any], passed: InitDescriptors) -> None:
+            streams = [passed.stdin, passed.stdout, passed.stderr, passed.report, passed.life]
+            channel = [] if passed.channel is None else [passed.channel]
+            joins = [str(join) for join in passed.joins]
+            await self.server.fork({**orders, "joins": joins}, [*streams, *channel])
 
         try:
-            return await run_child(
+            return await run_under_init(
                 command,
                 start,
-                who="warm",
+                sandbox_name="warm",
                 env=private_variables(),
                 plan=make_plan(command),
                 is_first=True,
                 private=list(PRIVATE),
             )
-        except NotStartedError:  # somebody has ended the server, say; nothing of it has run
+        except NotStartedError:  # such as when the server was killed; the command hasn't run
             return await self.cold.run(command)
 
     def _can_fork(self, command: Command) -> bool:
-        """Whether it is ``python -m module ...`` or ``python file.py ...`` of the same Python."""
+        """Return whether a command is ``python -m module`` or ``python file.py`` of this Python."""
         python, *words = command.argv
         is_module = words[:1] == ["-m"] and len(words) > 1
         is_file = bool(words) and words[0].endswith(".py")
-        # What else the interpreter goes by was read when the server started.
-        others = {name for name in command.env if name.startswith("PYTHON")} - {"PYTHONPATH"}
-        names = others.union(self.env)
+        # The server's interpreter read all other variables of Python's when it started.
+        fixed = {name for name in command.env if name.startswith("PYTHON")} - {"PYTHONPATH"}
+        names = fixed.union(self.env)
         is_same = all(command.env.get(name) == self.env.get(name) for name in names)
         return python == self.server.python and (is_module or is_file) and is_same

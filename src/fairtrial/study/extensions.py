@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.core import plugins
 
 if TYPE_CHECKING:
-    from fairtrial.core import Mistake, Place
+    from fairtrial.core import FieldPath, Mistake
     from fairtrial.study.model.runs import RunResult
     from fairtrial.study.model.study import Study
 
@@ -78,7 +78,7 @@ class StudyExtension:
         return None
 
     def modernize(
-        self, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        self, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         """Return a study's data with keys of other formats replaced; add what is wrong with them."""
         return data

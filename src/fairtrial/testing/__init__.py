@@ -1,1 +1,1 @@
-"""Suites that ship with the package: what an executor must pass, a third party's too."""
+"""Conformance suites for plug-ins: `executors`, `sandboxes`, and `isolation` for full sandboxes."""

@@ -1,4 +1,4 @@
-"""Making an executor run, and watching what it does."""
+"""Helpers that run an executor, and check its reports."""
 
 from __future__ import annotations
 
@@ -8,37 +8,43 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 from fairtrial.study import Assignment, Executor, Finished, Report, Work
-from fairtrial.testing.executor_work import Deeds
+from fairtrial.testing.executor_work import ScriptedWork
 
-PATIENCE_S = 60.0
-"""After this long an executor counts as stuck; no test needs a second."""
+STUCK_AFTER_S = 60.0
+"""After this time an executor counts as stuck; a test needs less than a second."""
 
 
 class ListFeed:
-    """Hands out assignments in order; notes what is under way, and the most that ever was."""
+    """A feed that hands out assignments in order, and records which are running.
+
+    waiting: assignments that were not handed out yet
+    running: assignments that were handed out and not finished
+    max_running: the largest number of running assignments
+    call_count: how often the feed was asked
+    """
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         self.waiting = list(assignments)
-        self.under_way: set[tuple[int, int]] = set()
-        self.most = 0
-        self.asked = 0
+        self.running: set[tuple[int, int]] = set()
+        self.max_running = 0
+        self.call_count = 0
 
     def __call__(self) -> Assignment | float | None:
-        self.asked += 1
+        self.call_count += 1
         if not self.waiting:
             return None
         assignment = self.waiting.pop(0)
-        self.under_way.add((assignment.turn, assignment.attempt))
-        self.most = max(self.most, len(self.under_way))
+        self.running.add((assignment.turn, assignment.attempt))
+        self.max_running = max(self.max_running, len(self.running))
         return assignment
 
     def finish(self, report: Finished) -> None:
-        """Note a report; one of something that isn't under way is a mistake."""
-        self.under_way.remove((report.turn, report.attempt))
+        """Record that an assignment finished; raises `KeyError` if it isn't running."""
+        self.running.remove((report.turn, report.attempt))
 
 
-class HesitantFeed(ListFeed):
-    """Has nothing for a while, from when it is first asked."""
+class DelayedFeed(ListFeed):
+    """A feed of one assignment that is available only some time after the first call."""
 
     def __init__(self, assignment: Assignment, wait_s: float) -> None:
         super().__init__([assignment])
@@ -48,7 +54,7 @@ class HesitantFeed(ListFeed):
         self._until = self._until or time.monotonic() + self._wait_s
         left_s = self._until - time.monotonic()
         if left_s > 0:
-            self.asked += 1
+            self.call_count += 1
             return left_s
         return super().__call__()
 
@@ -56,15 +62,15 @@ class HesitantFeed(ListFeed):
 def execute(
     executor: Executor, feed: ListFeed, slots: int, work: Work | None = None
 ) -> Iterator[Report | None]:
-    """The reports of an executor; fails when it is stuck, and checks each against the feed."""
-    until = time.monotonic() + PATIENCE_S
-    reports = executor.execute(work or Deeds(), feed, slots)
+    """Yield the reports of an executor; fails if it is stuck, or reports what isn't running."""
+    until = time.monotonic() + STUCK_AFTER_S
+    reports = executor.execute(work or ScriptedWork(), feed, slots)
     try:
         for report in reports:
             assert time.monotonic() < until, "the executor is stuck"
             if report is not None:
                 key = (report.turn, report.attempt)
-                assert key in feed.under_way, f"{report} is of nothing that is under way"
+                assert key in feed.running, f"{report} is of nothing that is running"
             if isinstance(report, Finished):
                 feed.finish(report)
             yield report
@@ -73,19 +79,19 @@ def execute(
         reports.close()
 
 
-def finish(
+def run_all(
     executor: Executor, assignments: Iterable[Assignment], slots: int = 2
 ) -> dict[int, Finished]:
-    """What comes of all these assignments, by turn."""
+    """Run assignments to their end; returns the last report of each, by turn."""
     feed = ListFeed(assignments)
     reports = execute(executor, feed, slots)
     finished = {report.turn: report for report in reports if isinstance(report, Finished)}
-    assert not feed.under_way, "something was never reported"
+    assert not feed.running, "an assignment was never reported"
     return finished
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, other than as a dead one that nobody has waited for."""
+    """Return whether a process exists and is not a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Work for trying out an executor: runs that do what they are told, well or badly."""
+"""Work for tests of executors: runs whose condition says what they do, and how they fail."""
 
 from __future__ import annotations
 
@@ -26,41 +26,47 @@ from fairtrial.study import (
     unpack,
 )
 
-OURS = (FailureKind.BROKEN, FailureKind.KILLED, FailureKind.UNWRITABLE)
-LOOK_S = 0.005
+BROKEN_KINDS = (FailureKind.BROKEN, FailureKind.KILLED, FailureKind.UNWRITABLE)
+POLL_S = 0.005
 
 
 def assign(
-    turn: int, deed: str = "echo", *, attempt: int = 1, timeout_s: float | None = None, **told: Any
+    turn: int,
+    action: str = "echo",
+    *,
+    attempt: int = 1,
+    timeout_s: float | None = None,
+    **arguments: Any,
 ) -> Assignment:
-    """An assignment to do a deed of `Deeds`, with the arguments it is told."""
-    condition = Condition(f"cond-{turn}", {"deed": deed, **told})
+    """Return an assignment to do an action of `ScriptedWork` with these arguments."""
+    condition = Condition(f"cond-{turn}", {"action": action, **arguments})
     spec = RunSpec(
         f"run-{turn}", "trial", condition.condition_id, "problem", 1, turn, "agent", "problem"
     )
     return Assignment(turn, attempt, spec, condition, timeout_s)
 
 
-def told_by(report: Finished) -> Any:
-    """What a run of `Deeds` returned, or what is said of its failure."""
+def read_body(report: Finished) -> Any:
+    """Return what a run of `ScriptedWork` reports, or the message of its failure."""
     return unpack(report.outcome.body)
 
 
-class Deeds:
-    """A `Work` whose runs do what their condition's `deed` says.
+class ScriptedWork:
+    """A `Work` whose runs call the method that their condition's `action` names.
 
-    A run that succeeds tells its turn, its process, when it began and ended by the monotonic
-    clock, and what the deed returned.
+    A run that succeeds reports its turn, its process, when it began and ended by the monotonic
+    clock, and what the action returned.
     """
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
-        told = dict(assignment.condition.factor_assignments)
-        deed = getattr(self, told.pop("deed"))
-        if deed.__name__.startswith("note"):
-            told |= {"note": note, "earlier": assignment.journal}
+        """Do the action of an assignment."""
+        arguments = dict(assignment.condition.factor_assignments)
+        action = getattr(self, arguments.pop("action"))
+        if action.__name__.startswith("note"):
+            arguments |= {"note": note, "earlier": assignment.journal}
         began = time.monotonic()
         try:
-            returned = deed(emit=emit, **told)
+            returned = action(emit=emit, **arguments)
         except (Exception, SystemExit) as error:
             took_s = time.monotonic() - began
             return self.fail(assignment, FailureKind.EXCEPTION, repr(error), took_s)
@@ -77,13 +83,14 @@ class Deeds:
         return Outcome(RunStatus.SUCCESS, None, 0.5, 7, ended - began, pack(body))
 
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
-        status = RunStatus.BROKEN if kind in OURS else RunStatus.FAILED
+        """Return the outcome of a run that failed or broke."""
+        status = RunStatus.BROKEN if kind in BROKEN_KINDS else RunStatus.FAILED
         return Outcome(status, FailureKind(kind), 0.0, 0, latency_s, pack(message))
 
-    # -- deeds that end well --
+    # -- actions that end well --
 
-    def echo(self, emit: Callable[[bytes], None], **told: Any) -> Any:
-        return told
+    def echo(self, emit: Callable[[bytes], None], **arguments: Any) -> Any:
+        return arguments
 
     def sleep(self, emit: Callable[[bytes], None], seconds: float) -> None:
         time.sleep(seconds)
@@ -93,7 +100,7 @@ class Deeds:
             emit(pack(event(number=number, text="x" * size)))
 
     def emit_late(self, emit: Callable[[bytes], None], count: int) -> None:
-        """Leave a thread behind that emits after the run has ended."""
+        """Start a thread that emits after the run has ended."""
 
         def emit_on() -> None:
             for number in range(count):
@@ -108,16 +115,16 @@ class Deeds:
             sys.stderr.write(err)
 
     def await_file(self, emit: Callable[[bytes], None], path: str, seconds: float = 60) -> None:
-        """Tell which process this is, and wait until the file is there."""
+        """Emit the pid, and wait until the file exists."""
         emit(pack(event(pid=os.getpid())))
         until = time.monotonic() + seconds
         while not Path(path).exists() and time.monotonic() < until:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
-    # -- deeds that keep a journal --
+    # -- actions that keep a journal --
 
     def note(self, emit: Send, note: Send, earlier: tuple[bytes, ...], count: int) -> Any:
-        """Note numbers; tells when each was durable, and what had been noted before."""
+        """Note numbers; returns when each was durable, and the notes of earlier attempts."""
         times = []
         for number in range(count):
             note(pack(number))
@@ -127,15 +134,16 @@ class Deeds:
     def note_at_once(
         self, emit: Send, note: Send, earlier: tuple[bytes, ...], threads: int
     ) -> None:
-        """Note from several threads."""
-        crowd = [threading.Thread(target=note, args=(pack(each),)) for each in range(threads)]
-        for thread in crowd:
-            thread.start()
-        for thread in crowd:
-            thread.join()
+        """Note from several threads at once."""
+        notes = [pack(number) for number in range(threads)]
+        workers = [threading.Thread(target=note, args=(data,)) for data in notes]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
 
     def note_late(self, emit: Send, note: Send, earlier: tuple[bytes, ...], count: int) -> None:
-        """Leave a thread behind that notes after the run has ended."""
+        """Start a thread that notes after the run has ended."""
 
         def note_on() -> None:
             for number in range(count):
@@ -148,7 +156,7 @@ class Deeds:
     def note_and_touch(
         self, emit: Send, note: Send, earlier: tuple[bytes, ...], kept: str, refused: str
     ) -> None:
-        """Tell which process this is, note, and touch a file that says what came of it."""
+        """Emit the pid, note, and touch the file `kept` or `refused`."""
         emit(pack(event(pid=os.getpid())))
         try:
             note(b"x" * 200_000)
@@ -157,7 +165,7 @@ class Deeds:
             raise
         Path(kept).touch()
 
-    # -- deeds that end badly --
+    # -- actions that end badly --
 
     def leave(self, emit: Callable[[bytes], None], code: int) -> None:
         sys.exit(code)
@@ -180,11 +188,11 @@ class Deeds:
 
 
 def event(text: str = "", **meta: Any) -> EventData:
-    """An event as `Deeds` emits them."""
+    """Return an event of the kind that `ScriptedWork` emits."""
     return {
         "timestamp": "2000-01-01T00:00:00.000+00:00",
-        "event_type": "deed",
+        "event_type": "action",
         "text": text,
-        "actor_id": "deeds",
+        "actor_id": "scripted-work",
         "meta": meta,
     }

@@ -1,4 +1,4 @@
-"""What every executor must do, as tests: make a subclass, and let pytest find it.
+"""Conformance tests for executors. Make a subclass in a test file of yours:
 
 ::
 
@@ -9,9 +9,8 @@
         def executor(self):
             return Mine()
 
-Tests of promises that an executor doesn't make (`is_isolated`) are skipped. Needs pytest; with
-``pytest.register_assert_rewrite("fairtrial.testing.executors")`` in a `conftest.py` failures tell
-more.
+Tests of what an executor doesn't claim (`is_isolated`) are skipped. Needs pytest; for detailed
+failures put ``pytest.register_assert_rewrite("fairtrial.testing.executors")`` into a `conftest.py`.
 """
 
 from __future__ import annotations
@@ -24,35 +23,40 @@ from typing import Any
 import pytest
 
 from fairtrial.study import Emitted, Executor, FailureKind, Finished, RunStatus, unpack
-from fairtrial.testing.executor_driver import HesitantFeed, ListFeed, execute, finish, is_alive
-from fairtrial.testing.executor_work import assign, told_by
-from fairtrial.testing.journals import JournalConformance
+from fairtrial.testing.executor_driver import DelayedFeed, ListFeed, execute, is_alive, run_all
+from fairtrial.testing.executor_journals import JournalConformance
+from fairtrial.testing.executor_work import assign, read_body
 
-MOST_KEPT = 100_000
-MOST_LATE_S = 30.0
-"""How long a run with a fifth of a second may last, on a machine that is busy."""
+MAX_OUTPUT_BYTES = 100_000
+MAX_DELAY_S = 30.0
+"""How much later than its time limit a run may end on a busy machine."""
 
 
 class ExecutorConformance(JournalConformance):
-    """The tests. `is_inline`: whether runs happen inside `execute`, which can't do more then."""
+    """The tests of executors.
+
+    is_inline: whether runs happen inside `execute`, which can't act during a run then
+    """
 
     is_inline = False
 
     @pytest.fixture
     def executor(self) -> Executor:
-        """The executor to be tried."""
+        """The tested executor; override it."""
         raise NotImplementedError
 
     @pytest.fixture
     def isolated(self, executor: Executor) -> Executor:
+        """The tested executor; skips the test if it doesn't claim isolation."""
         if not executor.is_isolated:
-            pytest.skip(f"{executor.name} doesn't promise isolation")
+            pytest.skip(f"{executor.name} doesn't claim isolation")
         return executor
 
     @pytest.fixture
-    def outline(self, executor: Executor) -> Executor:
+    def concurrent(self, executor: Executor) -> Executor:
+        """The tested executor; skips the test if it is inline."""
         if self.is_inline:
-            pytest.skip(f"{executor.name} can do nothing while a run goes on")
+            pytest.skip(f"{executor.name} can't act during a run")
         return executor
 
     # -- every executor --
@@ -64,32 +68,32 @@ class ExecutorConformance(JournalConformance):
 
     @pytest.mark.parametrize("slots", [1, 3])
     def test_every_assignment_is_reported_once(self, executor: Executor, slots: int) -> None:
-        feed = ListFeed(assign(turn, told=[turn, "é"]) for turn in range(60))
+        feed = ListFeed(assign(turn, argument=[turn, "é"]) for turn in range(60))
         reports = list(execute(executor, feed, slots))
         finished = [report for report in reports if isinstance(report, Finished)]
         assert sorted(report.turn for report in finished) == list(range(60))
         for report in finished:
-            outcome, body = report.outcome, told_by(report)
+            outcome, body = report.outcome, read_body(report)
             assert (outcome.status, outcome.failure_kind) == (RunStatus.SUCCESS, None)
             assert (outcome.cost_usd, outcome.tokens) == (0.5, 7)
             assert outcome.latency_s == body["ended"] - body["began"]
             assert (body["turn"], body["run_id"]) == (report.turn, f"run-{report.turn}")
-            assert body["returned"] == {"told": [report.turn, "é"]}
+            assert body["returned"] == {"argument": [report.turn, "é"]}
 
     def test_nothing_to_do_is_soon_done(self, executor: Executor) -> None:
-        assert finish(executor, []) == {}
+        assert run_all(executor, []) == {}
 
     @pytest.mark.parametrize("slots", [1, 3])
     def test_it_takes_no_more_than_it_has_slots_for(self, executor: Executor, slots: int) -> None:
         feed = ListFeed(assign(turn) for turn in range(20))
         for report in execute(executor, feed, slots):
             if isinstance(report, Finished):
-                assert len(feed.under_way) < slots, "it took more before it reported"
-        assert feed.most <= slots
+                assert len(feed.running) < slots, "it took more before it reported"
+        assert feed.max_running <= slots
 
     def test_no_more_runs_go_on_at_once_than_there_are_slots(self, executor: Executor) -> None:
-        finished = finish(executor, [assign(turn, "sleep", seconds=0.01) for turn in range(12)], 3)
-        bodies = [told_by(report) for report in finished.values()]
+        finished = run_all(executor, [assign(turn, "sleep", seconds=0.01) for turn in range(12)], 3)
+        bodies = [read_body(report) for report in finished.values()]
         moments = [(body["began"], 1) for body in bodies] + [(body["ended"], -1) for body in bodies]
         running = most = 0
         for _, change in sorted(moments):
@@ -99,38 +103,38 @@ class ExecutorConformance(JournalConformance):
 
     def test_events_come_in_order_and_before_the_end(self, executor: Executor) -> None:
         feed = ListFeed(assign(turn, "emit", count=5) for turn in range(8))
-        heard: dict[int, list[Any]] = {turn: [] for turn in range(8)}
+        received: dict[int, list[Any]] = {turn: [] for turn in range(8)}
         for report in execute(executor, feed, 2):
             if isinstance(report, Emitted):
-                heard[report.turn].append(unpack(report.data)["meta"]["number"])
+                received[report.turn].append(unpack(report.data)["meta"]["number"])
             elif report is not None:
-                heard[report.turn].append("end")
-        assert all(told == [0, 1, 2, 3, 4, "end"] for told in heard.values())
+                received[report.turn].append("end")
+        assert all(events == [0, 1, 2, 3, 4, "end"] for events in received.values())
 
-    def test_events_that_come_after_the_end_belong_to_nobody(self, executor: Executor) -> None:
+    def test_events_that_come_after_the_end_are_not_another_runs(self, executor: Executor) -> None:
         later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
         feed = ListFeed([assign(0, "emit_late", count=200), *later])
-        for report in execute(executor, feed, 1):  # which knows what is under way
+        for report in execute(executor, feed, 1):  # which checks what is running
             assert report is None or report.turn == 0 or isinstance(report, Finished)
 
     def test_a_flood_of_events_is_cut_and_counted(self, executor: Executor) -> None:
         feed = ListFeed([assign(0, "emit", count=10_500), assign(1, "emit", count=40, size=10**6)])
-        heard: dict[int, list[Any]] = {0: [], 1: []}
+        received: dict[int, list[Any]] = {0: [], 1: []}
         for report in execute(executor, feed, 1):
             if isinstance(report, Emitted):
-                heard[report.turn].append(unpack(report.data))
-        for events, count in ((heard[0], 10_500), (heard[1], 40)):
+                received[report.turn].append(unpack(report.data))
+        for events, count in ((received[0], 10_500), (received[1], 40)):
             *kept, last = events
             assert len(kept) < count
             assert last["event_type"] == "events_dropped"
             assert last["meta"]["dropped"] == count - len(kept)
 
-    def test_it_waits_as_long_as_it_is_told(self, executor: Executor) -> None:
-        feed = HesitantFeed(assign(0), wait_s=0.3)
+    def test_it_waits_as_long_as_the_feed_says(self, executor: Executor) -> None:
+        feed = DelayedFeed(assign(0), wait_s=0.3)
         reports = list(execute(executor, feed, 2))
         assert isinstance(reports[-1], Finished)
         assert None in reports, "the caller got no chance to do its own work"
-        assert feed.asked < 50, "it asked again and again"
+        assert feed.call_count < 50, "it asked again and again"
 
     def test_a_run_may_be_handed_out_again_after_the_last(self, executor: Executor) -> None:
         feed = ListFeed([assign(0), assign(1)])
@@ -143,16 +147,18 @@ class ExecutorConformance(JournalConformance):
         assert sorted(attempts) == [(0, 1), (1, 1), (1, 2), (1, 3)]
 
     def test_a_run_that_raises_costs_one_run(self, executor: Executor) -> None:
-        finished = finish(executor, [assign(0), assign(1, "leave", code=3), assign(2)])
+        finished = run_all(executor, [assign(0), assign(1, "leave", code=3), assign(2)])
         assert finished[1].outcome.status is RunStatus.FAILED
-        assert "SystemExit(3)" in told_by(finished[1])
+        assert "SystemExit(3)" in read_body(finished[1])
         assert {finished[turn].outcome.status for turn in (0, 2)} == {RunStatus.SUCCESS}
 
     def test_what_is_printed_is_kept_run_by_run(
         self, executor: Executor, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        deeds = [assign(turn, "print", out=f"out {turn} é", err=f"err {turn}") for turn in range(6)]
-        finished = finish(executor, deeds)
+        assignments = [
+            assign(turn, "print", out=f"out {turn} é", err=f"err {turn}") for turn in range(6)
+        ]
+        finished = run_all(executor, assignments)
         assert {turn: report.stdout.decode() for turn, report in finished.items()} == {
             turn: f"out {turn} é" for turn in range(6)
         }
@@ -164,59 +170,62 @@ class ExecutorConformance(JournalConformance):
     def test_a_flood_of_print_is_cut(self, executor: Executor) -> None:
         line = "x" * 999 + "\n"
         flood = assign(0, "print", out=line, err=line, times=2_000)
-        finished = finish(executor, [flood, assign(1, "print", out="a", err="b")], 1)
+        finished = run_all(executor, [flood, assign(1, "print", out="a", err="b")], 1)
         for kept in (finished[0].stdout, finished[0].stderr):
-            assert len(kept) < MOST_KEPT
+            assert len(kept) < MAX_OUTPUT_BYTES
             assert b"more bytes]" in kept
         assert (finished[1].stdout, finished[1].stderr) == (b"a", b"b")
 
-    # -- executors that can do something while a run goes on --
+    # -- executors that can act during a run --
 
     def test_the_caller_gets_its_turn_while_runs_go_on(
-        self, outline: Executor, tmp_path: Path
+        self, concurrent: Executor, tmp_path: Path
     ) -> None:
         go = tmp_path / "go"
         feed = ListFeed([assign(0, "await_file", path=str(go))])
         silences = 0
-        for report in execute(outline, feed, 2):
+        for report in execute(concurrent, feed, 2):
             silences += report is None
             if silences == 3:
                 go.touch()
         assert silences >= 3
 
-    def test_runs_go_on_at_once(self, outline: Executor, tmp_path: Path) -> None:
+    def test_runs_go_on_at_once(self, concurrent: Executor, tmp_path: Path) -> None:
         go = tmp_path / "go"
         feed = ListFeed(assign(turn, "await_file", path=str(go)) for turn in range(3))
-        heard = set()
-        for report in execute(outline, feed, 3):
+        received = set()
+        for report in execute(concurrent, feed, 3):
             if isinstance(report, Emitted):
-                heard.add(report.turn)
-            if heard == {0, 1, 2}:
+                received.add(report.turn)
+            if received == {0, 1, 2}:
                 go.touch()
-        assert not feed.under_way
+        assert not feed.running
 
-    def test_a_run_past_its_time_holds_nobody_up(self, outline: Executor, tmp_path: Path) -> None:
+    def test_a_run_past_its_time_delays_no_other(
+        self, concurrent: Executor, tmp_path: Path
+    ) -> None:
         go = tmp_path / "go"
-        for limit_s in (0.2, 2.0, 20.0):  # on a busy machine the others may need longer
+        for limit_s in (0.2, 2.0, 20.0):  # on a busy machine the other runs may need longer
             slow = assign(0, "await_file", path=str(go), timeout_s=limit_s)
             feed = ListFeed([slow, *(assign(turn, timeout_s=60.0) for turn in range(1, 20))])
-            done = [each for each in execute(outline, feed, 2) if isinstance(each, Finished)]
-            assert sorted(each.turn for each in done) == list(range(20))
-            if done[-1].turn == 0:
+            reports = execute(concurrent, feed, 2)
+            finished = [report for report in reports if isinstance(report, Finished)]
+            assert sorted(report.turn for report in finished) == list(range(20))
+            if finished[-1].turn == 0:
                 break
         go.touch()
-        late = done[-1]
+        late = finished[-1]
         assert late.turn == 0
         assert late.outcome.status is RunStatus.FAILED
         assert late.outcome.failure_kind is FailureKind.TIMEOUT
-        assert limit_s <= late.outcome.latency_s < limit_s + MOST_LATE_S
+        assert limit_s <= late.outcome.latency_s < limit_s + MAX_DELAY_S
 
-    def test_a_caller_that_dawdles_makes_nobody_late(self, outline: Executor) -> None:
+    def test_a_slow_caller_makes_no_run_late(self, concurrent: Executor) -> None:
         for limit_s in (0.2, 2.0, 20.0):  # on a busy machine the run itself may be late
             slow = assign(1, "sleep", seconds=limit_s / 4, timeout_s=limit_s)
             feed = ListFeed([assign(0), slow])
             finished = {}
-            for report in execute(outline, feed, 2):
+            for report in execute(concurrent, feed, 2):
                 if isinstance(report, Finished):
                     finished[report.turn] = report
                     if report.turn == 0:
@@ -225,15 +234,15 @@ class ExecutorConformance(JournalConformance):
                 break
         assert finished[1].outcome.status is RunStatus.SUCCESS
 
-    def test_an_agents_own_interrupt_costs_one_run(self, outline: Executor) -> None:
-        finished = finish(outline, [assign(0), assign(1, "interrupt"), assign(2)])
+    def test_an_agents_own_interrupt_costs_one_run(self, concurrent: Executor) -> None:
+        finished = run_all(concurrent, [assign(0), assign(1, "interrupt"), assign(2)])
         assert finished[1].outcome.failure_kind is FailureKind.EXCEPTION
         assert {finished[turn].outcome.status for turn in (0, 2)} == {RunStatus.SUCCESS}
 
-    def test_closing_ends_it_at_once(self, outline: Executor, tmp_path: Path) -> None:
+    def test_closing_ends_it_at_once(self, concurrent: Executor, tmp_path: Path) -> None:
         go = tmp_path / "go"
         feed = ListFeed(assign(turn, "await_file", path=str(go)) for turn in range(3))
-        reports = execute(outline, feed, 3)
+        reports = execute(concurrent, feed, 3)
         pids: list[int] = []
         for report in reports:
             if isinstance(report, Emitted):
@@ -245,13 +254,13 @@ class ExecutorConformance(JournalConformance):
         reports.close()
         assert time.monotonic() - began < 30, "it waited for what still ran"
         go.touch()
-        if outline.is_isolated:
+        if concurrent.is_isolated:
             assert not any(map(is_alive, pids)), "a worker was left behind"
 
-    # -- executors that promise isolation --
+    # -- executors that claim isolation --
 
     @pytest.mark.parametrize(
-        ("deed", "told", "status", "kind", "words"),
+        ("action", "arguments", "status", "kind", "words"),
         [
             ("leave_at_once", {"code": 3}, RunStatus.FAILED, FailureKind.EXIT, "exit code 3"),
             ("leave_at_once", {"code": 0}, RunStatus.FAILED, FailureKind.EXIT, "exit code 0"),
@@ -264,22 +273,22 @@ class ExecutorConformance(JournalConformance):
     def test_a_process_that_dies_costs_one_run(
         self,
         isolated: Executor,
-        deed: str,
-        told: dict[str, Any],
+        action: str,
+        arguments: dict[str, Any],
         status: RunStatus,
         kind: FailureKind,
         words: str,
     ) -> None:
-        bad = [assign(turn, deed, **told) for turn in (1, 4)]
+        bad = [assign(turn, action, **arguments) for turn in (1, 4)]
         good = [assign(turn) for turn in (0, 2, 3, 5)]
-        finished = finish(isolated, sorted([*bad, *good], key=lambda each: each.turn))
+        finished = run_all(isolated, sorted([*bad, *good], key=lambda assignment: assignment.turn))
         for turn in (1, 4):
             outcome = finished[turn].outcome
             assert (outcome.status, outcome.failure_kind) == (status, kind)
-            assert words in told_by(finished[turn])
+            assert words in read_body(finished[turn])
         assert all(finished[turn].outcome.status is RunStatus.SUCCESS for turn in (0, 2, 3, 5))
 
-    def test_what_was_said_before_a_crash_is_kept(self, isolated: Executor) -> None:
+    def test_events_and_output_before_a_crash_are_kept(self, isolated: Executor) -> None:
         feed = ListFeed([assign(0, "die_of", name="SIGSEGV")])
         reports = [report for report in execute(isolated, feed, 1) if report is not None]
         assert [type(report) for report in reports] == [Emitted, Finished]
@@ -287,8 +296,8 @@ class ExecutorConformance(JournalConformance):
         assert reports[-1].stdout == b"about to die\n"
 
     def test_a_run_that_hangs_is_ended(self, isolated: Executor) -> None:
-        deeds = [assign(0, "hang", timeout_s=0.2), assign(1), assign(2)]
-        finished = finish(isolated, deeds, 1)
+        assignments = [assign(0, "hang", timeout_s=0.2), assign(1), assign(2)]
+        finished = run_all(isolated, assignments, 1)
         assert finished[0].outcome.failure_kind is FailureKind.TIMEOUT
-        assert finished[0].outcome.latency_s < MOST_LATE_S
+        assert finished[0].outcome.latency_s < MAX_DELAY_S
         assert {finished[turn].outcome.status for turn in (1, 2)} == {RunStatus.SUCCESS}

@@ -1,4 +1,4 @@
-"""What a full sandbox must keep a command from, as tests; see `fairtrial.testing.sandboxes`."""
+"""Conformance tests for the isolation of full sandboxes; see `fairtrial.testing.sandboxes`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from fairtrial.core import LabError
 from fairtrial.sandbox import Ending, Limits, Mount, Sandbox, View
 from fairtrial.testing.resource_usage import MB
-from fairtrial.testing.sandbox_commands import Scene
+from fairtrial.testing.sandbox_commands import CommandRunner
 from fairtrial.testing.sandboxes import SandboxConformance
 
-# Every way that we know of to change something outside of the slot; each prints a line if it
-# succeeds, and leaves no harm behind then.
+# All known ways to change something outside of the slot; each prints a line if it succeeds, and
+# does no lasting harm then.
 ATTACKS = """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -30,9 +30,9 @@ def same(path):
     with open(path, "wb") as file:
         file.write(text)
 
-def attack(deed, *arguments):
-    if tried(deed, *arguments):
-        print(getattr(deed, "__name__", deed), *arguments)
+def attack(action, *arguments):
+    if tried(action, *arguments):
+        print(getattr(action, "__name__", action), *arguments)
 
 REMOUNT_BIND = 32 | 4096
 private = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/dev/pts", os.environ["HOME"]}
@@ -41,7 +41,7 @@ folders = {"/", *("/" + name for name in os.listdir("/")), *mounts, *sys.argv[1:
 for folder in sorted(folders - private - {os.getcwd()}):
     attack(os.mkdir, folder + "/made")
     attack(os.chmod, folder, os.stat(folder).st_mode & 0o7777)  # does no harm if it works
-    if not folder.startswith("/dev/"):  # whoever may write to a device may touch it
+    if not folder.startswith("/dev/"):  # devices that can be written to may be touched
         attack(os.utime, folder)
     for flags in (REMOUNT_BIND, 32, 32 | 4096 | 2):
         attack(call, "mount", None, folder.encode(), None, ctypes.c_ulong(flags), None)
@@ -77,120 +77,130 @@ attack(call, "setns", os.open("/proc/self/ns/mnt", os.O_RDONLY), 0)
 
 
 class FullSandboxConformance(SandboxConformance):
-    """The tests of what a full sandbox promises beside the rest.
+    """The tests of full sandboxes, in addition to those of all sandboxes.
 
-    `spares_devices`: whether it keeps root from changing the modes of the machine's own devices.
+    protects_devices: whether it keeps root from changing the modes of the machine's own devices
     """
 
-    spares_devices = True
+    protects_devices = True
 
     def test_it_says_how_full_it_is(self, sandbox: Sandbox) -> None:
-        assert (sandbox.shortfalls == ()) == self.spares_devices
+        assert (sandbox.shortfalls == ()) == self.protects_devices
         assert sandbox.relocates
 
-    # -- what it can change --
+    # -- changes --
 
-    def test_only_the_slot_can_be_changed(self, scene: Scene, tmp_path: Path) -> None:
+    def test_only_the_slot_can_be_changed(self, runner: CommandRunner, tmp_path: Path) -> None:
         shown = tmp_path / "shown"
         shown.mkdir()
         (shown / "file").write_text("as it was")
         view = View(readable=(Mount(shown, shown),))
-        command = scene.command(ATTACKS, view=view)
+        command = runner.command(ATTACKS, view=view)
         import anyio
 
         argv = (*command.argv, str(shown), str(shown / "file"))
-        done = anyio.run(
-            scene.sandbox.run,
+        result = anyio.run(
+            runner.sandbox.run,
             type(command)(argv, command.cwd, command.env, command.view, timeout_s=60),
         )
-        lines = done.stdout.text.splitlines()
-        done_harm = [each for each in lines if self.spares_devices or " /dev/" not in each]
-        assert (done_harm, done.exit_code) == ([], 0), done.stderr.text
+        lines = result.stdout.text.splitlines()
+        successes = [line for line in lines if self.protects_devices or " /dev/" not in line]
+        assert (successes, result.exit_code) == ([], 0), result.stderr.text
         assert (shown / "file").read_text() == "as it was"
         assert [path.name for path in shown.iterdir()] == ["file"]
 
-    def test_what_it_writes_in_the_slot_is_there_afterwards(self, scene: Scene) -> None:
-        scene.told("open('made', 'w').write('by it'); os.chmod('made', 0o755)")
-        made = scene.folder / "made"
+    def test_what_it_writes_in_the_slot_is_there_afterwards(self, runner: CommandRunner) -> None:
+        runner.get_output("open('made', 'w').write('by it'); os.chmod('made', 0o755)")
+        made = runner.folder / "made"
         assert (made.read_text(), made.stat().st_mode & 0o777) == ("by it", 0o755)
-        assert made.owner() == scene.folder.owner()
+        assert made.owner() == runner.folder.owner()
 
-    def test_no_capabilities_and_none_to_be_had(self, scene: Scene) -> None:
-        told = scene.told("print(*(l for l in open('/proc/self/status') if l[:3] in 'Cap NoN'))")
-        fields = dict(line.split(":") for line in told.split("\n") if ":" in line)
+    def test_no_capabilities_and_none_to_be_had(self, runner: CommandRunner) -> None:
+        output = runner.get_output(
+            "print(*(l for l in open('/proc/self/status') if l[:3] in 'Cap NoN'))"
+        )
+        fields = dict(line.split(":") for line in output.split("\n") if ":" in line)
         assert {name.strip(): value.strip() for name, value in fields.items()} == {
             **{f"Cap{kind}": "0" * 16 for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")},
             "NoNewPrivs": "1",
         }
 
-    # -- what it can see --
+    # -- visible files and processes --
 
     def test_a_folder_is_seen_elsewhere_and_not_where_it_is(
-        self, scene: Scene, tmp_path: Path
+        self, runner: CommandRunner, tmp_path: Path
     ) -> None:
         real, seen = tmp_path / "real", Path("/somewhere/else entirely")
         real.mkdir()
         (real / "file").write_text("text")
-        told = scene.told(
+        output = runner.get_output(
             f"print(os.getcwd(), open('file').read(), os.path.exists({str(real)!r}))",
             view=View(writable=(Mount(real, seen),)),
             cwd=seen,
         )
-        assert told == f"{seen} text False\n"
+        assert output == f"{seen} text False\n"
 
-    def test_nothing_beside_the_view_is_seen(self, scene: Scene, tmp_path: Path) -> None:
+    def test_nothing_beside_the_view_is_seen(self, runner: CommandRunner, tmp_path: Path) -> None:
         (tmp_path / "secret").write_text("secret")
-        told = scene.told(f"""
+        output = runner.get_output(f"""
 print(os.path.exists({str(tmp_path / "secret")!r}))
 shown = [line.split()[1] for line in open("/proc/self/mounts")]
 for place in ({str(Path.home())!r}, "/root", "/home", "/var", "/run", "/srv", "/mnt", "/media"):
     for folder, folders, files in os.walk(place):
         folders[:] = [name for name in folders if os.path.join(folder, name) not in shown]
         print(*(os.path.join(folder, name) for name in files), end="")""")
-        assert told == "False\n"
+        assert output == "False\n"
 
-    def test_later_mounts_lie_over_earlier_ones(self, scene: Scene, tmp_path: Path) -> None:
+    def test_later_mounts_lie_over_earlier_ones(
+        self, runner: CommandRunner, tmp_path: Path
+    ) -> None:
         """A read-only folder in the slot, where a candidate has left a link (spec 11)."""
         inner = tmp_path / "environment"
         inner.mkdir()
         (inner / "file").write_text("the true one")
-        (scene.folder / "trap").mkdir()
-        (scene.folder / "trap" / "file").write_text("another")
-        (scene.folder / "inner").symlink_to("trap")
-        told = scene.told(
+        (runner.folder / "trap").mkdir()
+        (runner.folder / "trap" / "file").write_text("another")
+        (runner.folder / "inner").symlink_to("trap")
+        output = runner.get_output(
             """
 print(open('inner/file').read(), tried(open, 'inner/new', 'w'), tried(os.rmdir, 'inner'),
       tried(os.rename, 'inner', 'x'), os.path.islink('inner'))""",
-            view=View(over=(Mount(inner, scene.folder / "inner"),)),
+            view=View(over=(Mount(inner, runner.folder / "inner"),)),
         )
-        assert told == "the true one False False False False\n"
+        assert output == "the true one False False False False\n"
 
-    def test_a_single_file_can_be_shown(self, scene: Scene, tmp_path: Path) -> None:
+    def test_a_single_file_can_be_shown(self, runner: CommandRunner, tmp_path: Path) -> None:
         file = tmp_path / "one file"
         file.write_text("text")
-        shown = (Mount(file, scene.folder / "a" / "b"), Mount(file, Path("/c/d")))
-        told = scene.told("print(open('a/b').read(), open('/c/d').read())", view=View(over=shown))
-        assert told == "text text\n"
+        shown = (Mount(file, runner.folder / "a" / "b"), Mount(file, Path("/c/d")))
+        output = runner.get_output(
+            "print(open('a/b').read(), open('/c/d').read())", view=View(over=shown)
+        )
+        assert output == "text text\n"
 
-    def test_what_is_to_be_seen_has_to_be_there(self, scene: Scene, tmp_path: Path) -> None:
+    def test_what_is_to_be_seen_has_to_be_there(
+        self, runner: CommandRunner, tmp_path: Path
+    ) -> None:
         gone = tmp_path / "gone"
         with pytest.raises(LabError, match="gone"):
-            scene.run("", view=View(readable=(Mount(gone, gone),)))
+            runner.run("", view=View(readable=(Mount(gone, gone),)))
 
-    def test_other_processes_are_out_of_sight(self, scene: Scene) -> None:
-        told = scene.told(f"""
+    def test_other_processes_are_out_of_sight(self, runner: CommandRunner) -> None:
+        output = runner.get_output(f"""
 print(sorted(map(int, filter(str.isdigit, os.listdir('/proc')))) == [1, os.getpid()],
       os.getppid(), tried(os.kill, {os.getpid()}, 0))""")
-        assert told == "True 1 False\n"
+        assert output == "True 1 False\n"
 
-    def test_it_is_nobody_in_particular(self, scene: Scene) -> None:
-        told = scene.told("import pwd; print(os.getuid(), pwd.getpwuid(os.getuid()).pw_dir)")
-        home = scene.told("print(os.environ['HOME'])")
-        assert told.split()[0] != "0"
-        assert told.split()[1] == home.strip()
+    def test_it_runs_as_an_ordinary_user(self, runner: CommandRunner) -> None:
+        output = runner.get_output(
+            "import pwd; print(os.getuid(), pwd.getpwuid(os.getuid()).pw_dir)"
+        )
+        home = runner.get_output("print(os.environ['HOME'])")
+        assert output.split()[0] != "0"
+        assert output.split()[1] == home.strip()
 
-    def test_the_usual_devices_work(self, scene: Scene) -> None:
-        told = scene.told("""
+    def test_the_usual_devices_work(self, runner: CommandRunner) -> None:
+        output = runner.get_output("""
 import pty
 open('/dev/null', 'w').write('x')
 print(len(open('/dev/urandom', 'rb').read(4)), open('/dev/zero', 'rb').read(1), flush=True)
@@ -198,18 +208,18 @@ open('/dev/stdout', 'w').write('there\\n')
 os.close(pty.openpty()[0])
 descriptor = os.open('/dev/shm/shared', os.O_RDWR | os.O_CREAT)
 print(os.write(descriptor, b'x'))""")
-        assert told == "4 b'\\x00'\nthere\n1\n"
+        assert output == "4 b'\\x00'\nthere\n1\n"
 
-    # -- whom it can reach --
+    # -- network and signals --
 
-    def test_there_is_no_network_but_its_own(self, scene: Scene) -> None:
+    def test_there_is_no_network_but_its_own(self, runner: CommandRunner) -> None:
         with socket.socket() as listening, socket.socket(socket.AF_UNIX) as abstract:
             listening.bind(("127.0.0.1", 0))
             listening.listen()
-            name = f"\0fairtrial-{os.getpid()}-{id(scene)}"
+            name = f"\0fairtrial-{os.getpid()}-{id(runner)}"
             abstract.bind(name)
             abstract.listen()
-            told = scene.told(f"""
+            output = runner.get_output(f"""
 import socket
 reach = lambda kind, place: tried(socket.socket(kind).connect, place)
 print([name for _, name in socket.if_nameindex()], reach(socket.AF_UNIX, {name!r}),
@@ -217,33 +227,33 @@ print([name for _, name in socket.if_nameindex()], reach(socket.AF_UNIX, {name!r
       reach(socket.AF_INET, ('192.0.2.1', 80)), end=' ')
 own = socket.create_server(('localhost', 0))
 print(reach(socket.AF_INET, own.getsockname()))""")
-        assert told == "['lo'] False False False True\n"
+        assert output == "['lo'] False False False True\n"
 
-    def test_a_network_is_there_if_it_may_be(self, scene: Scene) -> None:
+    def test_a_network_is_there_if_it_may_be(self, runner: CommandRunner) -> None:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
             listening.listen()
-            told = scene.told(
+            output = runner.get_output(
                 "import socket; place = ('127.0.0.1', int(sys.stdin.read()));"
                 "print(tried(socket.create_connection, place), os.path.exists('/etc/resolv.conf'))",
                 stdin=str(listening.getsockname()[1]).encode(),
                 limits=Limits(network=True),
             )
-        assert told == f"True {Path('/etc/resolv.conf').exists()}\n"
+        assert output == f"True {Path('/etc/resolv.conf').exists()}\n"
 
-    def test_its_supervisor_cannot_be_ended(self, scene: Scene) -> None:
-        done = scene.run("""
+    def test_its_supervisor_cannot_be_ended(self, runner: CommandRunner) -> None:
+        result = runner.run("""
 import signal
 for number in sorted(signal.valid_signals()):
     tried(os.kill, 1, number)
 time.sleep(0.1)
 sys.exit(4)""")
-        assert (done.ending, done.exit_code) == (Ending.EXITED, 4)
+        assert (result.ending, result.exit_code) == (Ending.EXITED, 4)
 
-    # -- how much it can use --
+    # -- limits --
 
-    def test_a_fork_bomb_is_stopped(self, scene: Scene) -> None:
-        done = scene.run(
+    def test_a_fork_bomb_is_stopped(self, runner: CommandRunner) -> None:
+        result = runner.run(
             """
 while True:
     try:
@@ -253,21 +263,21 @@ while True:
             limits=Limits(processes=20),
             timeout_s=30,
         )
-        assert done.ending is Ending.PROCESSES
+        assert result.ending is Ending.PROCESSES
 
-    def test_files_in_memory_count_as_memory(self, scene: Scene) -> None:
-        done = scene.run(
+    def test_files_in_memory_count_as_memory(self, runner: CommandRunner) -> None:
+        result = runner.run(
             f"""
 for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
     open(folder + '/large', 'wb').write(bytes({20 * MB}))
 time.sleep(100)""",
             limits=Limits(memory_mb=60),
         )
-        assert done.ending is Ending.MEMORY
+        assert result.ending is Ending.MEMORY
 
-    def test_files_in_memory_have_a_bound_each(self, scene: Scene) -> None:
+    def test_files_in_memory_have_a_bound_each(self, runner: CommandRunner) -> None:
         program = f"""
 for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
-    told = os.statvfs(folder)
-    assert told.f_blocks * told.f_frsize <= {100 * MB}, folder"""
-        scene.told(program, limits=Limits(memory_mb=100))
+    status = os.statvfs(folder)
+    assert status.f_blocks * status.f_frsize <= {100 * MB}, folder"""
+        runner.get_output(program, limits=Limits(memory_mb=100))

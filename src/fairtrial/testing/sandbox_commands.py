@@ -1,4 +1,4 @@
-"""Commands for the tests of sandboxes: small Python programs, and a folder that is theirs."""
+"""Commands for tests of sandboxes: small Python programs, and a folder that they may change."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ def burn(seconds):
         sum(range(1000))
 
 def daemon(work):
-    "A grandchild in a session of its own; returns when it has begun to work."
-    ready, told = os.pipe()
+    "Start a grandchild in a new session; returns when its work is done."
+    ready, signal = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             work()
-            os.write(told, b"!")
+            os.write(signal, b"!")
             time.sleep(1000)
         os._exit(0)
     os.wait()
-    os.close(told)
+    os.close(signal)
     os.read(ready, 1)
     os.close(ready)
 
 def hold(path):
-    "Lock a file for as long as this process lives."
+    "Lock a file until this process ends."
     fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
 
-def tried(deed, *arguments):
-    "Whether it could be done."
+def tried(action, *arguments):
+    "Return whether a call succeeds."
     try:
-        deed(*arguments)
+        action(*arguments)
     except OSError:
         return False
     return True
@@ -57,8 +57,12 @@ def tried(deed, *arguments):
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A sandbox and a folder that its commands may change."""
+class CommandRunner:
+    """Runs small Python programs in a sandbox.
+
+    sandbox: the tested sandbox
+    folder: a folder that the programs may change
+    """
 
     sandbox: Sandbox
     folder: Path
@@ -72,34 +76,37 @@ class Scene:
         view: View = View(),  # noqa: B008
         **options: Any,
     ) -> Command:
-        """A Python program in the folder, which also sees what `view` adds."""
+        """Return the command that runs a Python program in the folder.
+
+        view: what the program sees besides the folder
+        """
         python = tuple(Mount(Path(source), Path(target)) for source, target in own_python_mounts())
-        shown = View(
+        full_view = View(
             (*python, *view.readable), (Mount(self.folder, self.folder), *view.writable), view.over
         )
         return Command(
             (own_python(), "-I", "-S", "-c", PREAMBLE + program),
             options.pop("cwd", self.folder),
             {"PATH": os.defpath, **(env or {})},
-            shown,
+            full_view,
             limits or Limits(),
             **{"timeout_s": 60.0, **options},
         )
 
     def run(self, program: str, **options: Any) -> Completed:
-        """Run it to its end."""
+        """Run a program to its end."""
         import anyio
 
         return anyio.run(self.sandbox.run, self.command(program, **options))
 
     def run_all(self, programs: list[str], **options: Any) -> list[Completed]:
-        """Run them all at once."""
+        """Run programs at once; returns their results in order."""
         import anyio
 
-        done: dict[int, Completed] = {}
+        results: dict[int, Completed] = {}
 
         async def run(number: int) -> None:
-            done[number] = await self.sandbox.run(self.command(programs[number], **options))
+            results[number] = await self.sandbox.run(self.command(programs[number], **options))
 
         async def run_all() -> None:
             async with anyio.create_task_group() as tasks:
@@ -107,16 +114,16 @@ class Scene:
                     tasks.start_soon(run, number)
 
         anyio.run(run_all)
-        return [done[number] for number in range(len(programs))]
+        return [results[number] for number in range(len(programs))]
 
-    def told(self, program: str, **options: Any) -> str:
-        """What it prints; it has to end well."""
-        done = self.run(program, **options)
-        assert done.exit_code == 0, (done.ending, done.signal, done.stderr.text)
-        return done.stdout.text
+    def get_output(self, program: str, **options: Any) -> str:
+        """Return what a program prints; it has to exit with 0."""
+        result = self.run(program, **options)
+        assert result.exit_code == 0, (result.ending, result.signal, result.stderr.text)
+        return result.stdout.text
 
-    def is_held(self, name: str) -> bool:
-        """Whether a process that has locked this file is still there."""
+    def is_locked(self, name: str) -> bool:
+        """Return whether a process that has locked this file still runs."""
         with (self.folder / name).open("rb+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

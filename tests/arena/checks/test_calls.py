@@ -10,7 +10,7 @@ from value_strategies import values
 from fairtrial.arena import Basis, Check, Reason, record_call, write_calls
 from fairtrial.arena.checks.recorded_calls import read_calls
 from fairtrial.core import StudyError
-from fairtrial.sandbox import dump, encode
+from fairtrial.sandbox import dump_encoded, encode
 
 CHECK = Check(function="tools:divide", calls="cases.json", timeout_s=120)
 TOOLS = """
@@ -56,9 +56,11 @@ def test_all_that_can_be_encoded_can_be_recorded(tmp_path_factory, cases):
     calls = [record_call(lambda *_, value=value: value, *args) for args, value in cases]
     write_calls(path, calls)
     read = read_calls(path.read_bytes(), (), "cases.json")
-    assert [dump(call.case["args"]) for call in read] == [dump(encode(args)) for args, _ in cases]
-    assert [dump(call.expected["result"]) for call in read] == [
-        dump(encode(value)) for _, value in cases
+    assert [dump_encoded(call.case["args"]) for call in read] == [
+        dump_encoded(encode(args)) for args, _ in cases
+    ]
+    assert [dump_encoded(call.expected["result"]) for call in read] == [
+        dump_encoded(encode(value)) for _, value in cases
     ]
 
 

@@ -28,12 +28,12 @@ from fairtrial.arena.timing.hidden_work import count_hidden
 from fairtrial.arena.timing.session import take_turns
 from fairtrial.arena.timing.summary import statistics_of, summarise
 from fairtrial.sandbox import Captured, Completed, Ending
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        all(try_sandbox(sandbox) for sandbox in FULL), reason="no full sandbox works here"
+        all(try_sandbox(sandbox) for sandbox in FULL_SANDBOXES), reason="no full sandbox works here"
     ),
 ]
 BUDGET_S = 600.0

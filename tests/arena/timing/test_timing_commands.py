@@ -373,11 +373,11 @@ def test_an_end_is_noticed_before_our_init_looks_around(monkeypatch):
     def wait_for_it(_, options):  # an init has no children but its own; we may have others'
         return wait(process.pid, options)
 
-    limits = {"timeout_s": 1, "memory_mb": 1, "processes": 1, "look_every_s": 0.0}
+    limits = {"timeout_s": 1, "memory_mb": 1, "processes": 1, "poll_s": 0.0}
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
-        watched = watch.Watch(process.pid, limits, False, ())
+        watched = watch.CommandWatch(process.pid, limits, False, ())
         monkeypatch.setattr(watch.os, "wait4", wait_for_it)
         monkeypatch.setattr(watch.select, "poll", Poller)
-        monkeypatch.setattr(watched, "_look", lambda: pytest.fail("it looked around first"))
-        assert watched.go_on(0, 0)
-        assert '"exit_code": 0' in watched.result(0.0)
+        monkeypatch.setattr(watched, "_check_limits", lambda: pytest.fail("it looked around first"))
+        assert watched.run(0, 0)
+        assert '"exit_code": 0' in watched.make_report(0.0)

@@ -265,7 +265,7 @@ def test_a_problem_s_own_hash_seed_is_kept(seeing):
     assert worker_command(stage, 3, (1,), 77, 5.0).env["PYTHONHASHSEED"] == "77"
     own = replace(stage, problem=replace(stage.problem, env={"PYTHONHASHSEED": "5"}))
     command = worker_command(own, 3, (1,), 77, 5.0)
-    assert (command.env["PYTHONHASHSEED"], command.cores, command.line) == ("5", (1,), 3)
+    assert (command.env["PYTHONHASHSEED"], command.cores, command.channel_fd) == ("5", (1,), 3)
 
 
 # -- verdicts --

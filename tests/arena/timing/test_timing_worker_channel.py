@@ -34,7 +34,7 @@ import os, struct, sys, threading, time
 sys.path.insert(0, {str(HARNESS)!r})
 import frames
 number = int(os.environ["FAIRTRIAL_CHANNEL"])
-requests = frames.Requests(number)
+requests = frames.RequestChannel(number)
 requests.reply(b"H", 0)
 def burn(seconds):
     until = time.thread_time() + seconds

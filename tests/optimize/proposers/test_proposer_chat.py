@@ -36,9 +36,15 @@ from llm_kit import (
 )
 
 from fairtrial.arena import Verdict
-from fairtrial.core import LabError, StudyError, build
-from fairtrial.llm import Answer, Endpoint, Secret, endpoint as chat_endpoint
-from fairtrial.llm.wire import Stream, Trouble, read_usage, read_wait, read_whole
+from fairtrial.core import LabError, StudyError, build_record
+from fairtrial.llm import ChatAnswer, Endpoint, Secret, endpoint as chat_endpoint
+from fairtrial.llm.responses import (
+    AttemptError,
+    EventStreamReader,
+    read_response_body,
+    read_retry_after,
+    read_usage,
+)
 from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.chat.proposer import Chat
 from fairtrial.optimize.proposers.replay import record_of, reply_of
@@ -711,7 +717,7 @@ def test_a_proxy_that_can_not_be_used_is_told(monkeypatch, proxy):
 
 def test_certificates_that_can_not_be_read_are_told(monkeypatch, tmp_path):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
-    chat_endpoint._trusted.cache_clear()
+    chat_endpoint._load_certificates.cache_clear()
     with pytest.raises(LabError, match=r"FileNotFoundError.*SSL_CERT_FILE"):
         ask(Chat("https://api.example/v1", "kit", KEY_VARIABLE))
 
@@ -733,7 +739,7 @@ def test_a_key_that_is_missing_or_impossible(monkeypatch):
 def test_a_key_that_stands_where_its_variables_name_belongs_is_not_repeated():
     mistakes = []
     given = {"base_url": "http://localhost/v1", "model": "m", "key_variable": KEY}
-    build(Chat, given, (), mistakes)
+    build_record(Chat, given, (), mistakes)
     assert [mistake.path for mistake in mistakes] == [("key_variable",)]
     assert KEY not in str(mistakes)
 
@@ -785,7 +791,7 @@ def test_nothing_of_a_key_survives_redaction(key, text):
 )
 def test_options_are_checked_when_they_are_read(options, place):
     mistakes = []
-    build(Chat, {"base_url": "http://localhost/v1", "model": "m", **options}, (), mistakes)
+    build_record(Chat, {"base_url": "http://localhost/v1", "model": "m", **options}, (), mistakes)
     assert [mistake.path for mistake in mistakes] == [place]
     assert "secret" not in str(mistakes)
 
@@ -841,17 +847,17 @@ def test_waits_double():
 )
 def test_retry_after_is_read(header, expected):
     now = datetime(1994, 11, 6, 8, 49, tzinfo=UTC)
-    assert read_wait({"retry-after": header}, now) == expected
+    assert read_retry_after({"retry-after": header}, now) == expected
     # The server's own clock, where it tells the time.
     told = {"retry-after": header, "date": format_datetime(now, usegmt=True)}
-    assert read_wait(told, datetime(2020, 1, 1, tzinfo=UTC)) == expected
+    assert read_retry_after(told, datetime(2020, 1, 1, tzinfo=UTC)) == expected
 
 
 @given(st.text(), st.integers(1, 9), st.data())
 def test_a_stream_may_be_cut_anywhere(text, size, data):
     whole = b"".join(events(text, size=size))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
-    stream = Stream()
+    stream = EventStreamReader()
     for start, stop in zip([0, *cuts], [*cuts, len(whole)], strict=True):
         stream.feed(whole[start:stop])
     answer = stream.finish()
@@ -861,23 +867,26 @@ def test_a_stream_may_be_cut_anywhere(text, size, data):
 
 def test_lines_of_a_stream_may_end_in_crlf_and_hold_other_line_ends():
     text = "a\u2028b\x85c\x0bd"
-    stream = Stream()
+    stream = EventStreamReader()
     stream.feed(b"".join(events(text)).replace(b"\n", b"\r\n"))
     assert stream.finish().text == text
 
 
 @given(st.binary(max_size=200))
 def test_whatever_a_server_sends_is_an_answer_or_trouble(data):
-    for read in (read_whole, lambda data: (stream := Stream()).feed(data) or stream.finish()):
-        with contextlib.suppress(Trouble):
-            assert isinstance(read(data), Answer)
+    for read in (
+        read_response_body,
+        lambda data: (stream := EventStreamReader()).feed(data) or stream.finish(),
+    ):
+        with contextlib.suppress(AttemptError):
+            assert isinstance(read(data), ChatAnswer)
 
 
 def test_half_a_surrogate_pair_is_spelled_out():
-    answer = read_whole(b'{"choices": [{"message": {"content": "a\\ud800b"}}]}')
+    answer = read_response_body(b'{"choices": [{"message": {"content": "a\\ud800b"}}]}')
     assert answer.text == "a\\ud800b"
 
 
 def test_a_message_in_parts():
     parts = [{"type": "text", "text": "a"}, {"type": "image"}, "x", {"type": "text", "text": "b"}]
-    assert read_whole(completion(parts)).text == "ab"
+    assert read_response_body(completion(parts)).text == "ab"

@@ -32,7 +32,7 @@ from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.disk_guard import Room
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.resources import Ground
-from fairtrial.core import LabError, StudyError, build
+from fairtrial.core import LabError, StudyError, build_record
 from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.preparation import prepare_proposer
 from fairtrial.optimize.proposers.command.prompt import write_prompt
@@ -40,7 +40,7 @@ from fairtrial.optimize.proposers.command.proposer import CommandProposer
 from fairtrial.optimize.proposers.command.secrets import Keys
 from fairtrial.optimize.proposers.replay import record_of
 from fairtrial.sandbox import Captured, HostLock, Plain
-from fairtrial.sandbox.selection import FULL, try_sandbox
+from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
 KEY = "sk-live-Zq81mPx0Vt55rWcd"
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"
@@ -52,7 +52,9 @@ PATIENCE_S = 60.0
 
 
 def working_sandboxes():
-    return [each for each in (*FULL, Plain()) if each.name == "plain" or not try_sandbox(each)]
+    return [
+        each for each in (*FULL_SANDBOXES, Plain()) if each.name == "plain" or not try_sandbox(each)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -755,7 +757,7 @@ def test_other_texts_stay_as_they_are(text):
 )
 def test_mistakes(options, told):
     mistakes = []
-    build(CommandProposer, options, (), mistakes)
+    build_record(CommandProposer, options, (), mistakes)
     text = "\n".join(map(str, mistakes))
     assert told in text
     assert "sk-123" not in text

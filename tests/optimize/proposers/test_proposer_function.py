@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial.arena import Candidate, FileState, Verdict
-from fairtrial.core import Broken, LabError, StudyError, build
+from fairtrial.core import Broken, LabError, StudyError, build_record
 from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.function import FunctionProposer
 from fairtrial.sandbox import HostLock
@@ -226,13 +226,15 @@ def test_it_is_looked_for_in_the_problem_s_folder_first(tmp_path):
 )
 def test_mistakes(options, told):
     mistakes = []
-    build(FunctionProposer, options, (), mistakes)
+    build_record(FunctionProposer, options, (), mistakes)
     assert told in "\n".join(map(str, mistakes))
 
 
 def test_options():
     mistakes = []
-    made = build(FunctionProposer, {"use": "a:b", "kinds": ["initial", "repair"]}, (), mistakes)
+    made = build_record(
+        FunctionProposer, {"use": "a:b", "kinds": ["initial", "repair"]}, (), mistakes
+    )
     assert mistakes == []
     assert [kind for kind in RequestKind if made.can(kind)] == [
         RequestKind.INITIAL,

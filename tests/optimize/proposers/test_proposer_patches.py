@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial.arena import Verdict
-from fairtrial.core import StudyError, build
+from fairtrial.core import StudyError, build_record
 from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.proposers.patches import PatchesProposer
 
@@ -98,10 +98,10 @@ def test_nothing_there_is_told_before_anything_starts(folder, tmp_path):
 
 def test_options():
     mistakes = []
-    made = build(PatchesProposer, {"folder": "some/where"}, (), mistakes)
+    made = build_record(PatchesProposer, {"folder": "some/where"}, (), mistakes)
     assert (mistakes, made.folder, made.name) == ([], Path("some/where"), "patches")
-    build(PatchesProposer, {"folder": "x", "glob": "../*.diff"}, (), mistakes)
-    build(PatchesProposer, {}, (), mistakes)
+    build_record(PatchesProposer, {"folder": "x", "glob": "../*.diff"}, (), mistakes)
+    build_record(PatchesProposer, {}, (), mistakes)
     assert ["pattern of names" in str(mistakes[0]), str(mistakes[1])] == [
         True,
         "'folder' is missing",

@@ -19,7 +19,7 @@ from hypothesis import given
 from old_python import find_old_python
 from value_strategies import values
 
-from fairtrial.sandbox import Caps, dump, encode, encode_raised
+from fairtrial.sandbox import Caps, dump_encoded, encode, encode_raised
 from fairtrial.sandbox.harness import codec, decoder
 
 HARNESS = Path(codec.__file__).parent
@@ -48,12 +48,12 @@ def same(one, other):
 
 
 def spell(value):
-    return dump(encode(value))
+    return dump_encoded(encode(value))
 
 
 @given(values)
 def test_what_is_written_down_can_be_made_again_with_its_types(value):
-    text = dump(encode(value))
+    text = dump_encoded(encode(value))
     assert text.isascii()
     assert "\n" not in text
     assert same(decoder.decode(json.loads(text)), value)
@@ -336,7 +336,7 @@ class Bare:
     ids=["list", "dict", "int", "str", "float"],
 )
 def test_objects_that_lie_are_seen_as_what_they_are(kind, content, base):
-    told = json.loads(dump(encode(kind(content))))
+    told = json.loads(dump_encoded(encode(kind(content))))
     assert told["$"] == "object"
     assert told["base"] == base
     assert type(told["base"]) is type(base)
@@ -430,10 +430,10 @@ sys.modules["harness"] = package
 from harness import codec, decoder
 exec(sys.argv[2])
 for value in values:
-    told = codec.dump(codec.encode(value))
+    told = codec.dump_encoded(codec.encode(value))
     print(told)
     try:
-        again = codec.dump(codec.encode(decoder.decode(__import__("json").loads(told))))
+        again = codec.dump_encoded(codec.encode(decoder.decode(__import__("json").loads(told))))
     except ValueError:
         continue
     assert again == told, (again, told)

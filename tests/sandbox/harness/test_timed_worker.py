@@ -39,18 +39,18 @@ PLAIN = st.recursive(
     [(1, 2), [(1,)], {1: "a"}, {"$": 1}, math.nan, [math.inf], Text("a"), [Text("a")], {1}, b"a"],
 )
 def test_what_json_has_not_all_of_is_not_written_quickly(turns, value):
-    assert turns.spell_plain(value) is None
+    assert turns.dump_plain(value) is None
 
 
 @given(PLAIN)
 def test_what_is_written_quickly_is_what_the_codec_writes(turns, value):
-    assert turns.spell_plain(value) in (None, codec.dump(codec.encode(value)))
+    assert turns.dump_plain(value) in (None, codec.dump_encoded(codec.encode(value)))
 
 
 @given(PLAIN)
 def test_inputs_are_read_as_they_were_written(turns, value):
     case = {"args": codec.encode([value]), "kwargs": codec.encode({"k": value})}
-    args, kwargs = turns.read_case(codec.dump(case).encode("ascii"))
+    args, kwargs = turns.read_case(codec.dump_encoded(case).encode("ascii"))
     assert repr((args, kwargs)) == repr(([value], {"k": value}))
 
 
@@ -63,8 +63,8 @@ def test_inputs_are_read_as_they_were_written(turns, value):
     ],
 )
 def test_arguments_that_changed_are_told(turns, function, args, after):
-    work = turns.Work({"function": function, "view": "", "caps": list(codec.Caps())})
-    work.take(codec.dump({"args": args, "kwargs": {}}).encode("ascii"))
-    work.go()
-    first, _ = work.tell().split(b"\n")
+    work = turns.CallBatch({"function": function, "view": "", "caps": list(codec.Caps())})
+    work.load_inputs(codec.dump_encoded({"args": args, "kwargs": {}}).encode("ascii"))
+    work.run()
+    first, _ = work.encode_results().split(b"\n")
     assert json.loads(first)["after"] == (after and {"args": after, "kwargs": {}})

@@ -179,7 +179,9 @@ class Ladder:
 @pytest.fixture
 def ladder(monkeypatch):
     point = EntryPoint("ladder", f"{__name__}:Ladder", "fairtrial.designs")
-    monkeypatch.setattr(plugins, "_registered", functools.cache(lambda group: {"ladder": [point]}))
+    monkeypatch.setattr(
+        plugins, "_find_entry_points", functools.cache(lambda group: {"ladder": [point]})
+    )
 
 
 @pytest.mark.usefixtures("ladder")

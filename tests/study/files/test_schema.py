@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from fairtrial.core import Mistake, StudyError, build, field_types
+from fairtrial.core import Mistake, StudyError, build_record, field_types
 from fairtrial.core.fields import field_docs
 from fairtrial.study import DESIGN_ALIASES, DesignKind, DesignSpec, Study, load_study, study_schema
 from fairtrial.study.design.build import make_design
@@ -59,7 +59,7 @@ def validator_of(name: str) -> jsonschema.Draft202012Validator:
 
 def is_built(cls: type[Any], data: Any) -> bool:
     mistakes: list[Mistake] = []
-    made = build(cls, copy.deepcopy(data), (), mistakes)
+    made = build_record(cls, copy.deepcopy(data), (), mistakes)
     if isinstance(made, DesignSpec) and isinstance(made.kind, DesignKind) and not mistakes:
         make_design(made, mistakes)
     return not mistakes

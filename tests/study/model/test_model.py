@@ -29,7 +29,7 @@ from fairtrial import (
     Study,
     StudyError,
 )
-from fairtrial.core import build, did_you_mean
+from fairtrial.core import build_record, did_you_mean
 from fairtrial.study import ConstraintSeverity, FactorKind, HypothesisKind
 
 RECORDS = {
@@ -276,7 +276,7 @@ def test_from_dict_reports_every_mistake_at_once():
 )
 def test_what_follows_from_a_mistake_is_not_reported_and_the_rest_is(data, says):
     mistakes = []
-    build(Factor, data, (), mistakes)
+    build_record(Factor, data, (), mistakes)
     assert [str(mistake) for mistake in mistakes] == says
 
 

@@ -57,7 +57,7 @@ not_callable = 3
 def folder(tmp_path):
     (tmp_path / "mine_own.py").write_text(MODULE)
     yield tmp_path
-    plugins._import.cache_clear()
+    plugins._import_module.cache_clear()
     sys.modules.pop("mine_own", None)
 
 
@@ -290,9 +290,9 @@ def installed(tmp_path, monkeypatch):
         "[fairtrial.problems]\nmaze = maze_plugins:Maze\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    plugins._registered.cache_clear()
+    plugins._find_entry_points.cache_clear()
     yield tmp_path
-    plugins._registered.cache_clear()
+    plugins._find_entry_points.cache_clear()
     sys.modules.pop("maze_plugins", None)
 
 

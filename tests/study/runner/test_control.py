@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from fairtrial.core import LabError
-from fairtrial.sandbox import HostBusy as Elsewhere, say_who_times
+from fairtrial.sandbox import HostBusy as Elsewhere, describe_timing_process
 from fairtrial.study import request, requested, spell_rate, spell_time
 from fairtrial.study.runner import control
 from fairtrial.study.runner.control import ControlFile, Interrupts
@@ -157,7 +157,7 @@ def test_a_lock_that_can_not_be_used_is_no_remark():
     def who_times(ours):
         raise LabError("no lock here")
 
-    assert say_who_times(SimpleNamespace(who_times=who_times)) == ""
+    assert describe_timing_process(SimpleNamespace(who_times=who_times)) == ""
 
 
 class Screen(io.StringIO):

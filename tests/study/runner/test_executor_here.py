@@ -11,13 +11,13 @@ from fairtrial.core import LabError
 from fairtrial.study import Emitted, FailureKind, Finished, RunStatus, pack
 from fairtrial.study.runner.executors.serial import Serial
 from fairtrial.study.runner.executors.threads import Threads
-from fairtrial.testing.executor_driver import ListFeed, execute, finish
-from fairtrial.testing.executor_work import Deeds, assign, event
+from fairtrial.testing.executor_driver import ListFeed, execute, run_all
+from fairtrial.testing.executor_work import ScriptedWork, assign, event
 
 BOTH = pytest.mark.parametrize("executor", [Serial(), Threads()], ids=["serial", "threads"])
 
 
-class Calls(Deeds):
+class Calls(ScriptedWork):
     """Work whose deed `call` is a function of the test's."""
 
     def __init__(self, function):
@@ -48,7 +48,7 @@ def test_the_callers_own_text_reaches_the_terminal(executor, capsys):
 @BOTH
 def test_streams_are_put_back(executor):
     before = sys.stdout, sys.stderr
-    finish(executor, [assign(0, "print", out="a", err="b"), assign(1, "leave", code=1)])
+    run_all(executor, [assign(0, "print", out="a", err="b"), assign(1, "leave", code=1)])
     assert (sys.stdout, sys.stderr) == before
 
 
@@ -92,7 +92,7 @@ def test_a_program_can_be_given_stdout(executor, capfd):
 def test_it_does_without_a_terminal(executor, monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
-    finished = finish(executor, [assign(0, "print", out="out", err="err")])
+    finished = run_all(executor, [assign(0, "print", out="out", err="err")])
     assert (finished[0].stdout, finished[0].stderr) == (b"out", b"err")
     assert sys.stdout is None
 
@@ -122,7 +122,7 @@ def test_a_stream_that_somebody_else_put_in_place_stays(monkeypatch):
 
 def test_ctrl_c_passes_through_a_run_in_this_process():
     before = sys.stdout
-    reports = Serial().execute(Deeds(), ListFeed([assign(0, "interrupt"), assign(1)]), 1)
+    reports = Serial().execute(ScriptedWork(), ListFeed([assign(0, "interrupt"), assign(1)]), 1)
     with pytest.raises(KeyboardInterrupt):
         list(reports)
     assert sys.stdout is before
@@ -167,8 +167,8 @@ def test_busy_neighbours_dont_keep_a_thread_from_its_time():
         """Has another run as long as the slow one goes on."""
 
         def __call__(self):
-            if not self.waiting and (0, 1) in self.under_way:
-                self.waiting.append(assign(self.asked + 1))
+            if not self.waiting and (0, 1) in self.running:
+                self.waiting.append(assign(self.call_count + 1))
             return super().__call__()
 
     for limit_s in (0.1, 1.0, 10.0):  # on a busy machine the neighbours do little
@@ -194,7 +194,7 @@ def test_64_runs_wait_together():
 
 def test_threads_end_with_the_study():
     others = threading.enumerate()  # another test may have left some that sleep
-    finish(Threads(), [assign(turn) for turn in range(10)], 4)
+    run_all(Threads(), [assign(turn) for turn in range(10)], 4)
     threads = [each for each in threading.enumerate() if each not in others]
     for thread in threads:
         thread.join(60)
@@ -215,17 +215,17 @@ def refuse_threads(monkeypatch, after):
 
 def test_with_fewer_threads_than_asked_for_it_goes_on(monkeypatch):
     refuse_threads(monkeypatch, after=2)
-    assert len(finish(Threads(), [assign(turn) for turn in range(20)], 5)) == 20
+    assert len(run_all(Threads(), [assign(turn) for turn in range(20)], 5)) == 20
 
 
 def test_without_any_thread_it_says_so(monkeypatch):
     refuse_threads(monkeypatch, after=0)
     with pytest.raises(LabError, match="no thread can be started"):
-        finish(Threads(), [assign(0)])
+        run_all(Threads(), [assign(0)])
 
 
 def test_a_mistake_of_ours_in_a_thread_is_raised_where_it_is_seen():
-    class Faulty(Deeds):
+    class Faulty(ScriptedWork):
         def attempt(self, assignment, emit, note=None):
             raise ZeroDivisionError
 

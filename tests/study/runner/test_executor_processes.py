@@ -27,8 +27,8 @@ from fairtrial.study.runner.executors import (
 )
 from fairtrial.study.runner.executors.pickling import check_reachable
 from fairtrial.study.runner.executors.processes import Processes
-from fairtrial.testing.executor_driver import ListFeed, execute, finish, is_alive
-from fairtrial.testing.executor_work import Deeds, assign, event, told_by
+from fairtrial.testing.executor_driver import ListFeed, execute, is_alive, run_all
+from fairtrial.testing.executor_work import ScriptedWork, assign, event, read_body
 
 FORK, SPAWN = Processes("fork"), Processes("spawn")
 METHODS = pytest.mark.parametrize("executor", [FORK, SPAWN], ids=["fork", "spawn"])
@@ -41,7 +41,7 @@ def _patience(monkeypatch):
     monkeypatch.setattr(crew, "END_S", PATIENCE_S)
 
 
-class Calls(Deeds):
+class Calls(ScriptedWork):
     """Work whose deed `call` is a function of the test's."""
 
     def __init__(self, function):
@@ -77,7 +77,7 @@ from fairtrial.study.runner.executors import worker_main as worker
 from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.packing import unpack
-from fairtrial.testing.executor_work import Deeds, assign
+from fairtrial.testing.executor_work import ScriptedWork, assign
 from fairtrial.testing.executor_driver import ListFeed
 from pathlib import Path
 
@@ -86,7 +86,7 @@ if watched == "watched":
     worker.PR_SET_PDEATHSIG = 9999  # no such option: as on a system without it
 with OwnerLock(Path(folder)):
     feed = ListFeed(assign(turn, "await_file", path="/nowhere/at/all") for turn in range(2))
-    for report in Processes(method).execute(Deeds(), feed, 2):
+    for report in Processes(method).execute(ScriptedWork(), feed, 2):
         if report is not None:
             print(unpack(report.data)["meta"]["pid"], flush=True)
 """
@@ -121,7 +121,7 @@ def test_a_worker_leaves_its_parents_database_alone(tmp_path):
         found = weakref.ref(connection)
         del connection
         finished = call(lambda emit: (gc.collect() and None) or found() is not None, assign(1))
-        assert told_by(finished[0])["returned"] is True
+        assert read_body(finished[0])["returned"] is True
         connection = found()
         connection.execute("COMMIT")
         assert connection.execute("SELECT x FROM t").fetchall() == [(1,)]
@@ -134,11 +134,11 @@ def test_a_worker_leaves_its_parents_database_alone(tmp_path):
 def test_what_the_parent_was_about_to_print_is_printed_once(tmp_path):
     script = """
 from fairtrial.study.runner.executors.processes import Processes
-from fairtrial.testing.executor_work import Deeds, assign
+from fairtrial.testing.executor_work import ScriptedWork, assign
 from fairtrial.testing.executor_driver import ListFeed
 print("once", end="")
 old = __import__("sys").stdout
-class Old(Deeds):
+class Old(ScriptedWork):
     def old(self, emit):
         old.write("more")
         old.flush()
@@ -172,7 +172,7 @@ def test_it_works_beside_threads_and_outside_the_main_one():  # and warns nobody
     done = threading.Event()
     idler = threading.Thread(target=done.wait)
     idler.start()
-    thread = threading.Thread(target=lambda: results.append(finish(FORK, [assign(0), assign(1)])))
+    thread = threading.Thread(target=lambda: results.append(run_all(FORK, [assign(0), assign(1)])))
     thread.start()
     thread.join()
     done.set()
@@ -210,7 +210,7 @@ class PacedFeed(ListFeed):
     may_go_on = False
 
     def __call__(self):
-        if self.asked < 2 or self.may_go_on:
+        if self.call_count < 2 or self.may_go_on:
             return super().__call__()
         return 0.01
 
@@ -225,7 +225,7 @@ def test_death_of_idle_workers_costs_nothing(executor, monkeypatch):
         if isinstance(report, Finished):
             finished[report.turn] = report
             if len(finished) == 2:
-                pids = {told_by(each)["pid"] for each in finished.values()}
+                pids = {read_body(each)["pid"] for each in finished.values()}
                 assert len(pids) == 2
                 for pid in pids:
                     os.kill(pid, signal.SIGKILL)
@@ -233,12 +233,12 @@ def test_death_of_idle_workers_costs_nothing(executor, monkeypatch):
                 feed.may_go_on = True
     assert len(finished) == 4
     assert {report.outcome.status for report in finished.values()} == {RunStatus.SUCCESS}
-    assert all(told_by(finished[turn])["pid"] not in pids for turn in (2, 3))
+    assert all(read_body(finished[turn])["pid"] not in pids for turn in (2, 3))
 
 
 def test_a_worker_is_used_again_and_replaced_only_where_needed():
     deeds = [assign(turn) for turn in range(10)]
-    pids = [told_by(report)["pid"] for report in finish(FORK, deeds, 2).values()]
+    pids = [read_body(report)["pid"] for report in run_all(FORK, deeds, 2).values()]
     assert len(set(pids)) <= 2
     assert os.getpid() not in pids
 
@@ -298,7 +298,7 @@ def test_a_death_is_seen_though_somebody_holds_the_pipes():
     finally:
         if orphan is not None:
             os.kill(orphan, signal.SIGKILL)
-    assert told_by(finished[0]) == "left the process with exit code 7"
+    assert read_body(finished[0]) == "left the process with exit code 7"
     assert finished[1].outcome.status is RunStatus.SUCCESS
 
 
@@ -371,7 +371,7 @@ def test_garbage_in_the_pipe_costs_one_run():
 
     finished = call(write_garbage, assign(1))
     assert finished[0].outcome.failure_kind is FailureKind.CRASH
-    assert "wrote into the pipe" in told_by(finished[0])
+    assert "wrote into the pipe" in read_body(finished[0])
     assert finished[1].outcome.status is RunStatus.SUCCESS
 
 
@@ -386,7 +386,7 @@ def test_a_closed_pipe_costs_one_run(monkeypatch):
 
     finished = call(close_all, assign(1))
     assert finished[0].outcome.failure_kind is FailureKind.CRASH
-    assert "closed the pipe" in told_by(finished[0])
+    assert "closed the pipe" in read_body(finished[0])
     assert finished[1].outcome.status is RunStatus.SUCCESS
 
 
@@ -419,7 +419,7 @@ def print_from_below(emit):
 
 
 def test_there_is_nothing_to_read_from_the_terminal():
-    assert told_by(call(lambda emit: sys.stdin.read())[0])["returned"] == ""
+    assert read_body(call(lambda emit: sys.stdin.read())[0])["returned"] == ""
 
 
 # -- sizes --
@@ -428,8 +428,8 @@ def test_there_is_nothing_to_read_from_the_terminal():
 @METHODS
 def test_large_assignments_and_results_cross(executor):
     text = "x" * 3_000_000
-    finished = finish(executor, [assign(turn, told=text) for turn in range(4)])
-    assert all(told_by(report)["returned"] == {"told": text} for report in finished.values())
+    finished = run_all(executor, [assign(turn, told=text) for turn in range(4)])
+    assert all(read_body(report)["returned"] == {"told": text} for report in finished.values())
 
 
 def test_a_result_beyond_all_measure_is_unwritable(monkeypatch):
@@ -444,7 +444,7 @@ def test_a_result_beyond_all_measure_is_unwritable(monkeypatch):
 
 def test_closures_reach_a_forked_worker():
     secret = object()
-    assert told_by(call(lambda emit: repr(secret))[0])["returned"] == repr(secret)
+    assert read_body(call(lambda emit: repr(secret))[0])["returned"] == repr(secret)
 
 
 def test_what_cant_reach_a_fresh_worker_is_said_before_anything_runs():
@@ -457,7 +457,7 @@ def test_what_cant_reach_a_fresh_worker_is_said_before_anything_runs():
     feed = ListFeed([assign(0)])
     with pytest.raises(StudyError) as raised:
         next(iter(SPAWN.execute(Calls([lambda: 0, inner, Local()]), feed, 1)))
-    assert feed.asked == 0
+    assert feed.call_count == 0
     text = str(raised.value)
     assert len(raised.value.mistakes) == 3
     for words in ("<lambda>", ".inner", ".Local", Path(__file__).name, "--executor serial"):
@@ -479,14 +479,14 @@ def test_what_cant_be_pickled_is_named():
 
 def test_a_condition_that_cant_cross_is_named():
     with pytest.raises(StudyError, match="cond-0"):
-        finish(FORK, [assign(0, told=threading.Lock())])
+        run_all(FORK, [assign(0, told=threading.Lock())])
 
 
 def test_a_fresh_worker_finds_modules_in_the_studys_own_folder(tmp_path):
     (tmp_path / "own_agents.py").write_text("def agent(emit):\n    return 'mine'\n")
     agent = load_reference("own_agents:agent", tmp_path)
     assert str(tmp_path) not in sys.path
-    assert told_by(call(agent, executor=SPAWN)[0])["returned"] == "mine"
+    assert read_body(call(agent, executor=SPAWN)[0])["returned"] == "mine"
 
 
 def test_workers_that_never_start_end_the_study(tmp_path, monkeypatch):
@@ -503,7 +503,7 @@ def test_a_worker_that_is_never_ready_ends_the_study(monkeypatch):
     monkeypatch.setattr("fairtrial.study.runner.executors.worker_process.START_LIMIT_S", 0.05)
     monkeypatch.setattr(worker, "_settle", lambda parent: time.sleep(60))
     with pytest.raises(LabError, match="not ready"):
-        finish(FORK, [assign(0)])
+        run_all(FORK, [assign(0)])
 
 
 def refuse_forks(monkeypatch, after):
@@ -521,7 +521,7 @@ def refuse_forks(monkeypatch, after):
 
 def test_with_fewer_processes_than_asked_for_it_goes_on(monkeypatch):
     refuse_forks(monkeypatch, after=2)
-    finished = finish(FORK, [assign(turn) for turn in range(20)], 5)
+    finished = run_all(FORK, [assign(turn) for turn in range(20)], 5)
     assert len(finished) == 20
     assert {report.outcome.status for report in finished.values()} == {RunStatus.SUCCESS}
 
@@ -530,7 +530,7 @@ def test_without_any_process_it_says_what_to_do(monkeypatch):
     refuse_forks(monkeypatch, after=0)
     before = open_files()
     with pytest.raises(LabError, match="lower --parallel"):
-        finish(FORK, [assign(0)])
+        run_all(FORK, [assign(0)])
     assert open_files().items() <= before.items()
 
 
@@ -540,7 +540,7 @@ def test_it_makes_do_with_the_open_files_that_it_may_have(executor):
     highest = max(open_files())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 30, hard))
     try:
-        finished = finish(executor, [assign(turn) for turn in range(30)], 16)
+        finished = run_all(executor, [assign(turn) for turn in range(30)], 16)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert {report.outcome.status for report in finished.values()} == {RunStatus.SUCCESS}
@@ -551,8 +551,8 @@ def test_workers_hold_no_pipe_of_each_others(executor):
     told = {"others": sorted(open_files().values())}
     runs = (assign(turn, "call", **told) for turn in range(1, 3))
     finished = call(list_pipes, *runs, slots=3, executor=executor, **told)
-    assert len({told_by(report)["pid"] for report in finished.values()}) == 3
-    held = [told_by(report)["returned"] for report in finished.values()]
+    assert len({read_body(report)["pid"] for report in finished.values()}) == 3
+    held = [read_body(report)["returned"] for report in finished.values()]
     assert all(held)
     assert len({name for names in held for name in names}) == sum(map(len, held))
 
@@ -564,7 +564,7 @@ def list_pipes(emit, others):
 def children():
     """The processes that we started: those that have ended and were not waited for, too."""
     own, found = os.getpid(), set()
-    for pid in processes.descendants(own):
+    for pid in processes.list_descendants(own):
         with contextlib.suppress(OSError):  # a child's child that has just gone
             stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
             if int(stat.rpartition(")")[2].split()[1]) == own:
@@ -576,7 +576,7 @@ def children():
 def test_no_file_and_no_process_is_left(executor):
     files, others = open_files(), children()
     deeds = [assign(turn, "leave_at_once", code=1) for turn in range(2)]
-    finished = finish(executor, [*deeds, *(assign(turn) for turn in range(2, 6))], 2)
+    finished = run_all(executor, [*deeds, *(assign(turn) for turn in range(2, 6))], 2)
     assert open_files().items() <= files.items()
     assert children() <= others
     assert len(finished) == 6
@@ -586,12 +586,12 @@ def test_a_program_without_terminal_can_have_workers():
     script = """
 import os
 from fairtrial.study.runner.executors.processes import Processes
-from fairtrial.testing.executor_work import Deeds, assign
+from fairtrial.testing.executor_work import ScriptedWork, assign
 from fairtrial.testing.executor_driver import ListFeed
 for number in (0, 1, 2):
     os.close(number)
 feed = ListFeed([assign(turn, "print", out="out", err="err") for turn in range(3)])
-reports = [each for each in Processes("fork").execute(Deeds(), feed, 2) if each]
+reports = [each for each in Processes("fork").execute(ScriptedWork(), feed, 2) if each]
 os._exit(0 if [(each.stdout, each.stderr) for each in reports] == [(b"out", b"err")] * 3 else 3)
 """
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from fairtrial import Block, Constraint, Factor, Study, StudyError, build_design, plan_runs
-from fairtrial.core import check_format, replacing, write_table
+from fairtrial.core import atomic_write, check_format, write_table
 from fairtrial.study import PLAN_COLUMNS, condition_columns, condition_rows, plan_rows
 
 ROWS = [
@@ -140,7 +140,7 @@ def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
     read = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
     reader.start()
-    with replacing(pipe) as file:
+    with atomic_write(pipe) as file:
         file.write("through")
     reader.join(timeout=60)
     assert read == ["through"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 
-from fairtrial.sandbox import TAG, Encoded, dump
+from fairtrial.sandbox import TAG, Encoded, dump_encoded
 
 UNORDERED = {"set", "frozenset", "dict_keys", "dict_values", "dict_items"}
 MAPPINGS = {"dict", "Counter", "defaultdict"}
@@ -52,7 +52,7 @@ def read_bytes(node: Encoded) -> bytes:
 
 def canonical(node: Encoded) -> str:
     """Return a text that is equal for equal values, whatever the order of sets and mappings."""
-    return dump(_sort_parts(node))
+    return dump_encoded(_sort_parts(node))
 
 
 def _sort_parts(node: Encoded) -> Encoded:
@@ -62,11 +62,11 @@ def _sort_parts(node: Encoded) -> Encoded:
         return node
     kind, result = get_kind(node), {key: _sort_parts(value) for key, value in sorted(node.items())}
     if kind in UNORDERED:
-        result["items"] = sorted(result["items"], key=dump)
+        result["items"] = sorted(result["items"], key=dump_encoded)
     elif kind in MAPPINGS:
         pairs = [[_sort_parts(key), _sort_parts(value)] for key, value in get_pairs(node)]
         factory = {"factory": node["factory"]} if "factory" in node else {}
-        return {TAG: kind, **factory, "items": sorted(pairs, key=dump)}
+        return {TAG: kind, **factory, "items": sorted(pairs, key=dump_encoded)}
     return result
 
 

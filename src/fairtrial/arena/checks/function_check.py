@@ -28,7 +28,7 @@ from fairtrial.arena.model.verdicts import Basis, Rejection
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.arena.task_groups import run_all
 from fairtrial.core import Mistake, StudyError
-from fairtrial.sandbox import Caps, Command, Completed, Ending, dump
+from fairtrial.sandbox import Caps, Command, Completed, Ending, dump_encoded
 
 CHANNEL_BYTES = 64 * 2**20
 """Limit of the size of all inputs, and of the base's results."""
@@ -136,7 +136,7 @@ async def prepare_calls(
         ]
         refuse_varying(label, check, calls, *outcomes)
         expected = merge_recorded(label, check, calls, outcomes[0])
-        lines = tuple(dump(outcome).encode("ascii") for outcome in expected)
+        lines = tuple(dump_encoded(outcome).encode("ascii") for outcome in expected)
         notes = tuple(f"{label}: {note}" for note in _write_notes(check, expected, seed))
         loaded = reports[0].files | reports[1].files
         return PreparedFunctionCheck(Expectation(label, check, job, lines), notes, loaded, seed)
@@ -147,7 +147,7 @@ async def prepare_calls(
 def _write_job(check: Check, calls: Sequence[Call]) -> bytes:
     job = {"function": check.function, "view": check.view, "caps": list(Caps())}
     cases = [call.case for call in calls]
-    return dump({**job, "output_bytes": OUTPUT_BYTES, "cases": cases}).encode("ascii")
+    return dump_encoded({**job, "output_bytes": OUTPUT_BYTES, "cases": cases}).encode("ascii")
 
 
 def _write_notes(check: Check, outcomes: Sequence[CallOutcome], seed: str | None) -> list[str]:
@@ -194,7 +194,7 @@ async def make_inputs(label: str, check: Check, stages: Stages, seed: str) -> li
         command = stage.command(
             ["{python}", str(HARNESS / "input_maker.py")],
             timeout_s=check.timeout_s,
-            stdin=dump(job).encode("ascii"),
+            stdin=dump_encoded(job).encode("ascii"),
             channel_bytes=CHANNEL_BYTES,
         )
         done = await stage.run(command)

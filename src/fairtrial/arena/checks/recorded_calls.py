@@ -16,8 +16,8 @@ from typing import Any
 
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.value_text import render
-from fairtrial.core import Mistake, Place, StudyError, replacing
-from fairtrial.sandbox import Encoded, dump, encode, encode_raised
+from fairtrial.core import FieldPath, Mistake, StudyError, atomic_write
+from fairtrial.sandbox import Encoded, dump_encoded, encode, encode_raised
 
 _OUTCOMES = {"result": "result", "raises": "raised", "arguments_after": "after", "output": "output"}
 """Keys in a file, with the keys of a worker's report."""
@@ -57,12 +57,12 @@ def write_calls(path: Path, calls: Iterable[Mapping[str, Encoded]]) -> None:
         unplain = find_unplain(call)
         if unplain is not None:
             raise StudyError(f"call {number} can't be recorded: it holds {render(unplain)}")
-        lines.append(dump(call))
-    with replacing(path) as file:
+        lines.append(dump_encoded(call))
+    with atomic_write(path) as file:
         file.write("[\n{}\n]\n".format(",\n".join(lines)))
 
 
-def read_calls(content: bytes, place: Place, source: str) -> list[Call]:
+def read_calls(content: bytes, place: FieldPath, source: str) -> list[Call]:
     """Parse a file of recorded calls; raise `StudyError` with all mistakes.
 
     place: the path in the problem, for mistakes

@@ -32,7 +32,7 @@ from fairtrial.arena.checks.encoded_values import (
 )
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox import TAG, Encoded, dump
+from fairtrial.sandbox import TAG, Encoded, dump_encoded
 
 MAX_DIFFERENCES = 5
 """The number of differences that are listed."""
@@ -153,7 +153,7 @@ def _get_metadata(node: Encoded) -> str:
         return ""
     metadata = {key: value for key, value in sorted(node.items()) if key not in _CONTENT}
     # The same as of an untagged value: a dictionary is tagged only if its keys require it.
-    return dump(metadata) if metadata else ""
+    return dump_encoded(metadata) if metadata else ""
 
 
 def _compare_exactly(

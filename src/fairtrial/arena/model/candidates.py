@@ -9,7 +9,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core import Mistake, StudyError, describe
+from fairtrial.core import Mistake, StudyError, describe_value
 
 _NO_FILES: Mapping[str, Any] = {}
 """The default of `Candidate.files`. Compared by identity: an empty mapping passed by the caller
@@ -48,7 +48,7 @@ class FileState:
         for name, allowed in (("executable", _BOOLEAN_OR_NONE), ("is_link", _BOOLEAN)):
             value = getattr(self, name)
             if value not in allowed:
-                yield Mistake((name,), f"expected true or false, got {describe(value)}")
+                yield Mistake((name,), f"expected true or false, got {describe_value(value)}")
 
 
 _BOOLEAN = (True, False)
@@ -109,20 +109,20 @@ class Candidate:
     def _mistakes(self) -> Iterator[Mistake]:
         for name in ("name", "origin", "note"):
             if not isinstance(getattr(self, name), str):
-                yield Mistake((name,), f"expected text, got {describe(getattr(self, name))}")
+                yield Mistake((name,), f"expected text, got {describe_value(getattr(self, name))}")
         if not isinstance(self.parent, str | None):
-            yield Mistake(("parent",), f"expected a digest, got {describe(self.parent)}")
+            yield Mistake(("parent",), f"expected a digest, got {describe_value(self.parent)}")
         if not isinstance(self.diff, bytes | str | None):
-            yield Mistake(("diff",), f"expected text or bytes, got {describe(self.diff)}")
+            yield Mistake(("diff",), f"expected text or bytes, got {describe_value(self.diff)}")
         if not isinstance(self.files, Mapping):
-            message = f"expected a mapping of paths to contents, got {describe(self.files)}"
+            message = f"expected a mapping of paths to contents, got {describe_value(self.files)}"
             yield Mistake(("files",), message)
             return
         for path, state in self.files.items():
             if not isinstance(path, str | PurePath):
-                yield Mistake(("files",), f"expected paths as keys, got {describe(path)}")
+                yield Mistake(("files",), f"expected paths as keys, got {describe_value(path)}")
             elif not isinstance(state, FileState | str | bytes):
-                message = f"expected text, bytes or a FileState, got {describe(state)}"
+                message = f"expected text, bytes or a FileState, got {describe_value(state)}"
                 yield Mistake(("files", os.fspath(path)), message)
         if self.diff is None and self.files is _NO_FILES:
             yield Mistake((), "has neither a diff nor files", "give one of them")
@@ -135,7 +135,7 @@ def _as_bytes(value: Any, name: str, source: str) -> bytes:
     """
     if isinstance(value, bytes):
         return bytes(value)
-    message = f"expected text or bytes, got {describe(value)}"
+    message = f"expected text or bytes, got {describe_value(value)}"
     if isinstance(value, str):
         try:
             return value.encode("utf-8", "surrogateescape")

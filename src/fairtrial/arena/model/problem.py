@@ -11,17 +11,17 @@ from typing import Any, Literal
 
 from fairtrial.core import (
     NOT_IN_FILES,
+    FieldPath,
     Mistake,
-    Place,
     Record,
     StudyError,
-    blank,
+    blank_mistakes,
     command_mistakes,
+    drop_malformed_commands,
+    file_function_mistakes,
     function_mistakes,
-    maker_mistakes,
     path_mistakes,
     split_pattern,
-    take_misspelt_commands,
     variable_mistakes,
 )
 from fairtrial.sandbox import Limits
@@ -72,9 +72,9 @@ class Check(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return take_misspelt_commands(data, ("command",), path, mistakes)
+        return drop_malformed_commands(data, ("command",), path, mistakes)
 
     def _mistakes(self) -> Iterator[Mistake]:
         if self.command and self.function:
@@ -106,7 +106,7 @@ class Check(Record):
         if self.inputs and self.calls:
             yield Mistake(("calls",), "can't be combined with `inputs`", "split it into two checks")
         if self.inputs:
-            yield from maker_mistakes(self.inputs, ("inputs",))
+            yield from file_function_mistakes(self.inputs, ("inputs",))
         if self.calls:
             yield from path_mistakes(self.calls, ("calls",))
         if self.view:
@@ -132,12 +132,12 @@ class Benchmark(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return take_misspelt_commands(data, ("command",), path, mistakes)
+        return drop_malformed_commands(data, ("command",), path, mistakes)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(name=self.name)
+        yield from blank_mistakes(name=self.name)
         if self.call and self.command:
             yield Mistake(
                 ("call",), "can't be combined with `command`", "split it into two benchmarks"
@@ -150,7 +150,7 @@ class Benchmark(Record):
             if not self.inputs:
                 yield Mistake(("call",), "needs `inputs`: what to call it with")
         if self.inputs:
-            yield from maker_mistakes(self.inputs, ("inputs",))
+            yield from file_function_mistakes(self.inputs, ("inputs",))
             if self.command and not self.call:
                 yield Mistake(("inputs",), "is for a benchmark of a `call`, not of a command")
         if self.cores < 1:
@@ -218,12 +218,12 @@ class CodeProblem(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return take_misspelt_commands(data, ("build",), path, mistakes)
+        return drop_malformed_commands(data, ("build",), path, mistakes)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(problem_id=self.problem_id, repo=self.repo)
+        yield from blank_mistakes(problem_id=self.problem_id, repo=self.repo)
         for name in ("repo", "python"):
             if "\0" in getattr(self, name):
                 yield Mistake((name,), "holds a null character, which no path can")

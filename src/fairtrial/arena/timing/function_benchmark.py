@@ -33,7 +33,7 @@ from fairtrial.arena.timing.session import Schedule, Turns, take_turns
 from fairtrial.arena.timing.worker_channel import Line
 from fairtrial.arena.timing.workers import Talked, is_late, talk_with
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
-from fairtrial.sandbox import Caps, Command, Ending, dump
+from fairtrial.sandbox import Caps, Command, Ending, dump_encoded
 
 SLOWEST = 100.0
 """How many times as long as the base a candidate may take before it is given up."""
@@ -172,7 +172,7 @@ async def prepare_calls(
 ) -> CallMeter:
     """Time the base alone: how many calls make a sample, how many rounds a session."""
     check = find_check(duel.base, benchmark)
-    job = dump({"function": benchmark.call, "view": check.view, "caps": list(Caps())})
+    job = dump_encoded({"function": benchmark.call, "view": check.view, "caps": list(Caps())})
     measure = partial(_measure_base, benchmark, supplier, duel, job.encode("ascii"), budget_s)
     pace = await find_pace(measure, budget_s)
     schedule = choose_schedule(pace, job.encode("ascii"), budget_s)

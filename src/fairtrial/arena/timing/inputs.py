@@ -16,7 +16,7 @@ from fairtrial.arena.task_groups import single_cause
 from fairtrial.arena.timing.worker_channel import LateError, Line, LineError
 from fairtrial.arena.timing.workers import START_S
 from fairtrial.core import Mistake, StudyError
-from fairtrial.sandbox import Caps, dump
+from fairtrial.sandbox import Caps, dump_encoded
 
 PORTION_BYTES = 4 * 2**20
 """How much is asked for at a time, going by the inputs before; far below the largest reply."""
@@ -52,7 +52,7 @@ class Supplier:
     async def _make(self, seed: str, first: int, count: int) -> list[bytes]:
         from anyio import to_thread
 
-        order = dump({"seed": seed, "first": first, "count": count}).encode("ascii")
+        order = dump_encoded({"seed": seed, "first": first, "count": count}).encode("ascii")
         ask = partial(self.line.ask, b"M", order, timeout_s=self.timeout_s)
         try:
             reply = await to_thread.run_sync(ask, abandon_on_cancel=True)

@@ -35,7 +35,7 @@ from fairtrial.arena.timing.valgrind import (
     read_totals,
 )
 from fairtrial.core import FairtrialError
-from fairtrial.sandbox import Caps, Command, Completed, Ending, dump
+from fairtrial.sandbox import Caps, Command, Completed, Ending, dump_encoded
 
 SAMPLE_S = 0.05
 """How long the counted calls should take without valgrind: some 200 million instructions."""
@@ -73,7 +73,7 @@ class _Sum:
         return len(self.inputs) // 2
 
     def text(self, calls: int) -> bytes:
-        job = dump({**self.job, "calls": calls}).encode("ascii")
+        job = dump_encoded({**self.job, "calls": calls}).encode("ascii")
         return b"\n".join((job, *self.inputs))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.core import Mistake, StudyError, on_one_line, replacing
+from fairtrial.core import Mistake, StudyError, atomic_write, on_one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,7 @@ def plot_intervals(
         drawn = io.BytesIO()
         metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
         figure.savefig(drawn, format=path.suffix[1:], dpi=DOTS_PER_IN, metadata=metadata)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.buffer.write(drawn.getvalue())
 
 

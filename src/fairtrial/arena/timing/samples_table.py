@@ -16,11 +16,11 @@ from fairtrial.arena.timing.stats.session_ratio import mean_ratio, session_cpu_r
 from fairtrial.core import (
     Mistake,
     StudyError,
-    any_field_size,
-    cell,
-    replacing,
+    atomic_write,
+    format_cell,
+    format_csv,
     require_pyarrow,
-    spell_rows,
+    unlimited_csv_fields,
 )
 
 COLUMNS = (
@@ -78,14 +78,14 @@ def write_samples(path: Path, measurements: Mapping[str, Measurement]) -> int:
     """
     check_samples_path(path)
     rows = list(_rows(measurements))
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         if path.suffix == ".parquet":
             file.buffer.write(_parquet(rows))
         else:
-            file.write(spell_rows([COLUMNS]))
+            file.write(format_csv([COLUMNS]))
             for start in range(0, len(rows), CHUNK_ROWS):
                 chunk = rows[start : start + CHUNK_ROWS]
-                file.write(spell_rows([[cell(value) for value in row] for row in chunk]))
+                file.write(format_csv([[format_cell(value) for value in row] for row in chunk]))
     return len(rows)
 
 
@@ -132,7 +132,7 @@ def read_samples(path: Path) -> list[SampleRow]:
 
 
 def _read_csv(path: Path) -> Iterator[SampleRow]:
-    with path.open(encoding="utf-8", newline="") as file, any_field_size():
+    with path.open(encoding="utf-8", newline="") as file, unlimited_csv_fields():
         lines = csv.reader(file)
         header = next(lines, [])
         places = _find_columns(path, header)

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from fairtrial.core import Mistake, StudyError
-from fairtrial.sandbox import CHANNEL_VARIABLE, Command, Mount, install, system_mounts
+from fairtrial.sandbox import CHANNEL_VARIABLE, Command, Mount, install_hint, system_mounts
 
 TOOL = (
     # The cheapest tool that has a total: some 25 times as slow as without it.
@@ -94,7 +94,7 @@ def find_valgrind() -> Valgrind:
         raise StudyError(Mistake((), f"--instructions can't be used: {MACOS}"))
     found = shutil.which("valgrind")
     if found is None:
-        how = install("valgrind").replace("\n", " or ").replace("$ ", "")
+        how = install_hint("valgrind").replace("\n", " or ").replace("$ ", "")
         message = "--instructions needs valgrind, and there is none on the PATH"
         raise StudyError(Mistake((), message, f"install it: {how}"))
     program = Path(found).absolute()

@@ -1,4 +1,4 @@
-"""JSON text to nodes: values as `json.loads` reads them, with their lines."""
+"""Composition of JSON text to nodes: values as `json.loads` reads them, with line numbers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fairtrial.core.canonical import TOO_DEEP
 from fairtrial.core.documents.nodes import Collection, Composer, Node, Scalar
 from fairtrial.core.errors import Mistake, StudyError
 
-# Finds the tokens of a text that is known to be JSON; commas and colons say nothing more then.
+# Finds the tokens of a text that is known to be valid JSON; commas and colons are not needed then.
 _TOKEN = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:\[\]{}"]+')
 
 
 def compose_json(text: str) -> Node | None:
-    """The value of a JSON text; None if the text is blank."""
+    """Compose a JSON text to a tree; None if it is blank. Raises `StudyError` for bad syntax."""
     if not text.strip():
         return None
     _check_syntax(text)
@@ -37,7 +37,7 @@ def _scalar(token: str, line: int) -> Scalar:
     try:
         value: Any = json.loads(token)
     except ValueError:
-        # Python refuses to convert numbers of thousands of digits, which take it too long.
+        # Python refuses to convert numbers of thousands of digits, which would take too long.
         problem = f"`{token[:37]}...` has too many digits for a number"
         return Scalar(line, token, token, problem=problem, hint="put it in quotes for the text")
     return Scalar(line, value if isinstance(value, str) else token, value)
@@ -56,13 +56,13 @@ def _check_syntax(text: str) -> None:
 
 
 def _syntax_mistake(error: json.JSONDecodeError) -> Mistake:
-    said = error.msg[:1].lower() + error.msg[1:]
+    message = error.msg[:1].lower() + error.msg[1:]
     following = error.doc[error.pos : error.pos + 1]
     hint = ""
     if following == "'":
         hint = "JSON wants double quotes"
     elif following in ("#", "/"):
         hint = "JSON has no comments"
-    elif following in ("]", "}") or "trailing comma" in said:
+    elif following in ("]", "}") or "trailing comma" in message:
         hint = "remove the comma before the bracket, or add what is missing"
-    return Mistake((), f"not valid JSON at column {error.colno}: {said}", hint, error.lineno)
+    return Mistake((), f"not valid JSON at column {error.colno}: {message}", hint, error.lineno)

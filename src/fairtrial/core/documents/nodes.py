@@ -1,7 +1,7 @@
-"""A file as a tree of nodes, each with its line: what YAML and JSON have in common.
+"""Trees of nodes with line numbers, to which both YAML and JSON files are composed.
 
-A tree is put together from a parser's events without recursion, and its size is counted as if
-every YAML alias were written out, so that neither deep nesting nor a bomb of aliases does harm.
+Trees are composed from a parser's events without recursion, and their size counts every YAML alias
+as if it were written out; so deeply nested files and alias bombs are refused early.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MERGE = object()
 class Scalar:
     """A single value.
 
-    line: where it stands, counted from 1
-    text: how the file spells it
-    value: what it is read as
-    is_plain: whether it stands in YAML without quotes or tag, so that YAML decides what it is
-    problem: why a study can't hold it, where it can't
-    hint: what to do about that
+    line: its line, counted from 1
+    text: its text in the file
+    value: the value that it is read as
+    is_plain: whether YAML decides its type, since it has neither quotes nor a tag
+    problem: why a definition can't hold it; empty if it can
+    hint: how to mend the problem
     """
 
     line: int
@@ -45,10 +45,10 @@ class Scalar:
 
 @dataclass(slots=True, eq=False)
 class Collection:
-    """A list, or a mapping whose children are keys and values by turns.
+    """A list, or a mapping whose children are alternately keys and values.
 
     size: how many values it holds, itself and aliased ones included
-    depth: how deep it is nested
+    depth: how many levels it has
     """
 
     line: int
@@ -60,7 +60,7 @@ class Collection:
     depth: int = 1
 
     def pairs(self) -> Iterator[tuple[Node, Node]]:
-        """The keys and values of a mapping, as written."""
+        """Return the keys and values of a mapping, merge keys included."""
         return zip(self.children[::2], self.children[1::2], strict=True)
 
 
@@ -68,7 +68,10 @@ Node = Scalar | Collection
 
 
 class Composer:
-    """Puts a tree together from a parser's events; `root` is the tree."""
+    """Composes a tree from a parser's events.
+
+    root: the tree; None before its first node
+    """
 
     def __init__(self) -> None:
         self.root: Node | None = None
@@ -76,7 +79,7 @@ class Composer:
         self._count = 0
 
     def add(self, node: Node) -> None:
-        """The next node, complete."""
+        """Add a complete node to the open collection; raises `StudyError` for too many values."""
         self._count += 1
         if self._count > VALUE_LIMIT:
             raise _too_many(node.line, f"more than {VALUE_LIMIT:,}")
@@ -86,12 +89,12 @@ class Composer:
             self.root = node
 
     def open(self, node: Collection) -> None:
-        """A list or mapping begins: what follows is in it."""
+        """Begin a list or mapping: nodes added next are its children."""
         self._open.append(node)
         _check_depth(node, len(self._open))
 
     def close(self) -> None:
-        """The list or mapping that was opened last ends."""
+        """End the list or mapping that was opened last, and add it to its parent."""
         node = self._open.pop()
         node.size = 1 + sum(child.size for child in node.children)
         node.depth = 1 + max((child.depth for child in node.children), default=0)
@@ -101,8 +104,8 @@ class Composer:
         self.add(node)
 
     def is_open(self, node: Node) -> bool:
-        """Whether the events that come now are inside of this node."""
-        return any(node is opened for opened in self._open)
+        """Return whether a node is still open, so that events to come are inside it."""
+        return any(node is open_node for open_node in self._open)
 
 
 def _check_depth(node: Node, depth: int) -> None:
@@ -116,14 +119,17 @@ def _too_many(line: int, count: str) -> StudyError:
 
 
 def merged_mappings(value: Node) -> list[Collection] | None:
-    """The mappings that the value of a `<<` key stands for; None if it stands for none."""
+    """Return the mappings that the value of a `<<` key refers to; None if it isn't valid."""
     sources = [value] if not isinstance(value, Collection) or value.is_mapping else value.children
     mappings = [node for node in sources if isinstance(node, Collection) and node.is_mapping]
     return mappings if len(mappings) == len(sources) else None
 
 
-def entries(mapping: Collection) -> Iterator[tuple[Node, Node, bool]]:
-    """Keys and values, those that are merged in last and marked so; the first of a name counts."""
+def merged_entries(mapping: Collection) -> Iterator[tuple[Node, Node, bool]]:
+    """Yield key, value and whether the pair comes from a `<<` merge; merged pairs come last.
+
+    The first pair of a key counts.
+    """
     merges = []
     for key, value in mapping.pairs():
         if isinstance(key, Scalar) and key.value is MERGE:
@@ -132,10 +138,10 @@ def entries(mapping: Collection) -> Iterator[tuple[Node, Node, bool]]:
             yield key, value, False
     for value in merges:
         for source in merged_mappings(value) or ():
-            for key, item, _ in entries(source):
+            for key, item, _ in merged_entries(source):
                 yield key, item, True
 
 
-def printable(text: str) -> str:
-    """`text` with a question mark for each half of a surrogate pair, which nothing can print."""
+def replace_surrogates(text: str) -> str:
+    """Replace each lone surrogate, which can't be printed, by a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""YAML text to nodes: the parser's events, with tags, anchors and aliases seen to."""
+"""Composition of YAML text to nodes, from PyYAML's parser events."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fairtrial.core.errors import Mistake, StudyError
 if TYPE_CHECKING:
     import yaml
 
-_MOST_DIGITS = 4300
-"""What Python reads as a number by default; beyond that it takes too long."""
+_MAX_DIGITS = 4300
+"""How many digits Python converts to a number by default."""
 _CORE = "tag:yaml.org,2002:"
 _NOT_ALLOWED = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # by YAML itself
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # by YAML's standard
 )
-# What the parser says of a mistake, and what usually causes it.
+# Parts of the parser's messages, each with its usual cause.
 _CAUSES = (
     ("mapping values are not allowed", "check the indentation; a text with ': ' needs quotes"),
     ("expected key", "check the indentation"),
@@ -32,7 +32,7 @@ _CAUSES = (
 
 
 def compose_yaml(text: str) -> Node | None:
-    """The one document of a YAML text; None if there is nothing in it."""
+    """Compose a YAML text to a tree; None if it is empty. Raises `StudyError` for bad syntax."""
     import yaml
 
     forbidden = _NOT_ALLOWED.search(text)
@@ -60,22 +60,22 @@ def _position(text: str, offset: int) -> tuple[int, int]:
 def _syntax_mistake(error: yaml.MarkedYAMLError, text: str) -> Mistake:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    said = " ".join(str(part) for part in (error.problem, error.context) if part)
-    begun = error.context_mark.line + 1 if error.context_mark else line
-    if begun != line:
-        said += f" that begins on line {begun}"
-    hint = next((advice for words, advice in _CAUSES if words in said), "")
+    message = " ".join(str(part) for part in (error.problem, error.context) if part)
+    first_line = error.context_mark.line + 1 if error.context_mark else line
+    if first_line != line:
+        message += f" that begins on line {first_line}"
+    hint = next((advice for words, advice in _CAUSES if words in message), "")
     lines = text.splitlines()
     char = lines[line - 1][column - 1 : column] if line <= len(lines) else ""
     if char == "\t":
         hint = "indent with spaces, not tabs"
-    elif "cannot start any token" in said:
+    elif "cannot start any token" in message:
         hint = f"a text that begins with {char} needs quotes"
-    return Mistake((), f"not valid YAML at column {column}: {said}", hint, line)
+    return Mistake((), f"not valid YAML at column {column}: {message}", hint, line)
 
 
 class _YamlComposer(Composer):
-    """Takes the events of PyYAML's parser."""
+    """Composes a tree from the events of PyYAML's parser."""
 
     def __init__(self) -> None:
         import yaml
@@ -92,36 +92,36 @@ class _YamlComposer(Composer):
         }
 
     def take(self, event: Any) -> None:
-        """The next event."""
+        """Process the next event; raises `StudyError` for bad aliases and a second document."""
         import yaml
 
         line = event.start_mark.line + 1
         if isinstance(event, yaml.ScalarEvent):
             node = self._scalar(event, line)
-            self._name(event, node)
+            self._register_anchor(event, node)
             self.add(node)
         elif isinstance(event, yaml.CollectionStartEvent):
             mapping = isinstance(event, yaml.MappingStartEvent)
             collection = Collection(line, mapping)
             if event.tag not in (None, "!", _CORE + ("map" if mapping else "seq")):
                 collection.problem, collection.hint = _refused_tag(event.tag)
-            self._name(event, collection)
+            self._register_anchor(event, collection)
             self.open(collection)
         elif isinstance(event, yaml.CollectionEndEvent):
             self.close()
         elif isinstance(event, yaml.AliasEvent):
-            self.add(self._aliased(event, line))
+            self.add(self._resolve_alias(event, line))
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
                 message = "a second document begins here (---)"
                 raise StudyError(Mistake((), message, "one file holds one study", line))
 
-    def _name(self, event: Any, node: Node) -> None:
+    def _register_anchor(self, event: Any, node: Node) -> None:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
 
-    def _aliased(self, event: Any, line: int) -> Node:
+    def _resolve_alias(self, event: Any, line: int) -> Node:
         node = self._anchors.get(event.anchor)
         if node is None:
             message = f"the alias *{event.anchor} has no anchor &{event.anchor} above it"
@@ -157,10 +157,10 @@ class _YamlComposer(Composer):
         import yaml
 
         try:
-            if len(node.text) > _MOST_DIGITS:
+            if len(node.text) > _MAX_DIGITS:
                 raise ValueError
             node.value = self._constructors[kind](yaml.ScalarNode(tag, node.text))
-            str(node.value)  # which Python refuses for some that it reads, such as long hex ones
+            str(node.value)  # fails for some numbers that can be read, such as long hex ones
         except (ValueError, KeyError):
             shown = node.text if len(node.text) <= 40 else node.text[:37] + "..."
             expected = "true or false" if kind == "bool" else "a number"

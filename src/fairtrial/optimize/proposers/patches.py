@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from fairtrial.arena import DIFF_SUFFIXES, Workshop, read_candidate
-from fairtrial.core import Mistake, Record, StudyError, expand
+from fairtrial.core import Mistake, Record, StudyError, resolve_option_path
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 
 MOST_AT_ONCE = 8
@@ -58,7 +58,7 @@ class PatchesProposer(Record):
         return made
 
     def _within(self, folder: Path) -> PatchesProposer:
-        return replace(self, folder=expand(self.folder, folder, "folder"))
+        return replace(self, folder=resolve_option_path(self.folder, folder, "folder"))
 
     def list_paths(self) -> list[Path]:
         """Where the candidates are, in the order of their names; `StudyError` if there are none."""

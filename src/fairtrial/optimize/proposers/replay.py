@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.arena import Candidate, FileState, Workshop
-from fairtrial.core import Mistake, Record, StudyError, expand, on_one_line, plain, replacing
+from fairtrial.core import (
+    Mistake,
+    Record,
+    StudyError,
+    atomic_write,
+    on_one_line,
+    resolve_option_path,
+    to_plain,
+)
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 
 VERSION = 1
@@ -53,7 +61,7 @@ class Replay(Record):
 
         folder: where a relative path starts
         """
-        record = find_record(expand(self.path, folder, "path"))
+        record = find_record(resolve_option_path(self.path, folder, "path"))
         if not record.exists():
             hint = (
                 "name a replies.jsonl, or the output directory of an optimisation that is done; "
@@ -64,7 +72,9 @@ class Replay(Record):
 
     async def prepared(self, workshop: Workshop) -> Replay:
         """The same with its record found."""
-        return replace(self, path=find_record(expand(self.path, workshop.folder, "path")))
+        return replace(
+            self, path=find_record(resolve_option_path(self.path, workshop.folder, "path"))
+        )
 
     def check_ceiling(self, max_cost: float | None) -> None:
         """Any ceiling will do: nothing is paid for."""
@@ -112,7 +122,7 @@ def read_records(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write a file that `Replay` can read: all of it, or nothing."""
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         for record in records:
             file.write(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n")
 
@@ -153,7 +163,7 @@ def record_of(request: Request, reply: Reply) -> dict[str, Any]:
         "candidates": [each and _pack_candidate(each) for each in reply.candidates],
         "usage": asdict(reply.usage),
         "refusal": reply.refusal,
-        "exchange": plain(reply.exchange),
+        "exchange": to_plain(reply.exchange),
     }
     return {"version": VERSION, "key": request.key, "request": asked, "reply": told}
 

@@ -1,13 +1,14 @@
-"""Values as tagged JSON: what functions are called with, and what they give back.
+"""Encoding of values as tagged JSON: arguments and results of functions.
 
-What JSON has of its own stands for itself: null, true, texts, finite floats, integers up to 2^53,
-lists, and dictionaries whose keys are texts. All else is an object with a tag:
-``{"$": "tuple", "items": [1, 2]}``. `rebuild.py` makes values of it again.
+JSON's own values are encoded as themselves: null, booleans, texts, finite floats, integers up to
+2^53, lists, and dictionaries whose keys are texts. Others become an object with a tag:
+``{"$": "tuple", "items": [1, 2]}``. `decoder` decodes them.
 
-The objects come from code that nobody trusts. What they are is asked of `type(value)` and its real
-bases, and they are read with the methods of those bases: what a class says of itself (`__class__`,
-`__len__`, `__iter__`, `__eq__`) is never asked. Two tags equal nothing, not even themselves:
-``opaque`` (an object that isn't plain data) and ``unreadable`` (too large, or reading it failed).
+The values come from untrusted code. Their types are taken from `type(value)` and its real bases,
+and they are read with the methods of those bases; methods that a class may override (`__class__`,
+`__len__`, `__iter__`, `__eq__`) are never called. Values with one of two tags equal nothing, not
+even themselves: ``opaque`` (an object that isn't plain data) and ``unreadable`` (too large, or
+reading it failed).
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ import types
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 from . import library_values
-from .library_values import TAG, Encoded, name_of
+from .library_values import TAG, Encoded, qualified_name
 
-LARGEST_INT = 2**53
-dump: Callable[[Encoded], str] = json.JSONEncoder(
+MAX_PLAIN_INT = 2**53
+dump_encoded: Callable[[Encoded], str] = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
-"""Encoded values as text, always the same for the same value."""
+"""Returns an encoded value as text; equal values give equal texts."""
 
 _bases = type.__dict__["__mro__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
@@ -38,11 +39,11 @@ _IS_WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 class Caps(NamedTuple):
-    """How much of one value is written down.
+    """Limits of the size of one encoded value.
 
     depth: how deep it may be nested
     items: how many values it may hold, all levels together
-    size: how many bytes its texts and numbers may take, about
+    size: how many bytes its texts and numbers may take, approximately
     """
 
     depth: int = 100
@@ -51,49 +52,49 @@ class Caps(NamedTuple):
 
 
 def encode(value: object, caps: Caps = Caps()) -> Encoded:  # noqa: B008 - a constant
-    """The value as tagged JSON; raises no `Exception`, whatever the value does."""
+    """Encode a value; raises no `Exception`, whatever the value does."""
     try:
         return _Encoder(caps).encode(value)
-    except _BeyondError as stop:
-        return {TAG: "unreadable", "why": str(stop)}
-    except Exception as stop:
-        return {TAG: "unreadable", "why": "reading it raised " + name_of(type(stop))}
+    except _CapsExceededError as error:
+        return {TAG: "unreadable", "why": str(error)}
+    except Exception as error:
+        return {TAG: "unreadable", "why": "reading it raised " + qualified_name(type(error))}
 
 
-def encode_raised(stop: BaseException, caps: Caps = Caps()) -> Encoded:  # noqa: B008
-    """A raised exception: its type and arguments."""
-    args = encode(list(_args(stop)), caps)
-    return {"type": name_of(type(stop)), "args": args if type(args) is list else [args]}
+def encode_raised(error: BaseException, caps: Caps = Caps()) -> Encoded:  # noqa: B008
+    """Encode a raised exception: its type and arguments."""
+    args = encode(list(_args(error)), caps)
+    return {"type": qualified_name(type(error)), "args": args if type(args) is list else [args]}
 
 
-class _BeyondError(Exception):
-    """More than the caps allow."""
+class _CapsExceededError(Exception):
+    """A value is larger than the caps allow."""
 
 
 class _Encoder:
-    """Writes down one value."""
+    """Encodes one value, and counts its size."""
 
     def __init__(self, caps: Caps) -> None:
         self.caps = caps
         self.items_left = caps.items
         self.size_left = caps.size
-        self.above: dict[int, int] = {}  # the values that hold the one in hand: their depths
-        # By id: a type may say that it equals another one.
+        self.above: dict[int, int] = {}  # depths of the values that contain the current one, by id
+        # By id: a type's metaclass may override `==`.
         self.writers = {id(kind): write for kind, write in _BUILT_IN.items()}
-        for kind, write in library_values.find_loaded():
+        for kind, write in library_values.find_loaded_types():
             self.writers[id(kind)] = functools.partial(_write_standard, write, kind)
 
     def encode(self, value: Any) -> Encoded:
         self.items_left -= 1
         if self.items_left < 0:
-            raise _BeyondError(f"it holds more than {self.caps.items:,} values")
+            raise _CapsExceededError(f"it holds more than {self.caps.items:,} values")
         kind = id(type(value))
         if kind in _ATOMS:
             return self.writers[kind](self, value)
         if id(value) in self.above:
             return {TAG: "cycle", "up": len(self.above) - self.above[id(value)]}
         if len(self.above) >= self.caps.depth:
-            raise _BeyondError(f"it is nested deeper than {self.caps.depth} levels")
+            raise _CapsExceededError(f"it is nested deeper than {self.caps.depth} levels")
         self.above[id(value)] = len(self.above)
         try:
             return self.writers.get(kind, _write_instance)(self, value)
@@ -103,26 +104,28 @@ class _Encoder:
     def charge(self, size: int) -> None:
         self.size_left -= size
         if self.size_left < 0:
-            raise _BeyondError(f"it takes more than {self.caps.size:,} bytes")
+            raise _CapsExceededError(f"it takes more than {self.caps.size:,} bytes")
 
     def base64(self, content: bytes) -> str:
         self.charge(len(content))
         return binascii.b2a_base64(content, newline=False).decode("ascii")
 
-    def each(self, values: Iterable[object]) -> list[Encoded]:
+    def encode_all(self, values: Iterable[object]) -> list[Encoded]:
         return [self.encode(value) for value in values]
 
     def items(self, tag: str, values: Iterable[object]) -> Encoded:
-        return {TAG: tag, "items": self.each(values)}
+        return {TAG: tag, "items": self.encode_all(values)}
 
     def unordered(self, tag: str, values: Iterable[object]) -> Encoded:
-        return {TAG: tag, "items": sorted(self.each(values), key=dump)}
+        return {TAG: tag, "items": sorted(self.encode_all(values), key=dump_encoded)}
 
     def pairs(self, tag: str, values: Iterable[tuple[object, object]]) -> Encoded:
-        return {TAG: tag, "items": [[self.encode(key), self.encode(one)] for key, one in values]}
+        return {TAG: tag, "items": [[self.encode(key), self.encode(item)] for key, item in values]}
 
-    def state(self, found: Iterator[tuple[object, object]]) -> dict[str, Encoded]:
-        return {name if type(name) is str else "?": self.encode(value) for name, value in found}
+    def state(self, attributes: Iterator[tuple[object, object]]) -> dict[str, Encoded]:
+        return {
+            name if type(name) is str else "?": self.encode(value) for name, value in attributes
+        }
 
 
 def _write_standard(
@@ -132,10 +135,10 @@ def _write_standard(
 
 
 def _write_int(encoder: _Encoder, value: int) -> Encoded:
-    if -LARGEST_INT <= value <= LARGEST_INT:
+    if -MAX_PLAIN_INT <= value <= MAX_PLAIN_INT:
         return value
     encoder.charge(value.bit_length() // 4)
-    return {TAG: "int", "value": hex(value)}  # decimal digits take long, and have a limit
+    return {TAG: "int", "value": hex(value)}  # decimal digits are slow to convert, and limited
 
 
 def _write_float(encoder: _Encoder, value: float) -> Encoded:
@@ -146,7 +149,7 @@ def _write_text(encoder: _Encoder, value: str) -> Encoded:
     encoder.charge(len(value))
     try:
         value.encode("utf-8")
-    except UnicodeEncodeError:  # JSON would make one character of a pair of surrogates
+    except UnicodeEncodeError:  # JSON would join a pair of surrogates to one character
         return {TAG: "str", "value": encoder.base64(value.encode("utf-8", "surrogatepass"))}
     return value
 
@@ -154,9 +157,9 @@ def _write_text(encoder: _Encoder, value: str) -> Encoded:
 def _write_dict(encoder: _Encoder, value: dict[Any, Any]) -> Encoded:
     keys = list(dict.keys(value))
     if all(type(key) is str for key in keys) and TAG not in keys:
-        names = encoder.each(keys)
+        names = encoder.encode_all(keys)
         if all(type(name) is str for name in names):
-            return dict(zip(names, encoder.each(dict.values(value))))
+            return dict(zip(names, encoder.encode_all(dict.values(value))))
     return encoder.pairs("dict", dict.items(value))
 
 
@@ -169,7 +172,7 @@ _BUILT_IN: dict[type, Callable[[_Encoder, Any], Encoded]] = {
     complex: lambda encoder, value: encoder.items("complex", [value.real, value.imag]),
     bytes: lambda encoder, value: {TAG: "bytes", "value": encoder.base64(value)},
     bytearray: lambda encoder, value: {TAG: "bytearray", "value": encoder.base64(bytes(value))},
-    list: lambda encoder, value: encoder.each(list.__iter__(value)),
+    list: lambda encoder, value: encoder.encode_all(list.__iter__(value)),
     tuple: lambda encoder, value: encoder.items("tuple", tuple.__iter__(value)),
     set: lambda encoder, value: encoder.unordered("set", set.__iter__(value)),
     frozenset: lambda encoder, value: encoder.unordered("frozenset", frozenset.__iter__(value)),
@@ -179,11 +182,11 @@ _BUILT_IN: dict[type, Callable[[_Encoder, Any], Encoded]] = {
     type({}.items()): lambda encoder, value: encoder.unordered("dict_items", value),
     range: lambda encoder, value: encoder.items("range", [value.start, value.stop, value.step]),
     slice: lambda encoder, value: encoder.items("slice", [value.start, value.stop, value.step]),
-    type: lambda encoder, value: {TAG: "type", "type": name_of(value)},
+    type: lambda encoder, value: {TAG: "type", "type": qualified_name(value)},
     type(...): lambda encoder, value: {TAG: "constant", "value": "Ellipsis"},
     type(NotImplemented): lambda encoder, value: {TAG: "constant", "value": "NotImplemented"},
 }
-# An instance of a subclass as one of the class itself, where its own methods would be called.
+# Converts an instance of a subclass to the class itself, if its own methods would be called.
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,
     float: float.__float__,
@@ -195,65 +198,76 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
 
 
 def _write_instance(encoder: _Encoder, value: Any) -> Encoded:
-    """Instances of classes that somebody wrote."""
+    """Encode an instance of a class that has no writer of its own."""
     bases = _bases(type(value))
-    named = {"type": name_of(type(value))}
-    if _holds(bases, enum.Enum):
+    type_entry = {"type": qualified_name(type(value))}
+    if _contains(bases, enum.Enum):
         parts = {part: encoder.encode(_read(value, f"_{part}_")) for part in ("name", "value")}
-        return {TAG: "enum", **named, **parts}
-    if _holds(bases, BaseException):
-        return {TAG: "exception", **named, "args": encoder.each(_args(value))}
-    base = next((each for each in bases if id(each) in encoder.writers), None)
-    if base is tuple and _declared(bases, "_fields"):
-        names = encoder.each(_declared(bases, "_fields"))
-        items = encoder.each(tuple.__iter__(value))
-        return {TAG: "namedtuple", **named, "names": names, "items": items}
+        return {TAG: "enum", **type_entry, **parts}
+    if _contains(bases, BaseException):
+        return {TAG: "exception", **type_entry, "args": encoder.encode_all(_args(value))}
+    base = next((kind for kind in bases if id(kind) in encoder.writers), None)
+    if base is tuple and _find_declared(bases, "_fields"):
+        names = encoder.encode_all(_find_declared(bases, "_fields"))
+        items = encoder.encode_all(tuple.__iter__(value))
+        return {TAG: "namedtuple", **type_entry, "names": names, "items": items}
     numpy = sys.modules.get("numpy")
-    if _holds(bases, getattr(numpy, "generic", None)):
+    if _contains(bases, getattr(numpy, "generic", None)):
         return library_values.write_scalar(encoder, numpy, value)
     if base is not None:
         content = encoder.writers[id(base)](encoder, _PLAIN.get(base, lambda same: same)(value))
-        return {TAG: "object", **named, "base": content, "state": encoder.state(_state(value))}
-    fields = _declared(bases, "__dataclass_fields__")
+        return {
+            TAG: "object",
+            **type_entry,
+            "base": content,
+            "state": encoder.state(_iterate_state(value)),
+        }
+    fields = _find_declared(bases, "__dataclass_fields__")
     if type(fields) is dict:
-        return {TAG: "dataclass", **named, "state": encoder.state(_compared(value, fields))}
-    if _declared(bases, "__next__"):
+        return {
+            TAG: "dataclass",
+            **type_entry,
+            "state": encoder.state(_iterate_compared_fields(value, fields)),
+        }
+    if _find_declared(bases, "__next__"):
         return _write_iterator(encoder, value)
-    return {TAG: "opaque", **named}
+    return {TAG: "opaque", **type_entry}
 
 
 def _write_iterator(encoder: _Encoder, value: Any) -> Encoded:
-    """What is left of it, item by item: it may yield one list again and again."""
+    """Encode the remaining items one by one, since an iterator may reuse one list for all."""
     items: list[Encoded] = []
     while True:
         try:
             item = next(value)
         except StopIteration:
             return {TAG: "iterator", "items": items}
-        except Exception as stop:
-            return {TAG: "iterator", "items": items, "raised": encoder.encode(stop)}
+        except Exception as error:
+            return {TAG: "iterator", "items": items, "raised": encoder.encode(error)}
         items.append(encoder.encode(item))
 
 
-def _holds(bases: Iterable[type], wanted: object) -> bool:
+def _contains(bases: Iterable[type], wanted: object) -> bool:
     return any(base is wanted for base in bases)
 
 
-def _declared(bases: Iterable[type], name: str) -> Any:
-    """What a class or one of its bases defines by that name."""
+def _find_declared(bases: Iterable[type], name: str) -> Any:
+    """Return the attribute that a class or one of its bases defines; None if none does."""
     return next((_namespace(base)[name] for base in bases if name in _namespace(base)), None)
 
 
-def _compared(value: object, fields: dict[Any, Any]) -> Iterator[tuple[object, object]]:
-    """Those fields of a dataclass that its own `==` looks at."""
+def _iterate_compared_fields(
+    value: object, fields: dict[Any, Any]
+) -> Iterator[tuple[object, object]]:
+    """Yield name and value of the fields that a dataclass's own `==` compares."""
     for name, field in fields.items():
         is_field = getattr(getattr(field, "_field_type", None), "name", None) == "_FIELD"
         if is_field and getattr(field, "compare", True):
             yield name, _read(value, name)
 
 
-def _state(value: object) -> Iterator[tuple[object, object]]:
-    """All that an instance has beside the value of its built-in base."""
+def _iterate_state(value: object) -> Iterator[tuple[object, object]]:
+    """Yield name and value of an instance's slots and attributes."""
     for base in _bases(type(value)):
         if not base.__flags__ & _IS_WRITTEN_IN_PYTHON:
             continue
@@ -262,7 +276,7 @@ def _state(value: object) -> Iterator[tuple[object, object]]:
                 try:
                     yield name, member.__get__(value)
                 except AttributeError:
-                    continue  # a slot that was never filled
+                    continue  # a slot without a value
     try:
         attributes = _read(value, "__dict__")
     except AttributeError:

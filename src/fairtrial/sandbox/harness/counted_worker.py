@@ -1,8 +1,8 @@
-"""The worker whose instructions are counted: calls one function so often, and leaves.
+"""The worker whose instructions are counted: calls one function a given number of times, and exits.
 
-Run by path in the project's Python, under valgrind. On stdin there is a line of JSON, the job (as
-for `turns`, and ``calls``: how many calls), and then a line for each input. It reports nothing: it
-is valgrind that counts, and says so on a descriptor of its own.
+Run by path in the project's Python, under valgrind. The first line of stdin is the job, as JSON (as
+for `timed_worker`, and ``calls``: how many calls); then comes a line for each input. It reports
+nothing: valgrind writes its counts to another descriptor.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ import sys
 import types
 from typing import Any, NoReturn
 
-_package: Any = types.ModuleType("_fairtrial_harness")  # a name that nobody else has
+_package: Any = types.ModuleType("_fairtrial_harness")  # a unique name
 _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
 from _fairtrial_harness import timed_worker  # type: ignore[import-not-found]  # noqa: E402
 
-# Kept before candidates can replace them.
+# Bound early, before candidates can replace them.
 _exit, _collect, _freeze = os._exit, gc.collect, gc.freeze
 
 
 def main() -> NoReturn:
-    """Make all inputs ready, call the function with the first of them, leave at once."""
-    os.close(int(os.environ.pop("FAIRTRIAL_CHANNEL")))  # valgrind has opened it for itself
+    """Decode all inputs, call the function with the first of them, and exit at once."""
+    os.close(int(os.environ.pop("FAIRTRIAL_CHANNEL")))  # valgrind has its own copy
     first, _, lines = sys.stdin.buffer.read().partition(b"\n")
     job = json.loads(first)
-    work = timed_worker.Work(job)
-    work.take(lines)
-    all_cases = work.cases  # kept: giving some of them back would be counted
-    work.cases = all_cases[: job["calls"]]
+    batch = timed_worker.CallBatch(job)
+    batch.load_inputs(lines)
+    all_cases = batch.cases  # kept alive, since freeing some of them would be counted
+    batch.cases = all_cases[: job["calls"]]
     _collect()
     _freeze()
-    work.go()
+    batch.run()
     _exit(0)
 
 

@@ -1,7 +1,6 @@
-"""Values from tagged JSON: the other half of `codec`, for what functions are called with.
+"""Decoding of tagged JSON (see `codec`) to values, for the arguments of functions.
 
-Only plain types are made again. Nothing is evaluated, unpickled or looked up by a name that stands
-in the data.
+Only plain types are decoded. Nothing is evaluated, unpickled or looked up by a name in the data.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _FACTORIES = {
 
 
 def decode(node: Encoded) -> Any:
-    """The value that an encoded one stands for; ValueError if it can't be made of plain data."""
+    """Decode a value; raises `ValueError` if it isn't plain data, or is malformed."""
     if type(node) is list:
         return [decode(item) for item in node]
     if type(node) is not dict:
@@ -27,27 +26,27 @@ def decode(node: Encoded) -> Any:
         return {key: decode(value) for key, value in node.items()}
     read = _READERS.get(node[TAG]) if type(node[TAG]) is str else None
     if read is None:
-        raise ValueError(f"{_tell(node)} can't be made again from plain data")
+        raise ValueError(f"{_describe(node)} can't be made again from plain data")
     try:
         return read(node)
     except (KeyError, TypeError, AttributeError, IndexError, ImportError) as error:
-        raise ValueError(f"{_tell(node)} can't be read: {error!r}") from error
+        raise ValueError(f"{_describe(node)} can't be read: {error!r}") from error
 
 
-def _tell(node: Encoded) -> str:
+def _describe(node: Encoded) -> str:
     name = node.get("type", node[TAG])
     return f"an object of type {name}" if "type" in node else f"a value tagged {name!r}"
 
 
-def _bytes(node: Encoded) -> bytes:
+def _decode_bytes(node: Encoded) -> bytes:
     return binascii.a2b_base64(node["value"])
 
 
-def _each(node: Encoded) -> list[Any]:
+def _decode_items(node: Encoded) -> list[Any]:
     return [decode(item) for item in node["items"]]
 
 
-def _pairs(node: Encoded) -> list[tuple[Any, Any]]:
+def _decode_pairs(node: Encoded) -> list[tuple[Any, Any]]:
     return [(decode(key), decode(value)) for key, value in node["items"]]
 
 
@@ -60,14 +59,14 @@ def _read_collection(name: str) -> Callable[[Encoded], Any]:
         import collections
 
         if name == "deque":
-            return collections.deque(_each(node), node.get("maxlen"))
+            return collections.deque(_decode_items(node), node.get("maxlen"))
         if name == "defaultdict":
             factory = node.get("factory")
-            return collections.defaultdict(factory and _FACTORIES[factory], _pairs(node))
-        made = getattr(collections, name)()
-        for key, value in _pairs(node):
-            made[key] = value
-        return made
+            return collections.defaultdict(factory and _FACTORIES[factory], _decode_pairs(node))
+        mapping = getattr(collections, name)()
+        for key, value in _decode_pairs(node):
+            mapping[key] = value
+        return mapping
 
     return read
 
@@ -93,8 +92,8 @@ def _read_moment(node: Encoded) -> Any:
 
 
 def _read_with(module: str, name: str) -> Callable[[Encoded], Any]:
-    """Of types that are made from their items, in order."""
-    return lambda node: getattr(__import__(module), name)(*_each(node))
+    """Return a reader for a type that is constructed from its items, in order."""
+    return lambda node: getattr(__import__(module), name)(*_decode_items(node))
 
 
 def _read_path(node: Encoded) -> Any:
@@ -107,18 +106,18 @@ def _read_path(node: Encoded) -> Any:
 def _read_array(node: Encoded) -> Any:
     import array
 
-    return array.array(node["code"], _each(node))
+    return array.array(node["code"], _decode_items(node))
 
 
 def _read_ndarray(node: Encoded) -> Any:
     import numpy
 
     if "value" in node:
-        flat = numpy.frombuffer(bytearray(_bytes(node)), dtype=numpy.dtype(node["dtype"]))
+        flat = numpy.frombuffer(bytearray(_decode_bytes(node)), dtype=numpy.dtype(node["dtype"]))
     elif node["dtype"] == "object":
         flat = numpy.empty(len(node["items"]), dtype=object)
-        for place, item in enumerate(_each(node)):
-            flat[place] = item
+        for index, item in enumerate(_decode_items(node)):
+            flat[index] = item
     else:
         raise ValueError("an array of {} can't be made again".format(node["dtype"]))
     return flat.reshape(node["shape"])
@@ -131,27 +130,27 @@ _READERS: dict[str, Callable[[Encoded], Any]] = {
     "OrderedDict": _read_collection("OrderedDict"),
     "UUID": lambda node: __import__("uuid").UUID(node["value"]),
     "array": _read_array,
-    "bytearray": lambda node: bytearray(_bytes(node)),
-    "bytes": _bytes,
-    "complex": lambda node: complex(*_each(node)),
+    "bytearray": lambda node: bytearray(_decode_bytes(node)),
+    "bytes": _decode_bytes,
+    "complex": lambda node: complex(*_decode_items(node)),
     "constant": lambda node: {"Ellipsis": ..., "NotImplemented": NotImplemented}[node["value"]],
     "date": _read_with("datetime", "date"),
     "datetime": _read_moment,
     "defaultdict": _read_collection("defaultdict"),
     "deque": _read_collection("deque"),
-    "dict": lambda node: dict(_pairs(node)),
+    "dict": lambda node: dict(_decode_pairs(node)),
     "float": lambda node: float(node["value"]),
-    "frozenset": lambda node: frozenset(_each(node)),
+    "frozenset": lambda node: frozenset(_decode_items(node)),
     "int": _read_int,
-    "iterator": lambda node: iter(_each(node)),
+    "iterator": lambda node: iter(_decode_items(node)),
     "ndarray": _read_ndarray,
     "path": _read_path,
-    "range": lambda node: range(*_each(node)),
+    "range": lambda node: range(*_decode_items(node)),
     "scalar": lambda node: _read_ndarray(node)[()],
-    "set": lambda node: set(_each(node)),
-    "slice": lambda node: slice(*_each(node)),
-    "str": lambda node: _bytes(node).decode("utf-8", "surrogatepass"),
+    "set": lambda node: set(_decode_items(node)),
+    "slice": lambda node: slice(*_decode_items(node)),
+    "str": lambda node: _decode_bytes(node).decode("utf-8", "surrogatepass"),
     "time": _read_moment,
     "timedelta": _read_with("datetime", "timedelta"),
-    "tuple": lambda node: tuple(_each(node)),
+    "tuple": lambda node: tuple(_decode_items(node)),
 }

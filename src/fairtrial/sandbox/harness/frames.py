@@ -1,7 +1,7 @@
-"""Requests and replies on one descriptor: a letter, a number, and what belongs to it.
+"""Frames of the worker channel: requests and replies with a letter, a number and a payload.
 
-Used on both sides. What the other side sends may be forged: a reply counts only if it has the
-letter and the number of the request, and nobody reads more than was agreed on.
+Used on both sides. Frames from the other side may be forged: a reply counts only if it has the
+letter and the number of the request, and only an agreed number of bytes is read.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import struct
 _HEADER = struct.Struct(">cIQ")
 _CHUNK = 1 << 20
 
-# Kept before candidates can replace them.
+# Bound early, before candidates can replace them.
 _read, _write, _getpid, _exit = os.read, os.write, os.getpid, os._exit
 
 
 def pack(letter: bytes, number: int, payload: bytes = b"") -> bytes:
-    """A request or a reply, as it is sent."""
+    """Return the bytes of a request or a reply."""
     return _HEADER.pack(letter, number, len(payload)) + payload
 
 
-class Requests:
-    """The side that is asked: reads requests, sends replies, in this process alone."""
+class RequestChannel:
+    """The worker's side of the channel: reads requests and sends replies, in this process only."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -30,13 +30,14 @@ class Requests:
         os.set_inheritable(descriptor, False)
 
     def receive(self) -> tuple[bytes, int, bytes]:
-        """The next request; leaves the process when nobody will ask any more."""
-        letter, number, size = _HEADER.unpack(self._take(_HEADER.size))
-        return letter, number, self._take(size)
+        """Return letter, number and payload of the next request; exits when the channel closes."""
+        letter, number, size = _HEADER.unpack(self._read_exactly(_HEADER.size))
+        return letter, number, self._read_exactly(size)
 
     def reply(self, letter: bytes, number: int, payload: bytes = b"") -> None:
+        """Send a reply to the request with this letter and number."""
         if _getpid() != self.owner:
-            _exit(0)  # a fork of it must not speak for it
+            _exit(0)  # a fork must not reply in the worker's place
         data = memoryview(pack(letter, number, payload))
         try:
             while data:
@@ -44,7 +45,7 @@ class Requests:
         except OSError:
             _exit(1)
 
-    def _take(self, size: int) -> bytes:
+    def _read_exactly(self, size: int) -> bytes:
         parts = []
         while size:
             part = _read(self.descriptor, min(size, _CHUNK))

@@ -1,7 +1,7 @@
-"""Our init: starts one command, watches all that comes of it, ends it as a whole, and reports.
+"""The init process: starts one command, watches its process tree, ends it as a whole, and reports.
 
-Pid 1 of a sandbox, or (plain) the adoptive parent of whatever the command leaves behind. A warm
-server calls `supervise` in a process of its own, after `namespaces.enter`.
+It is pid 1 of a full sandbox, or (plain) the subreaper of processes that the command leaves behind.
+A warm server calls `supervise` in a forked process, after `namespaces.enter`.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import sys
 import time
 
 from . import kernel
-from .watcher import Watch
+from .watcher import CommandWatch
 
-TYPE_CHECKING = False  # importing typing takes longer than many a command
+TYPE_CHECKING = False  # typing takes longer to import than many commands to run
 if TYPE_CHECKING:
     import signal
     from typing import Any, Callable, Iterable, Mapping, NoReturn, Sequence
 else:
-    import _signal as signal  # so does enum, which is all that `signal` adds
+    import _signal as signal  # `signal` adds enum only, which is slow to import, too
 
 _CPU_BACKSTOP_S = 10
 _MB = 1 << 20
 
 
-def execution(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Callable[[], int]:
-    """A `start` for `supervise` that becomes a program; 127 if there is none, like a shell."""
+def make_exec_start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Callable[[], int]:
+    """Return a `start` for `supervise` that executes a program; exits with 127 if there is none."""
 
     def start() -> int:
         try:
             os.chdir(cwd)
-            _become(argv, env)
+            _exec_program(argv, env)
         except OSError as error:
             os.write(2, f"cannot run {argv[0]} in {cwd}: {error.strerror}\n".encode())
         return 127
@@ -40,8 +40,8 @@ def execution(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Callable
     return start
 
 
-def _become(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    # Not os.execvpe: it imports, and there may be nothing left to import from.
+def _exec_program(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    # Not os.execvpe: it imports modules, whose files may not be visible any more.
     folders = env.get("PATH", os.defpath).split(":")
     files = [argv[0]] if "/" in argv[0] else [f"{folder or '.'}/{argv[0]}" for folder in folders]
     denied = None
@@ -50,7 +50,7 @@ def _become(argv: Sequence[str], env: Mapping[str, str]) -> None:
             os.execve(file, list(argv), dict(env))
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except PermissionError as error:  # another folder may have one that can be run
+        except PermissionError as error:  # another folder may hold one that can be executed
             denied = error
     raise denied or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
@@ -66,57 +66,57 @@ def supervise(
     close: Iterable[int] = (),
     cores: Sequence[int] = (),
 ) -> bool:
-    """Run `start` in a forked child and return when nothing of it is left.
+    """Run `start` in a forked child, and return when its whole process tree has ended.
 
-    Call it in the main thread of a process that has no other threads and no children. Nobody of
-    the same user can trace this process from then on, or read what it has open.
+    Call it in the main thread of a process that has no other threads and no children. Processes of
+    the same user can't trace this process from then on, or read its descriptors.
 
-    start: what the child does; what it returns is its exit code (None: 0), unless it becomes
-        another program. Its standard streams are this process's
-    limits: timeout_s, memory_mb, processes, file_mb
+    start: what the child does; it returns the exit code (None: 0), unless it executes another
+        program. Its standard streams are this process's
+    limits: timeout_s, memory_mb, processes, file_mb, and poll_s if it isn't the default
     report: the descriptor to report on, one JSON document per line: {"started": pid}, then ending,
         exit_code, signal, wall_s, cpu_s, peak_rss_mb
-    life: a descriptor that reads end-of-file when whoever asked is gone, or wants it to stop
-    is_first: whether this is pid 1 of a pid namespace with a /proc of its own
+    life: a descriptor that reads end-of-file when the caller is gone, or wants the command to stop
+    is_first: whether this is pid 1 of a pid namespace with its own /proc
     private: folders in memory whose contents count as the command's memory
-    close: further descriptors that are none of the child's business
-    cores: those that the child may use; this process keeps away from them if there are others
+    close: further descriptors to close in the child
+    cores: the cores that the child may use; this process avoids them if there are others
 
-    Returns False if `life` ended it; the report says "stopped" then, or "processes" if there were
-    too many.
+    Returns False if the command was stopped by `life`; the report says "stopped" then, or
+    "processes" if there were too many.
     """
     if kernel.IS_LINUX:
         kernel.set_dumpable(False)
-        kernel.leave_keyring()
+        kernel.join_new_keyring()
         if not is_first:
-            kernel.adopt_orphans()
-    _keep_away_from(cores)
-    wake = _hear_of_children()
+            kernel.become_subreaper()
+    _avoid_cores(cores)
+    wake = _open_child_pipe()
     began = time.monotonic()
     main = os.fork()
     if main == 0:
-        # It tells so itself, and first: it may end us before we come to it.
-        _tell(report, b'{"started": %d}\n' % os.getpid())
-        _take_cores(cores)
-        _be_the_command(start, limits, (report, life, *wake, *close), is_first, bool(cores))
-    watch = Watch(main, limits, is_first, private)
+        # The child reports its start, since it might kill this process before it could.
+        _send(report, b'{"started": %d}\n' % os.getpid())
+        _pin_to_cores(cores)
+        _run_child(start, limits, (report, life, *wake, *close), is_first, bool(cores))
+    watch = CommandWatch(main, limits, is_first, private)
     try:
-        is_wanted = watch.go_on(life, wake[0])
+        is_wanted = watch.run(life, wake[0])
     finally:
         watch.end_all()
-    _tell(report, watch.result(began).encode())
+    _send(report, watch.make_report(began).encode())
     return is_wanted
 
 
-def _keep_away_from(cores: Sequence[int]) -> None:
-    """Leave these cores to others, if there are more."""
+def _avoid_cores(cores: Sequence[int]) -> None:
+    """Run this process on other cores than these, if there are any."""
     if cores and hasattr(os, "sched_setaffinity"):
-        elsewhere = os.sched_getaffinity(0).difference(cores)
-        if elsewhere:
-            os.sched_setaffinity(0, elsewhere)
+        remaining = os.sched_getaffinity(0).difference(cores)
+        if remaining:
+            os.sched_setaffinity(0, remaining)
 
 
-def _take_cores(cores: Sequence[int]) -> None:
+def _pin_to_cores(cores: Sequence[int]) -> None:
     if cores and hasattr(os, "sched_setaffinity"):
         try:
             os.sched_setaffinity(0, cores)
@@ -125,10 +125,10 @@ def _take_cores(cores: Sequence[int]) -> None:
             os._exit(126)
 
 
-def _hear_of_children() -> tuple[int, int]:
-    """A pipe that can be read from whenever a child has changed."""
+def _open_child_pipe() -> tuple[int, int]:
+    """Return a pipe that becomes readable whenever the state of a child changes."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)  # `life` is how we are told to stop
+        signal.signal(number, signal.SIG_IGN)  # only `life` stops this process
     wake = os.pipe()
     for descriptor in wake:
         os.set_blocking(descriptor, False)
@@ -137,14 +137,14 @@ def _hear_of_children() -> tuple[int, int]:
     return wake
 
 
-def _be_the_command(
+def _run_child(
     start: Callable[[], Any],
     limits: Mapping[str, Any],
     close: Iterable[int],
     is_first: bool,
     is_pinned: bool,
 ) -> NoReturn:
-    """The forked child: nothing of its supervisor's, all limits, then the work."""
+    """In the forked child: reset signals and descriptors, set limits, call `start`, and exit."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -155,16 +155,16 @@ def _be_the_command(
             os.close(descriptor)
         os.setsid()
         os.umask(0o022)
-        _limit(limits, is_first)
+        _set_limits(limits, is_first)
         if kernel.IS_LINUX:
             kernel.die_with_parent(signal.SIGKILL)
             kernel.set_dumpable(True)
-            _be_first_to_go()
+            _raise_oom_score()
             kernel.drop_privileges()
             if is_pinned:
-                kernel.stay_on_cores()
-        returned = start()
-        code = returned if isinstance(returned, int) else 0
+                kernel.ignore_affinity_calls()
+        result = start()
+        code = result if isinstance(result, int) else 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
@@ -176,26 +176,26 @@ def _be_the_command(
         os._exit(code & 0xFF)
 
 
-def _limit(limits: Mapping[str, Any], is_first: bool) -> None:
-    """What the kernel bounds for each process; sums are watched."""
+def _set_limits(limits: Mapping[str, Any], is_first: bool) -> None:
+    """Set the kernel's limits for single processes; sums over the tree are polled."""
     cpu_s = int(limits["timeout_s"]) + _CPU_BACKSTOP_S
-    bounds = {
+    resource_limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits["file_mb"] * _MB,
         resource.RLIMIT_CPU: cpu_s,
     }
     if is_first:
-        # Threads count here, and for root nothing does. Outside of a user namespace of its own
-        # all that the user runs would count.
-        bounds[resource.RLIMIT_NPROC] = 1024 + 16 * limits["processes"]
-    for kind, bound in bounds.items():
+        # It counts threads, and doesn't apply to root. Outside of a new user namespace it would
+        # count all processes of the user.
+        resource_limits[resource.RLIMIT_NPROC] = 1024 + 16 * limits["processes"]
+    for kind, limit in resource_limits.items():
         hard = resource.getrlimit(kind)[1]
-        allowed = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (allowed, allowed))
 
 
-def _be_first_to_go() -> None:
-    """When memory runs out, the command goes, not its supervisor or the user's programs."""
+def _raise_oom_score() -> None:
+    """Let the kernel kill the command first when the host's memory runs out."""
     try:
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     except OSError:
@@ -208,8 +208,8 @@ def _be_first_to_go() -> None:
         os.close(descriptor)
 
 
-def _tell(report: int, line: bytes) -> None:
+def _send(report: int, line: bytes) -> None:
     try:
         os.write(report, line)
-    except BrokenPipeError:  # nobody is left to be told; `life` says so, too
+    except BrokenPipeError:  # the caller is gone, which `life` reports, too
         pass

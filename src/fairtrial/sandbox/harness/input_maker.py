@@ -1,9 +1,8 @@
-"""Makes the inputs of a function check, with the problem's own maker.
+"""Makes the inputs of a function check, with the problem's input maker.
 
-Run by path in the project's Python, on the unchanged base, where no candidate is. The job is on
-stdin, as JSON: ``{"file": "benchmarks/inputs.py", "function": "make", "seed": "...", "cases": 50,
-"caps": [...]}``. One line of JSON for each input goes to the channel; a mistake ends it with a line
-that says what is wrong.
+Run by path in the project's Python, on the unchanged base. The job is on stdin, as JSON:
+``{"file": "benchmarks/inputs.py", "function": "make", "seed": "...", "cases": 50, "caps": [...]}``.
+One line of JSON for each input goes to the channel; a line with the mistake ends it early.
 """
 
 from __future__ import annotations
@@ -15,42 +14,46 @@ import sys
 import types
 from typing import Any
 
-_package: Any = types.ModuleType("_fairtrial_harness")  # a name that nobody else has
+_package: Any = types.ModuleType("_fairtrial_harness")  # a unique name
 _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
 from _fairtrial_harness import codec, decoder  # type: ignore[import-not-found]  # noqa: E402
 
-_LONGEST_TRACEBACK = 4000
+_MAX_TRACEBACK_CHARS = 4000
 
 
 class MakerError(Exception):
-    """What is wrong with a maker, in words for its author."""
+    """An input maker is wrong; the message is for its author."""
 
 
 def main() -> int:
-    """Make all inputs, or say why not."""
+    """Make all inputs, or report the mistake."""
     job = json.loads(sys.stdin.buffer.read().decode("utf-8"))
     with open(int(os.environ.pop("FAIRTRIAL_CHANNEL")), "w", encoding="ascii") as channel:
         try:
-            make = load(job["file"], job["function"])
+            make = load_maker(job["file"], job["function"])
             for number in range(job["cases"]):
-                # Each input has a seed of its own, so that one can be made again without the rest.
+                # Each input has its own seed, so that one can be made again without the others.
                 rng = random.Random("{}/{}".format(job["seed"], number + 1))
-                case = write(make(rng), codec.Caps(*job["caps"]))
-                channel.write(codec.dump({"case": number, **case}) + "\n")
-            channel.write(codec.dump({"done": job["cases"]}) + "\n")
+                case = encode_input(make(rng), codec.Caps(*job["caps"]))
+                channel.write(codec.dump_encoded({"case": number, **case}) + "\n")
+            channel.write(codec.dump_encoded({"done": job["cases"]}) + "\n")
         except MakerError as error:
-            channel.write(codec.dump({"mistake": str(error), "traceback": ""}) + "\n")
-        except BaseException as stop:
-            report = {"mistake": f"{type(stop).__name__}: {stop}", "traceback": tell()}
-            channel.write(codec.dump(report) + "\n")
+            channel.write(codec.dump_encoded({"mistake": str(error), "traceback": ""}) + "\n")
+        except BaseException as error:
+            message = f"{type(error).__name__}: {error}"
+            report = {"mistake": message, "traceback": format_traceback()}
+            channel.write(codec.dump_encoded(report) + "\n")
     return 0
 
 
-def load(file: str, function: str) -> Any:
-    """The maker; its file may import what lies beside it, and the project."""
+def load_maker(file: str, function: str) -> Any:
+    """Import an input maker; its file may import modules beside it, and the project.
+
+    Raises `MakerError` if there is no such file or function.
+    """
     import importlib.util
 
     path = os.path.abspath(file)
@@ -67,20 +70,21 @@ def load(file: str, function: str) -> Any:
     return make
 
 
-def write(made: Any, caps: Any) -> dict[str, Any]:
-    """One input as tagged JSON, such that it can be made again elsewhere."""
+def encode_input(result: Any, caps: Any) -> dict[str, Any]:
+    """Encode the result of an input maker; raises `MakerError` if it can't be decoded again."""
     if not (
-        isinstance(made, tuple)
-        and len(made) == 2
-        and isinstance(made[0], (tuple, list))
-        and isinstance(made[1], dict)
-        and all(type(name) is str for name in made[1])
+        isinstance(result, tuple)
+        and len(result) == 2
+        and isinstance(result[0], (tuple, list))
+        and isinstance(result[1], dict)
+        and all(type(name) is str for name in result[1])
     ):
         raise MakerError(
             "it must return (args, kwargs), a tuple and a dictionary, such as ((3, 4), {}); "
-            f"it returned {shorten(repr(made))}"
+            f"it returned {shorten(repr(result))}"
         )
-    case = {"args": codec.encode(list(made[0]), caps), "kwargs": codec.encode(dict(made[1]), caps)}
+    args, kwargs = result
+    case = {"args": codec.encode(list(args), caps), "kwargs": codec.encode(dict(kwargs), caps)}
     for part in case.values():
         if type(part) is dict and part.get(codec.TAG) == "unreadable":
             raise MakerError("an input is too large: {}".format(part["why"]))
@@ -92,13 +96,15 @@ def write(made: Any, caps: Any) -> dict[str, Any]:
 
 
 def shorten(text: str) -> str:
+    """Cut a text to 200 characters."""
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def tell() -> str:
+def format_traceback() -> str:
+    """Return the end of the current exception's traceback."""
     import traceback
 
-    return traceback.format_exc()[-_LONGEST_TRACEBACK:]
+    return traceback.format_exc()[-_MAX_TRACEBACK_CHARS:]
 
 
 if __name__ == "__main__":

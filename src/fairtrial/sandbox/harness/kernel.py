@@ -1,4 +1,4 @@
-"""The few calls to the kernel that Python's standard library lacks; Linux only."""
+"""System calls that Python's standard library lacks, by means of ctypes; Linux only."""
 
 from __future__ import annotations
 
@@ -33,38 +33,39 @@ _ARCHITECTURE = {
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def check(result: int, what: str) -> int:
-    """The result of a call, or an `OSError` that says what was tried."""
+def check(result: int, action: str) -> int:
+    """Return the result of a system call; raises `OSError` with the action if it failed."""
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")
     return result
 
 
 def prctl(option: int, value: int = 0) -> int:
-    arguments = [ctypes.c_ulong(each) for each in (value, 0, 0, 0)]
+    """Call prctl with one argument."""
+    arguments = [ctypes.c_ulong(argument) for argument in (value, 0, 0, 0)]
     return int(libc.prctl(option, *arguments))
 
 
-def adopt_orphans() -> None:
-    """From now on a descendant whose parent dies becomes a child of this process."""
+def become_subreaper() -> None:
+    """Make this process the parent of descendants whose own parent dies."""
     check(prctl(_PR_SET_CHILD_SUBREAPER, 1), "become a subreaper")
 
 
 def set_dumpable(dumpable: bool) -> None:
-    """Whether processes of the same user may trace this one or open its descriptors."""
+    """Set whether processes of the same user may trace this one or open its descriptors."""
     check(prctl(_PR_SET_DUMPABLE, int(dumpable)), "change dumpable")
 
 
 def die_with_parent(signal_number: int) -> None:
-    """Ask for a signal when the parent dies: the very thread that forked, so it must have one."""
+    """Request a signal when the parent dies; more exactly, the thread of it that forked."""
     check(prctl(_PR_SET_PDEATHSIG, signal_number), "ask for the parent's death")
 
 
-def leave_keyring() -> None:
-    """Have a keyring of one's own: a session's holds the user's secrets, and outlives commands.
+def join_new_keyring() -> None:
+    """Join a new session keyring: the old one holds the user's secrets, and outlives commands.
 
-    Where the kernel has no keyrings, or a container forbids them, there is none to leave.
+    Does nothing if the kernel has no keyrings, or a container forbids them.
     """
     number = _SYS_KEYCTL.get(os.uname().machine)
     if number is None or ctypes.sizeof(ctypes.c_void_p) < 8:
@@ -76,23 +77,23 @@ def leave_keyring() -> None:
 
 
 def drop_privileges() -> None:
-    """Give up all capabilities, for good: neither programs nor files can bring them back."""
+    """Give up all capabilities permanently: no program or file can regain them."""
     check(prctl(_PR_SET_NO_NEW_PRIVS, 1), "give up new privileges")
     capability = 0
-    # Ends with the last one that this kernel knows, or at once for those who have none.
+    # Fails after the last capability that this kernel has, or at once without privileges.
     while prctl(_PR_CAPBSET_DROP, capability) == 0:
         capability += 1
-    ambient = [ctypes.c_ulong(each) for each in (_PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)]
+    ambient = [ctypes.c_ulong(argument) for argument in (_PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)]
     libc.prctl(_PR_CAP_AMBIENT, *ambient)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     check(libc.capset(header, (ctypes.c_uint32 * 6)()), "drop capabilities")
 
 
-def stay_on_cores() -> None:
-    """Ignore from now on, in all descendants as well, whoever asks for other cores.
+def ignore_affinity_calls() -> None:
+    """Install a filter that ignores calls of sched_setaffinity, in all descendants as well.
 
-    They are told that it worked: honest programs ask for cores, too. Where a kernel or a container
-    has no such filters, nothing is done. New privileges must have been given up before.
+    The calls seem to succeed, since honest programs make them, too. Does nothing if the kernel or a
+    container has no such filters. New privileges must have been given up before.
     """
     machine = os.uname().machine
     if machine not in _SYS_SECCOMP or ctypes.sizeof(ctypes.c_void_p) < 8:
@@ -100,14 +101,14 @@ def stay_on_cores() -> None:
     load, equals, leave = 0x20, 0x15, 0x06
     allow, do_nothing = 0x7FFF0000, 0x00050000
     steps = (
-        (load, 0, 0, 4),  # the architecture: numbers are others for 32-bit programs
+        (load, 0, 0, 4),  # the architecture: 32-bit programs have other call numbers
         (equals, 0, 3, _ARCHITECTURE[machine]),
         (load, 0, 0, 0),  # the number of the call
         (equals, 0, 1, _SYS_SETAFFINITY[machine]),
         (leave, 0, 0, do_nothing),
         (leave, 0, 0, allow),
     )
-    kept = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    program = struct.pack("@HP", len(steps), ctypes.addressof(kept))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    program = struct.pack("@HP", len(steps), ctypes.addressof(code))
     numbers = (_SYS_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, _SECCOMP_FILTER_FLAG_SPEC_ALLOW)
     libc.syscall(*map(ctypes.c_long, numbers), program)

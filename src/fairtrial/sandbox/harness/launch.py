@@ -1,7 +1,7 @@
-"""Where a command's first process of ours starts: reads its orders, takes its place, watches.
+"""Entry point of the init process: reads its orders, enters namespaces, and runs the command.
 
-Run as ``python -I -S launch.py DESCRIPTOR``; the orders are what `marshal` reads from there, as
-`fairtrial.sandbox.init_process` makes them.
+Run as ``python -I -S launch.py DESCRIPTOR``; the orders are read from there by `marshal`, as
+`fairtrial.sandbox.cold_start` writes them.
 """
 
 import marshal
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
+    """Run the command of the orders, and exit when all of its processes have ended."""
     with open(int(sys.argv[1]), "rb") as file:
         orders = marshal.load(file)
     for descriptor in (orders["report"], orders["life"]):
         os.set_inheritable(descriptor, False)
     joining = start_joining(orders["joins"])
-    # Under a name that nobody else has; nothing of ours goes on sys.path.
+    # Under a unique name, so that no folder of ours has to be on sys.path.
     package = type(sys)("_fairtrial_harness")
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules["_fairtrial_harness"] = package
@@ -30,7 +31,7 @@ def main() -> None:
     if orders["plan"]:
         namespaces.enter(orders["plan"])
     is_wanted = init.supervise(
-        init.execution(orders["argv"], orders["cwd"], orders["env"]),
+        init.make_exec_start(orders["argv"], orders["cwd"], orders["env"]),
         orders["limits"],
         report=orders["report"],
         life=orders["life"],
@@ -44,13 +45,16 @@ def main() -> None:
 
 
 def start_joining(descriptors: "List[int]") -> int:
-    """The process that moves this one into its control groups: the kernel takes its time."""
-    own = os.getpid()
+    """Fork a process that moves this one into its control groups, since that takes the kernel long.
+
+    Returns its pid; 0 if there are no groups to join.
+    """
+    own_pid = os.getpid()
     pid = os.fork() if descriptors else 0
     if pid == 0 and descriptors:
         try:
             for descriptor in descriptors:
-                os.write(descriptor, str(own).encode())
+                os.write(descriptor, str(own_pid).encode())
             os._exit(0)
         finally:
             os._exit(1)
@@ -60,9 +64,10 @@ def start_joining(descriptors: "List[int]") -> int:
 
 
 def remove_scratch(orders: "Dict[str, Any]") -> None:
+    """Remove the command's scratch folder, since the process that made it is gone."""
     import shutil
 
-    shutil.rmtree(orders["scratch"], ignore_errors=True)  # nobody else is left to do it
+    shutil.rmtree(orders["scratch"], ignore_errors=True)
 
 
 if __name__ == "__main__":

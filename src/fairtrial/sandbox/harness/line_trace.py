@@ -1,6 +1,6 @@
-"""Which lines of some files are run, how often, and how long they take: told by Python itself.
+"""Counting of executed lines in some files, and of the time they take, by Python's own tracing.
 
-The time of a line is that of all it runs but for lines of these same files, which have their own.
+The time of a line includes everything it calls, except lines of these same files.
 """
 
 from __future__ import annotations
@@ -12,31 +12,36 @@ import time
 import types
 from typing import Any
 
-# Kept before anybody can replace them.
+# Bound early, before other code can replace them.
 _now, _ident = time.perf_counter, threading.get_ident
 START = os.getcwd()
-"""Where relative names of files begin."""
+"""The folder to which relative file names refer."""
 
 
-class Tally:
-    """Hits and seconds by line."""
+class LineCounts:
+    """Hits and seconds by line.
+
+    lines: [hits, seconds] by file index and line number
+    file_indexes: index of each file name that was seen; below 0 for files that are not counted
+    threads: for each thread, the stack of entries of `lines`, and the time of its last event
+    """
 
     def __init__(self, files: list[str]) -> None:
         self.numbers = {os.path.realpath(file): number for number, file in enumerate(files)}
-        self.known: dict[str, int] = {}
-        self.found: dict[tuple[int, int], list[Any]] = {}
+        self.file_indexes: dict[str, int] = {}
+        self.lines: dict[tuple[int, int], list[Any]] = {}
         self.threads: dict[int, list[Any]] = {}
 
-    def number(self, file: str) -> int:
-        """Which of the files it is; below 0 for any other."""
-        found = self.known.get(file)
-        if found is None:
-            place = os.path.realpath(os.path.join(START, file))
-            found = self.known[file] = self.numbers.get(place, -1)
-        return found
+    def find_file_index(self, file: str) -> int:
+        """Return the index of a file; below 0 if it isn't counted."""
+        index = self.file_indexes.get(file)
+        if index is None:
+            path = os.path.realpath(os.path.join(START, file))
+            index = self.file_indexes[file] = self.numbers.get(path, -1)
+        return index
 
     def charge(self) -> list[Any]:
-        """Add the time since the last event of this thread to the line it was in."""
+        """Add the time since this thread's last event to its current line; returns its entry."""
         now = _now()
         thread = self.threads.get(_ident())
         if thread is None:
@@ -46,82 +51,93 @@ class Tally:
         return thread
 
     def enter(self) -> None:
+        """Record that a function was entered."""
         thread = self.charge()
         stack = thread[0]
         stack.append(stack[-1] if stack else [0, 0.0])  # until its first line is known
         thread[1] = _now()
 
-    def reach(self, number: int, line: int) -> None:
+    def count_line(self, index: int, line: int) -> None:
+        """Record that a line was reached."""
         now = _now()
-        thread = self.threads.get(_ident())  # as in `charge`: this is done most of all
+        thread = self.threads.get(_ident())  # repeats `charge`, since this runs most often
         if thread is None:
             thread = self.threads[_ident()] = [[], now]
-        entry = self.found.get((number, line))
+        entry = self.lines.get((index, line))
         if entry is None:
-            entry = self.found[number, line] = [0, 0.0]
+            entry = self.lines[index, line] = [0, 0.0]
         entry[0] += 1
         stack = thread[0]
         if stack:
             stack[-1][1] += now - thread[1]
             stack[-1] = entry
-        else:  # its function was entered before anybody looked
+        else:  # its function was entered before the start of tracing
             stack.append(entry)
         thread[1] = _now()
 
     def leave(self) -> None:
+        """Record that a function was left."""
         thread = self.charge()
         if thread[0]:
             thread[0].pop()
-        thread[1] = _now()  # last of all, so that our own time is nobody's
+        thread[1] = _now()  # last, so that the time of tracing counts for no line
 
 
-class Tracing:
-    """Feeds a tally by `sys.settrace`."""
+class SettraceTracer:
+    """Counts lines by means of `sys.settrace`."""
 
-    def __init__(self, tally: Tally) -> None:
-        self.tally = tally
-        self.hook = self.begin  # one object, to be known again
+    def __init__(self, counts: LineCounts) -> None:
+        self.counts = counts
+        self.hook = self.begin  # one object, so that `is` recognizes it
 
     def begin(self, frame: Any, event: str, arg: object) -> Any:
-        if self.tally.number(frame.f_code.co_filename) < 0:
+        """Handle a call; returns the local trace function of frames that are counted."""
+        if self.counts.find_file_index(frame.f_code.co_filename) < 0:
             return None
-        self.tally.enter()
+        self.counts.enter()
         return self.follow
 
     def follow(self, frame: Any, event: str, arg: object) -> Any:
+        """Handle the events of a frame."""
         if event == "line":
-            self.tally.reach(self.tally.known[frame.f_code.co_filename], frame.f_lineno)
+            self.counts.count_line(
+                self.counts.file_indexes[frame.f_code.co_filename], frame.f_lineno
+            )
         elif event == "return":
-            self.tally.leave()
+            self.counts.leave()
         return self.follow
 
     def start(self) -> None:
+        """Start tracing, in new threads as well."""
         threading.settrace(self.hook)
         sys.settrace(self.hook)
 
-    def go_on(self) -> None:
-        """Take our place again, if somebody has taken it."""
+    def resume(self) -> None:
+        """Start tracing again if another tracer has replaced this one."""
         if sys.gettrace() is not self.hook:
-            self.tally.threads.pop(_ident(), None)
+            self.counts.threads.pop(_ident(), None)
             self.start()
 
     def stop(self) -> str:
-        """Ends it; says whether somebody else did before."""
-        is_ours = sys.gettrace() is self.hook
+        """Stop tracing; returns what went wrong if it had been stopped before."""
+        is_active = sys.gettrace() is self.hook
         sys.settrace(None)
         threading.settrace(None)
-        return "" if is_ours else "another tracer took our place, or the stack was too deep for us"
+        return (
+            "" if is_active else "another tracer took our place, or the stack was too deep for us"
+        )
 
 
-class Monitoring:
-    """Feeds a tally by `sys.monitoring`, which leaves all other code at its full speed."""
+class MonitoringTracer:
+    """Counts lines by means of `sys.monitoring`, which doesn't slow down other code."""
 
-    def __init__(self, tally: Tally, timed: bool) -> None:
-        self.tally, self.timed = tally, timed
+    def __init__(self, counts: LineCounts, timed: bool) -> None:
+        self.counts, self.timed = counts, timed
         self.monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-        self.tool = next(each for each in (2, 3, 4) if self.monitoring.get_tool(each) is None)
+        self.tool = next(tool for tool in (2, 3, 4) if self.monitoring.get_tool(tool) is None)
 
     def start(self) -> None:
+        """Start monitoring."""
         events = self.monitoring.events
         hooks: dict[int, Any] = {events.LINE: self.line}
         if self.timed:
@@ -135,55 +151,62 @@ class Monitoring:
             self.monitoring.register_callback(self.tool, event, hook)
         self.monitoring.set_events(self.tool, sum(hooks))
 
-    def go_on(self) -> None:
-        """Nobody can take our place here."""
+    def resume(self) -> None:
+        """Do nothing: other tools can't replace this one."""
 
     def stop(self) -> str:
+        """Stop monitoring."""
         self.monitoring.set_events(self.tool, 0)
         return ""
 
     def enter(self, code: Any, _offset: int, *rest: object) -> Any:
-        if self.tally.number(code.co_filename) >= 0:
-            self.tally.enter()
+        """Handle the start of a function, or its resumption."""
+        if self.counts.find_file_index(code.co_filename) >= 0:
+            self.counts.enter()
             return None
-        # What is thrown into a generator comes with an exception; that can't be turned off.
+        # A throw into a generator passes an exception; that event can't be disabled.
         return None if rest else self.monitoring.DISABLE
 
     def leave(self, code: Any, _offset: int, _result: object) -> Any:
-        if self.tally.number(code.co_filename) < 0:
+        """Handle a return or yield."""
+        if self.counts.find_file_index(code.co_filename) < 0:
             return self.monitoring.DISABLE
-        self.tally.leave()
+        self.counts.leave()
         return None
 
     def unwind(self, code: Any, _offset: int, _error: object) -> None:
-        if self.tally.number(code.co_filename) >= 0:  # can't be turned off, either
-            self.tally.leave()
+        """Handle an exception that leaves a function; this event can't be disabled, either."""
+        if self.counts.find_file_index(code.co_filename) >= 0:
+            self.counts.leave()
 
     def line(self, code: Any, line: int) -> Any:
-        number = self.tally.number(code.co_filename)
-        if number >= 0:
-            self.tally.reach(number, line)
-        # Where only the first time counts, there is no second.
-        return None if number >= 0 and self.timed else self.monitoring.DISABLE
+        """Handle a line; without times, only its first execution is reported."""
+        index = self.counts.find_file_index(code.co_filename)
+        if index >= 0:
+            self.counts.count_line(index, line)
+        return None if index >= 0 and self.timed else self.monitoring.DISABLE
 
 
-def make_tracer(tally: Tally, *, timed: bool) -> Any:
-    """What this Python has."""
-    return Monitoring(tally, timed) if hasattr(sys, "monitoring") else Tracing(tally)
+def make_tracer(counts: LineCounts, *, timed: bool) -> Any:
+    """Return the fastest tracer that this Python has.
+
+    timed: whether times and all hits are wanted, not only which lines were run
+    """
+    return MonitoringTracer(counts, timed) if hasattr(sys, "monitoring") else SettraceTracer(counts)
 
 
-def find_executable(file: str) -> list[int]:
-    """The lines of a file that have code of their own, as this Python compiles it."""
+def find_executable_lines(file: str) -> list[int]:
+    """Return the executable lines of a file, as this Python compiles it; none if it can't."""
     import dis
 
     try:
         with open(file, "rb") as source:
-            waiting: list[Any] = [compile(source.read(), file, "exec", dont_inherit=True)]
+            pending: list[Any] = [compile(source.read(), file, "exec", dont_inherit=True)]
     except (OSError, SyntaxError, ValueError):
         return []
     lines: set[int] = set()
-    while waiting:
-        code = waiting.pop()
+    while pending:
+        code = pending.pop()
         lines.update(line for _, line in dis.findlinestarts(code) if line)
-        waiting += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+        pending += [const for const in code.co_consts if isinstance(const, types.CodeType)]
     return sorted(lines)

@@ -1,42 +1,27 @@
-"""What `processes` tells, where there is no /proc: from the system's own list of processes."""
+"""The functions of `processes` for systems without /proc, by means of `ps`.
+
+How long processes wait for a core is unknown there: `CoreWait` stays at 0 without thread counts.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 
+from .processes import CoreWait as CoreWait, TreeUsage
+
 _FIELDS = "pid=,ppid=,pgid=,state=,rss=,time="
-_known = set()  # type: set[int]
-"""All that were ever seen in the tree: orphans are nobody's children here."""
+_seen_pids = set()  # type: set[int]
+"""All processes that were ever seen in the tree: the parent of orphans is not in the tree."""
 
 
-class Look:
-    """What a tree uses at one moment; see `processes.Look`."""
-
-    def __init__(self, rows: list[list[str]]) -> None:
-        living = [row for row in rows if not row[3].startswith("Z")]
-        self.pids = [int(row[0]) for row in living]
-        self.rss_bytes = sum(int(row[4]) for row in living) * 1024
-        self.cpu_s = sum(_seconds(row[5]) for row in living)
-        self.threads: dict[int, int] = {}
+def _list_rows() -> list[list[str]]:
+    output = subprocess.run(["ps", "-axo", _FIELDS], stdout=subprocess.PIPE, check=False).stdout
+    return [line.split() for line in output.decode("utf-8", "replace").splitlines()]
 
 
-class Waiting:
-    """How long a tree had no core: nobody tells, so it counts as none."""
-
-    total_s = 0.0
-
-    def look(self, threads_of: dict[int, int]) -> None:
-        pass
-
-
-def _rows() -> list[list[str]]:
-    told = subprocess.run(["ps", "-axo", _FIELDS], stdout=subprocess.PIPE, check=False).stdout
-    return [line.split() for line in told.decode("utf-8", "replace").splitlines()]
-
-
-def _seconds(text: str) -> float:
-    """``[[days-]hours:]minutes:seconds`` as a number."""
+def _parse_seconds(text: str) -> float:
+    """Parse ``[[days-]hours:]minutes:seconds``."""
     days, _, clock = text.rpartition("-")
     total = 0.0
     for part in clock.split(":"):
@@ -44,26 +29,32 @@ def _seconds(text: str) -> float:
     return total + 86_400 * int(days or 0)
 
 
-def descendants(main: int) -> list[int]:
-    """The command, its process group, and whatever came of either as far as it was seen."""
-    rows = [row for row in _rows() if int(row[0]) != os.getpid()]
-    _known.intersection_update(int(row[0]) for row in rows)
-    _known.add(main)
+def list_descendants(main: int) -> list[int]:
+    """Return the command, its process group, and all descendants of either that were seen."""
+    rows = [row for row in _list_rows() if int(row[0]) != os.getpid()]
+    _seen_pids.intersection_update(int(row[0]) for row in rows)
+    _seen_pids.add(main)
     size = 0
-    while size < len(_known):
-        size = len(_known)
-        _known.update(int(row[0]) for row in rows if _known & {int(row[1]), int(row[2])})
-    return [int(row[0]) for row in rows if int(row[0]) in _known]
+    while size < len(_seen_pids):
+        size = len(_seen_pids)
+        _seen_pids.update(int(row[0]) for row in rows if _seen_pids & {int(row[1]), int(row[2])})
+    return [int(row[0]) for row in rows if int(row[0]) in _seen_pids]
 
 
-everyone_else = descendants
+list_others = list_descendants
 
 
-def look(pids: list[int]) -> Look:
-    """Add up what these processes use; those that are gone by now don't count."""
-    return Look([row for row in _rows() if int(row[0]) in set(pids)])
+def measure_usage(pids: list[int]) -> TreeUsage:
+    """Add up what these processes use, except those that have ended meanwhile."""
+    rows = [row for row in _list_rows() if int(row[0]) in set(pids)]
+    living = [row for row in rows if not row[3].startswith("Z")]
+    usage = TreeUsage()
+    usage.pids = [int(row[0]) for row in living]
+    usage.rss_bytes = sum(int(row[4]) for row in living) * 1024
+    usage.cpu_s = sum(_parse_seconds(row[5]) for row in living)
+    return usage
 
 
-def proportional_bytes(pids: list[int]) -> int:
-    """Nobody tells which pages are shared."""
-    return look(pids).rss_bytes
+def measure_proportional_bytes(pids: list[int]) -> int:
+    """Return the resident memory of processes, since `ps` doesn't say which pages are shared."""
+    return measure_usage(pids).rss_bytes

@@ -1,17 +1,17 @@
-"""The worker that is timed: calls one function whenever it is its turn.
+"""The worker that is timed: calls one function on request.
 
-Run by path in the project's Python, a fresh process for every session. It talks with our process on
-one descriptor (`frames`), and knows neither what time it is nor whether it is the base:
+Run by path in the project's Python, in a new process for every session. It communicates with the
+parent on one descriptor (see `frames`), and doesn't know whether it runs the base:
 
-- ``H``  said once, unasked: it is there
-- ``L``  load the function; replies with the files that were imported, or why it can't be
-- ``I``  inputs, one JSON line for each call; replies when they are made into values
-- ``G``  go: call the function once with each; replies when all results are there
-- ``C``  what came of it, one JSON line for each call
+- ``H``  hello: sent once, without a request, when it is ready
+- ``L``  load the function; replies with the imported files, or the error
+- ``I``  inputs, one JSON line per call; replies when they are decoded
+- ``G``  go: call the function once with each input; replies when all results are there
+- ``C``  collect: replies with the results, one JSON line per call
 
-The function shares this process and can do with it what it likes. It is our process that holds the
-clock, knows the inputs that are still to come and compares the results; and the kernel counts what
-is done here before and after it is timed.
+The function shares this process and can do anything with it. So the parent keeps the clock, the
+inputs to come and the comparison of results; and the kernel counts CPU time spent here before and
+after the timed part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import time
 import types
 from typing import Any, Callable
 
-_package: Any = types.ModuleType("_fairtrial_harness")  # a name that nobody else has
+_package: Any = types.ModuleType("_fairtrial_harness")  # a unique name
 _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
@@ -36,7 +36,7 @@ _now = time.perf_counter
 _collect, _freeze = gc.collect, gc.freeze
 _read_json = json.loads
 _marshal = marshal.dumps
-_TAG_TEXT = codec.dump(codec.TAG)
+_TAG_TEXT = codec.dump_encoded(codec.TAG)
 _TAG = _TAG_TEXT.encode("ascii")
 _LAZY = (types.CoroutineType, types.AsyncGeneratorType)
 _NUMBERS = (type(None), bool, int, float, complex)
@@ -44,7 +44,10 @@ _FINISHED = frozenset((*_NUMBERS, str, bytes, bytearray, list, tuple, dict, set,
 
 
 class Raised:
-    """That a call raised something."""
+    """The exception that a call raised.
+
+    error: the exception
+    """
 
     __slots__ = ("error",)
 
@@ -52,44 +55,48 @@ class Raised:
         self.error = error
 
 
-class Work:
-    """The function, the inputs of its next turn, and the results of its last."""
+class CallBatch:
+    """The function, the inputs of its next calls, and the results of its last.
+
+    job: function, view and caps, as for `call_worker`
+    """
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.caps = codec.Caps(*job["caps"])
-        self.function: Callable[..., Any] = call_worker.find(job["function"])
-        self.view = call_worker.find(job["view"]) if job["view"] else None
+        self.function: Callable[..., Any] = call_worker.find_function(job["function"])
+        self.view = call_worker.find_function(job["view"]) if job["view"] else None
         self.lines: list[bytes] = []
         self.cases: list[Any] = []
         self.before: list[bytes | None] = []
         self.results: list[Any] = []
-        self.going_through_s = 0.0
+        self.exhausting_s = 0.0
 
-    def take(self, payload: bytes) -> None:
+    def load_inputs(self, payload: bytes) -> None:
+        """Decode the inputs of the next calls, one JSON line each."""
         self.lines = payload.split(b"\n") if payload else []
         self.cases = [read_case(line) for line in self.lines]
-        self.before = [snapshot(case) for case in self.cases]
+        self.before = [marshal_case(case) for case in self.cases]
         self.results = []
-        self.going_through_s = 0.0
-        _freeze()  # every sample begins with nothing for the collector to look at
+        self.exhausting_s = 0.0
+        _freeze()  # so that every sample begins with no objects for the garbage collector
 
-    def go(self) -> None:
-        """What is timed."""
+    def run(self) -> None:
+        """Call the function with each input; this is what is timed."""
         function, keep, is_finished = self.function, self.results.append, _FINISHED.__contains__
         for args, kwargs in self.cases:
             try:
                 result = function(*args, **kwargs)
                 if not is_finished(type(result)):
-                    result = self.go_through(result)
+                    result = self.exhaust(result)
             except BaseException as error:
                 result = Raised(error)
             keep(result)
 
-    def go_through(self, result: Any) -> Any:
-        """A result that may not be there yet is asked for all of it, while the clock runs."""
+    def exhaust(self, result: Any) -> Any:
+        """Await or iterate a result that may be lazy, so that all of its work is timed."""
         began = _now()
         if type(result) in _LAZY:
-            result = call_worker.settle(result)
+            result = call_worker.await_result(result)
         kind = type(result)
         if not (kind.__module__ == "numpy" and kind.__name__ == "ndarray"):
             if hasattr(kind, "__next__"):
@@ -97,48 +104,52 @@ class Work:
             elif hasattr(kind, "__iter__"):
                 for _ in result:
                     pass
-        self.going_through_s += _now() - began
+        self.exhausting_s += _now() - began
         return result
 
-    def tell(self) -> bytes:
-        """The results, and arguments that are not what they were."""
-        told = []
-        for place, result in enumerate(self.results):
-            after = self.tell_after(place)
-            plain = None if self.view or after is not None else spell_plain(result)
+    def encode_results(self) -> bytes:
+        """Return the results and changed arguments, one JSON line per call, and forget them."""
+        lines = []
+        for index, result in enumerate(self.results):
+            after = self.encode_changed_arguments(index)
+            plain = None if self.view or after is not None else dump_plain(result)
             if plain is None:
-                told.append(codec.dump({**self.tell_one(result), "after": after}))
+                lines.append(codec.dump_encoded({**self.encode_result(result), "after": after}))
             else:
-                told.append('{"result":' + plain + ',"after":null}')
-        told.append(codec.dump({"going_through_s": self.going_through_s}))
+                lines.append('{"result":' + plain + ',"after":null}')
+        lines.append(codec.dump_encoded({"going_through_s": self.exhausting_s}))
         self.cases, self.results, self.before = [], [], []
-        return "\n".join(told).encode("ascii")
+        return "\n".join(lines).encode("ascii")
 
-    def tell_after(self, place: int) -> Any:
-        """The arguments after a call; None if they are as they were."""
-        before = self.before[place]
-        if before is not None and snapshot(self.cases[place]) == before:
+    def encode_changed_arguments(self, index: int) -> Any:
+        """Return the encoded arguments after a call; None if they are unchanged."""
+        before = self.before[index]
+        if before is not None and marshal_case(self.cases[index]) == before:
             return None
-        args, kwargs = self.cases[place]
+        args, kwargs = self.cases[index]
         parts = {"args": args, "kwargs": kwargs}
         after = {name: codec.encode(part, self.caps) for name, part in parts.items()}
-        is_same = codec.dump(after).encode("ascii") == self.lines[place]
+        is_same = codec.dump_encoded(after).encode("ascii") == self.lines[index]
         return None if is_same else after
 
-    def tell_one(self, result: Any) -> dict[str, Any]:
+    def encode_result(self, result: Any) -> dict[str, Any]:
+        """Return an encoded result, or the exception that was raised."""
         if type(result) is Raised:
             return {"raised": codec.encode_raised(result.error, self.caps)}
         if type(result) is Iterated:
             result = iter(result.items)
         try:
-            seen = call_worker.settle(self.view(result)) if self.view else result
+            viewed = call_worker.await_result(self.view(result)) if self.view else result
         except BaseException as error:
             return {"raised": codec.encode_raised(error, self.caps)}
-        return {"result": codec.encode(seen, self.caps)}
+        return {"result": codec.encode(viewed, self.caps)}
 
 
 class Iterated:
-    """What an iterator gave."""
+    """The items of an iterator that was returned.
+
+    items: the items
+    """
 
     __slots__ = ("items",)
 
@@ -147,73 +158,74 @@ class Iterated:
 
 
 def read_case(line: bytes) -> Any:
-    """The arguments of a call; what has no tag in it is what it looks like."""
+    """Decode the arguments of a call; JSON without a tag needs no decoding."""
     case = _read_json(line)
     if _TAG not in line:
         return case["args"], case["kwargs"]
     return decoder.decode(case["args"]), decoder.decode(case["kwargs"])
 
 
-def snapshot(case: Any) -> bytes | None:
-    """All of a case in bytes, quickly; None for what can't be written in this way."""
+def marshal_case(case: Any) -> bytes | None:
+    """Return a case as bytes, quickly, for comparison; None if marshal can't write it."""
     try:
         return _marshal(case, 2)  # the version whose bytes depend on values alone
     except ValueError:
         return None
 
 
-def spell_plain(result: Any) -> str | None:
-    """What `codec` writes of a result that JSON has all of, quickly; None for any other.
+def dump_plain(result: Any) -> str | None:
+    """Return the JSON of a result that needs no tags, quickly; None for other results.
 
-    It is such a result if reading it back gives the same, types included. (Integers beyond 2^53
-    stand for themselves here, and have a tag there; base and candidate take the same way.)
+    A result needs no tags if reading the JSON back gives the same value, types included. (Integers
+    beyond 2^53 are written as numbers here, but with a tag by `codec`; base and candidate are
+    treated alike.)
     """
-    before = snapshot(result)
+    before = marshal_case(result)
     if before is None:
         return None
     try:
-        text: str = codec.dump(result)
+        text: str = codec.dump_encoded(result)
     except (TypeError, ValueError, RecursionError):
         return None
-    is_plain = _TAG_TEXT not in text and snapshot(_read_json(text)) == before
+    is_plain = _TAG_TEXT not in text and marshal_case(_read_json(text)) == before
     return text if is_plain else None
 
 
-def tell(stop: BaseException) -> str:
-    """The traceback from where the project's own code begins."""
-    trace = stop.__traceback__
+def format_error(error: BaseException) -> str:
+    """Return the traceback of an exception, without the harness's own frames."""
+    trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename in (
         __file__,
         call_worker.__file__,
     ):
         trace = trace.tb_next
-    stop.__traceback__ = trace
-    return str(call_worker.tell(stop))
+    error.__traceback__ = trace
+    return str(call_worker.format_error(error))
 
 
 def main() -> None:
-    """Do as asked until nobody asks any more."""
-    requests = frames.Requests(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
+    """Serve requests until the channel is closed."""
+    requests = frames.RequestChannel(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
     requests.reply(b"H", 0)
-    work: Any = None
+    batch: Any = None
     while True:
         letter, number, payload = requests.receive()
         answer = b""
         if letter == b"G":
-            work.go()
+            batch.run()
         elif letter == b"I":
-            work.take(payload)
+            batch.load_inputs(payload)
         elif letter == b"C":
-            answer = work.tell()
+            answer = batch.encode_results()
         elif letter == b"L":
             try:
-                work = Work(_read_json(payload))
-                answer = codec.dump({"files": call_worker.list_files()}).encode("ascii")
+                batch = CallBatch(_read_json(payload))
+                answer = codec.dump_encoded({"files": call_worker.list_files()}).encode("ascii")
                 _collect()
                 _freeze()
-            except BaseException as stop:
-                told = {"failed": codec.encode_raised(stop), "traceback": tell(stop)}
-                answer = codec.dump(told).encode("ascii")
+            except BaseException as error:
+                report = {"failed": codec.encode_raised(error), "traceback": format_error(error)}
+                answer = codec.dump_encoded(report).encode("ascii")
         requests.reply(letter, number, answer)
 
 

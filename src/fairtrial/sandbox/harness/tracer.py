@@ -1,19 +1,19 @@
-"""Runs something and tells which lines of some files were run, how often, and how long they took.
+"""Runs a command or calls a function, and reports the executed lines, their hits and times.
 
-Run by path in the project's Python, never where anything is judged or timed. The first line of
-stdin is the order, as JSON; all after it is what the command reads:
+Run by path in the project's Python, never where candidates are judged or timed. The first line of
+stdin is the order, as JSON; the rest is the command's standard input:
 
-    {"files": [paths], "compile": [numbers of those whose executable lines are asked for],
-     "timed": whether times are wanted, "limit_s": when to give up, and
+    {"files": [paths], "compile": [indexes of files whose executable lines are wanted],
+     "timed": whether times are wanted, "limit_s": time limit, and either
      "run": ["-m", "pytest", ...], or [file, ...], or ["-c", text, ...]; or
-     "calls": what a worker is told (see `worker`), "spend_s": when to call no more,
-     "count": how many calls, "forks": whether there may be a second process}
+     "calls": a job as of `call_worker`, "spend_s": when to stop calling,
+     "count": how many calls, "forks": whether a second process may be forked}
 
-One line of JSON goes to the channel: ``lines`` ([file's number, line, hits, seconds] each), how
-many calls were ``done``, ``seconds`` in all, ``plain_s`` (the same calls without us), the
-``executable`` lines by file, ``status``, and in ``trouble`` what makes it incomplete.
+One line of JSON goes to the channel: ``lines`` ([file index, line, hits, seconds] each), how many
+calls were ``done``, ``seconds`` in all, ``plain_s`` (the same calls without tracing), the
+``executable`` lines by file, ``status``, and in ``trouble`` why the report is incomplete.
 
-The code shares this process and can forge all of this: it decides nothing.
+The code shares this process and can forge the report, so no decision depends on it.
 """
 
 from __future__ import annotations
@@ -28,50 +28,58 @@ import time
 import types
 from typing import Any, Callable, NoReturn
 
-_package: Any = types.ModuleType("_fairtrial_harness")  # a name that nobody else has
+_package: Any = types.ModuleType("_fairtrial_harness")  # a unique name
 _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
 from _fairtrial_harness import call_worker, codec, line_trace, timed_worker  # type: ignore[import-not-found]  # noqa: E402
 
-# Kept before anybody can replace them.
+# Bound early, before other code can replace them.
 _now, _exit, _getpid = time.perf_counter, os._exit, os.getpid
 _write, _dumps = os.write, json.dumps
 HIGH_DESCRIPTOR = 200
-"""Tests that close the first so many descriptors don't mean ours."""
+"""The channel is moved here: some tests close all descriptors below a small number."""
 START = os.getcwd()
 
 
-class Session:
-    """One order: what is run, and the report of it."""
+class TraceSession:
+    """One traced run, and its report.
+
+    order: see the module's docstring
+    channel: the descriptor to report on
+    """
 
     def __init__(self, order: dict[str, Any], channel: int) -> None:
         self.order = order
         self.channel = fcntl.fcntl(channel, fcntl.F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR)
         os.close(channel)
         self.owner = os.getpid()
-        self.tally = line_trace.Tally(order["files"])
-        self.tracer = line_trace.make_tracer(self.tally, timed=order["timed"])
+        self.counts = line_trace.LineCounts(order["files"])
+        self.tracer = line_trace.make_tracer(self.counts, timed=order["timed"])
         self.began = _now()
         self.report: dict[str, Any] = {"done": 0, "plain_s": None, "status": 0, "trouble": []}
-        self.telling = threading.Lock()
+        self.report_lock = threading.Lock()
 
     def start(self) -> None:
+        """Start tracing, and the thread that enforces the time limit."""
         threading.Thread(target=self.give_up, daemon=True).start()
         self.began = _now()
         self.tracer.start()
 
-    def tell(self, trouble: str = "") -> None:
-        """Send the report; once, and in this process alone."""
-        if _getpid() != self.owner or not self.telling.acquire(False):
+    def send_report(self, trouble: str = "") -> None:
+        """Send the report; only once, and only in this process.
+
+        trouble: why the report is incomplete
+        """
+        if _getpid() != self.owner or not self.report_lock.acquire(False):
             return
-        found = [[*place, *entry] for place, entry in list(self.tally.found.items())]
+        lines = [[*location, *entry] for location, entry in list(self.counts.lines.items())]
         self.report["trouble"] += [trouble] if trouble else []
-        report = {**self.report, "lines": found}
+        report = {**self.report, "lines": lines}
         report.setdefault("seconds", _now() - self.began)
         report["executable"] = {
-            str(number): line_trace.find_executable(self.order["files"][number])
+            str(number): line_trace.find_executable_lines(self.order["files"][number])
             for number in self.order["compile"]
         }
         data = _dumps(report).encode("ascii") + b"\n"
@@ -82,69 +90,76 @@ class Session:
             return
 
     def give_up(self) -> None:
-        """In a thread of its own: what is known by then is better than nothing."""
+        """In a thread: report what is known when the time limit is reached, and exit."""
         threading.Event().wait(self.order["limit_s"])
-        self.tell("it was stopped after {:g} s".format(self.order["limit_s"]))
+        self.send_report("it was stopped after {:g} s".format(self.order["limit_s"]))
         _exit(0)
 
     def leave(self, status: int = 0) -> NoReturn:
-        """In the place of `os._exit`: projects call it when their tests are done."""
-        self.tell()
+        """Report and exit; replaces `os._exit`, which some projects call after their tests."""
+        self.send_report()
         _exit(status)
 
 
-class Shadow:
-    """A fork from before we look on, which does the same calls afterwards: what we cost."""
+class UntracedFork:
+    """A fork from before tracing, which repeats the calls without it, to measure its overhead.
+
+    call: makes the call with a given index, and returns its seconds
+    """
 
     def __init__(self, call: Callable[[int], float]) -> None:
-        go, self.go = os.pipe()
-        self.told, tell = os.pipe()
+        count_end, self.count_pipe = os.pipe()
+        self.result_pipe, result_end = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                os.close(self.go)
-                count = int(os.read(go, 32) or b"0")
-                os.write(tell, repr(sum(map(call, range(count)))).encode())
+                os.close(self.count_pipe)
+                count = int(os.read(count_end, 32) or b"0")
+                os.write(result_end, repr(sum(map(call, range(count)))).encode())
             finally:
                 _exit(0)
-        os.close(go)
-        os.close(tell)
+        os.close(count_end)
+        os.close(result_end)
 
     def measure(self, count: int, limit_s: float) -> float | None:
-        os.write(self.go, str(count).encode())
-        is_there = select.select([self.told], [], [], limit_s)[0]
-        said = os.read(self.told, 64) if is_there else b""
+        """Return the seconds of the first calls; None if they take longer than the limit."""
+        os.write(self.count_pipe, str(count).encode())
+        is_ready = select.select([self.result_pipe], [], [], limit_s)[0]
+        result = os.read(self.result_pipe, 64) if is_ready else b""
         os.kill(self.pid, 9)
         os.waitpid(self.pid, 0)
-        return float(said) if said else None
+        return float(result) if result else None
 
 
-def run_calls(session: Session, job: dict[str, Any]) -> None:
-    """Call a function with its inputs, one after the other."""
+def run_calls(session: TraceSession, job: dict[str, Any]) -> None:
+    """Call a function with its inputs, one after the other.
+
+    job: as of `call_worker`, or of `timed_worker` if times are wanted
+    """
     order, report, cases = session.order, session.report, job["cases"]
     if not order["timed"]:
         session.start()
-        function, view = call_worker.find(job["function"]), None
+        function, view = call_worker.find_function(job["function"]), None
         if job["view"]:
-            view = call_worker.find(job["view"])
-        output, caps = call_worker.Output(job["output_bytes"]), codec.Caps(*job["caps"])
+            view = call_worker.find_function(job["view"])
+        output, caps = call_worker.CapturedStdout(job["output_bytes"]), codec.Caps(*job["caps"])
         for case in cases:
-            call_worker.try_case(function, view, case, caps, output)
+            call_worker.run_case(function, view, case, caps, output)
             report["done"] += 1
         return
-    work = timed_worker.Work(job)
-    inputs = [codec.dump(case).encode("ascii") for case in cases]
+    batch = timed_worker.CallBatch(job)
+    inputs = [codec.dump_encoded(case).encode("ascii") for case in cases]
 
-    def call(place: int) -> float:
-        work.take(inputs[place])
+    def call(index: int) -> float:
+        batch.load_inputs(inputs[index])
         began = _now()
-        work.go()
+        batch.run()
         return _now() - began
 
     try:
-        shadow: Shadow | None = Shadow(call) if order["forks"] else None
-    except Exception:  # a warning may be one
-        shadow = None
+        untraced: UntracedFork | None = UntracedFork(call) if order["forks"] else None
+    except Exception:  # such as a warning about threads, turned into an error
+        untraced = None
     session.start()
     count, spend_s = order["count"], order["spend_s"]
     seconds = 0.0
@@ -156,32 +171,32 @@ def run_calls(session: Session, job: dict[str, Any]) -> None:
     report["seconds"] = seconds
     trouble = session.tracer.stop()
     report["trouble"] += [trouble] if trouble else []
-    if shadow is not None:
-        report["plain_s"] = shadow.measure(report["done"], max(1.0, 2 * spend_s))
+    if untraced is not None:
+        report["plain_s"] = untraced.measure(report["done"], max(1.0, 2 * spend_s))
 
 
-def run_pytest(session: Session, arguments: list[str]) -> int:
-    """All tests in this process, and nobody else who traces."""
+def run_pytest(session: TraceSession, arguments: list[str]) -> int:
+    """Run pytest with all tests in this process, and without other tracers."""
     import pytest
 
-    class Alone:
+    class SingleProcess:
         def pytest_configure(self, config: Any) -> None:
-            if hasattr(config.option, "numprocesses"):  # xdist is there, and looks at these later
+            if hasattr(config.option, "numprocesses"):  # xdist is loaded, and reads these later
                 config.option.numprocesses, config.option.dist, config.option.tx = 0, "no", []
 
         def pytest_collection(self) -> None:
-            session.tracer.go_on()  # coverage's own tracer begins before
+            session.tracer.resume()  # coverage has started its own tracer
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_setup(self) -> None:
-            session.tracer.go_on()
+            session.tracer.resume()
 
     sys.argv[:] = [pytest.__file__, *arguments]
-    return int(pytest.main(arguments, plugins=[Alone()]))
+    return int(pytest.main(arguments, plugins=[SingleProcess()]))
 
 
-def run_command(session: Session, words: list[str]) -> None:
-    """What Python would do with these arguments."""
+def run_command(session: TraceSession, words: list[str]) -> None:
+    """Do what Python does with these arguments."""
     import runpy
 
     first, rest = words[0], words[1:]
@@ -203,8 +218,8 @@ def run_command(session: Session, words: list[str]) -> None:
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
 
 
-def take_order() -> dict[str, Any]:
-    """The order; what comes after it is put where the command will look for it."""
+def read_order() -> dict[str, Any]:
+    """Read the order from stdin, and replace stdin by the rest."""
     with open(0, "rb", closefd=False) as stdin:
         first, _, rest = stdin.read().partition(b"\n")
     folder = os.environ.get("TMPDIR") or "/tmp"
@@ -221,9 +236,9 @@ def take_order() -> dict[str, Any]:
 
 
 def main() -> NoReturn:
-    """Do as ordered, tell, leave."""
-    order = take_order()
-    session = Session(order, int(os.environ.pop("FAIRTRIAL_CHANNEL")))
+    """Run the order, report, and exit."""
+    order = read_order()
+    session = TraceSession(order, int(os.environ.pop("FAIRTRIAL_CHANNEL")))
     os._exit = session.leave
     try:
         if "calls" in order:

@@ -1,4 +1,4 @@
-"""In a process that was forked warm: become what `python -m module` or `python file` would be."""
+"""Running of `python -m module` or `python file` in a process forked from a warm server."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from types import TracebackType
 from typing import Any, Callable, Mapping, Sequence
 
 _BASE_PATH: list[str] = []
-"""What a fresh interpreter has on its path before a command adds its own."""
+"""The path of a fresh interpreter, to which each command adds its own folders."""
 _DONT_REWRITE = "PYTEST_DONT_REWRITE"
 
 
-def settle() -> None:
-    """Called once in the server, when all is imported and before the first fork."""
+def prepare_for_forks() -> None:
+    """Prepare the server's state after all imports and before the first fork."""
     _BASE_PATH[:] = sys.path
-    _leave_asserts_alone()
+    _mark_pytest_plugins()
     gc.collect()
-    gc.freeze()  # so that collecting garbage doesn't copy every page in every fork
+    gc.freeze()  # so that garbage collection doesn't copy every page in every fork
 
 
-def _leave_asserts_alone() -> None:
-    """pytest warns of plug-ins that were imported before it could rewrite their asserts.
+def _mark_pytest_plugins() -> None:
+    """Mark loaded pytest plug-ins, so that pytest doesn't warn that it can't rewrite their asserts.
 
-    Theirs are not the project's, so it is told by its own marker that they needn't be.
+    Their asserts are not the project's, so they needn't be rewritten.
     """
-    tops = set()
+    top_names = set()
     for distribution in distributions():
         if any(point.group == "pytest11" for point in distribution.entry_points):
-            tops |= {
+            top_names |= {
                 str(file).partition("/")[0].partition(".")[0] for file in distribution.files or ()
             }
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in tops:  # `-p` names modules inside, too
+        if name.partition(".")[0] in top_names:  # submodules, too, which `-p` may name
             try:
                 module.__doc__ = (module.__doc__ or "") + "\n" + _DONT_REWRITE
             except AttributeError:
                 pass
 
 
-def entry(order: Mapping[str, Any], channel: int | None) -> Callable[[], int]:
-    """What `init.supervise` starts in the command's process.
+def make_start(order: Mapping[str, Any], channel: int | None) -> Callable[[], int]:
+    """Return the `start` of `init.supervise` that runs a command in the forked process.
 
     order: argv (the interpreter, then ``-m module`` or a file, then arguments), cwd, env
     channel: the descriptor to report on, or None
@@ -61,25 +61,25 @@ def entry(order: Mapping[str, Any], channel: int | None) -> Callable[[], int]:
             os.set_inheritable(channel, True)
             env["FAIRTRIAL_CHANNEL"] = str(channel)
         os.chdir(order["cwd"])
-        _freshen(env)
+        _reset_interpreter(env)
         if hasattr(sys, "orig_argv"):
             sys.orig_argv[:] = order["argv"]
         code = _run(order["argv"])
-        return _leave(code)
+        return _finalize_interpreter(code)
 
     return start
 
 
-def _freshen(env: Mapping[str, str]) -> None:
-    """What a new interpreter would have taken from its surroundings.
+def _reset_interpreter(env: Mapping[str, str]) -> None:
+    """Set up the interpreter's state from the command's environment, like a new interpreter.
 
-    What it goes by at its own start (hash seed, encodings, flags) is the server's, which commands
-    are only forked from if they want the same.
+    Settings that are fixed at its start (hash seed, encodings, flags) are the server's; commands
+    that need others are not forked.
     """
     os.environ.clear()
     os.environ.update(env)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_IGN)  # an error that can be caught, as everywhere
+        signal.signal(number, signal.SIG_IGN)  # as in any Python, which raises an error instead
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path_importer_cache.clear()
     importlib.invalidate_caches()
@@ -88,14 +88,14 @@ def _freshen(env: Mapping[str, str]) -> None:
         tempfile.tempdir = None
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
-        numpy_random.seed()  # else each fork would go on from the same state
+        numpy_random.seed()  # otherwise each fork would continue from the same state
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if stream is not None and stream.closed:
             raise RuntimeError("a standard stream is closed")
 
 
 def _run(argv: Sequence[str]) -> int:
-    """The exit code that the interpreter would leave with; below zero for a signal."""
+    """Run a module or file, and return the interpreter's exit code; below zero for a signal."""
     roots = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     is_module = argv[1] == "-m"
     target, arguments = (argv[2], argv[3:]) if is_module else (argv[1], argv[2:])
@@ -114,36 +114,39 @@ def _run(argv: Sequence[str]) -> int:
         else:
             _run_file(target, main.__dict__)
     except SystemExit as stop:
-        return _code_of(stop)
+        return _get_exit_code(stop)
     except BaseException as error:
-        error.__traceback__ = _without_us(error.__traceback__)
+        error.__traceback__ = _strip_own_frames(error.__traceback__)
         sys.excepthook(type(error), error, error.__traceback__)
         return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 
 def _run_file(target: str, namespace: dict[str, Any]) -> None:
-    """Not `runpy.run_path`: that takes the module away before threads and exit functions ran."""
+    """Run a file as `__main__`.
+
+    `runpy.run_path` would remove the module before threads and exit functions have run.
+    """
     file = os.path.abspath(target) if sys.version_info >= (3, 9) else target
     try:
         with open(file, "rb") as source:
             text = source.read()
     except OSError as error:
-        words = f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}"
-        sys.stderr.write(f"{sys.executable}: {words}\n")
+        message = f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}"
+        sys.stderr.write(f"{sys.executable}: {message}\n")
         raise SystemExit(2) from None
     namespace.update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
     exec(compile(text, file, "exec", dont_inherit=True), namespace)
 
 
-def _without_us(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from where the command's own begins."""
+def _strip_own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the leading frames of this file."""
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     return trace
 
 
-def _code_of(stop: SystemExit) -> int:
+def _get_exit_code(stop: SystemExit) -> int:
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):
@@ -152,8 +155,8 @@ def _code_of(stop: SystemExit) -> int:
     return 1
 
 
-def _leave(code: int) -> int:
-    """What an interpreter does at its end: wait for threads, run what was registered, flush."""
+def _finalize_interpreter(code: int) -> int:
+    """Do what an interpreter does at its end: wait for threads, and run exit functions."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]
     except BaseException:

@@ -1,11 +1,11 @@
 """The warm server: imports third-party packages once, then forks a process for each command.
 
 It runs outside of every sandbox and never sees a file of a candidate or of the project. Each fork
-enters namespaces, limits and a temp folder of its own before it looks at anything; what it does to
-its memory is gone when it ends. The next one is forked from here, not from it.
+gets its own namespaces, limits and temporary folder before it reads any file. Changes to its memory
+don't affect later commands, which are forked from the server.
 
-Run as ``python warm.py DESCRIPTOR``: what to import comes as JSON on standard input, commands come
-as JSON with their descriptors on the socket of that number. Linux only.
+Run as ``python warm_server.py DESCRIPTOR``: the modules to import come as JSON on standard input,
+commands as JSON with their descriptors on the socket of that number. Linux only.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import socket
 import sys
 from typing import Any, Iterable, NoReturn, Sequence
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 _package = type(sys)("_fairtrial_harness")
-_package.__path__ = [_HERE]  # a name that nobody else has; nothing of ours goes on sys.path
+_package.__path__ = [_FOLDER]  # a unique name, so that our folder need not be on sys.path
 sys.modules["_fairtrial_harness"] = _package
 
 from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
@@ -31,73 +31,74 @@ from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     warm_entry,
 )
 
-LARGEST_ORDER = 1 << 20
-MOST_DESCRIPTORS = 8
+MAX_ORDER_BYTES = 1 << 20
+MAX_DESCRIPTORS = 8
 STREAMS = ("stdin", "stdout", "stderr", "report", "life", "channel")
-"""The descriptors that come with an order, in this order; the channel only if there is one."""
+"""The descriptors that come with an order, in this sequence; the channel only if there is one."""
 
 
 def main() -> NoReturn:
-    # `control` tells as well when nobody needs us any more; but not while we import.
+    """Import modules, then fork commands until the socket is closed."""
+    # The end of `control` isn't noticed during imports.
     kernel.die_with_parent(signal.SIGKILL)
-    sys.path = [folder for folder in sys.path if folder not in ("", _HERE)]
+    sys.path = [folder for folder in sys.path if folder not in ("", _FOLDER)]
     control = socket.socket(fileno=int(sys.argv[1]))
-    with open(0, "rb", closefd=False) as told:  # sys.stdin stays as new, for the commands
-        orders = json.load(told)
+    with open(0, "rb", closefd=False) as stdin:  # sys.stdin stays unused, for the commands
+        orders = json.load(stdin)
     folders = [folder + os.sep for folder in orders["folders"]]
-    result = prepare(orders["files"], set(orders["never"]), folders)
+    result = import_modules(orders["files"], set(orders["never"]), folders)
     control.send(json.dumps(result).encode())
-    warm_entry.settle()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: nobody here asks for them
+    warm_entry.prepare_for_forks()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # let the kernel reap the forks
     while True:
         order, descriptors = receive(control)
         if order is None:
             os._exit(0)
         if os.fork() == 0:
-            serve(control, order, descriptors)
+            run_order(control, order, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def prepare(files: Iterable[str], never: set[str], folders: Sequence[str]) -> dict[str, Any]:
-    """Import what lies at these files; tells how many there were, and which one is a hindrance.
+def import_modules(files: Iterable[str], never: set[str], folders: Sequence[str]) -> dict[str, Any]:
+    """Import the modules of these files.
 
-    A process with several threads can't be forked safely, and one that holds a module of the
-    project, which others may import, too, would run that instead of a candidate's. The name of the
-    module that brought it about is told, so that the next server can do without it; no name means
-    that none can.
+    Returns how many were `imported`, and as `hindrance` the module after which commands can't be
+    forked any more (None if they can), so that the next server can leave it out. An empty name
+    means that no server can fork. Forking is unsafe with several threads, and wrong if a module of
+    the project was imported, which commands would use instead of the candidate's.
     """
-    found = sorted(filter(None, (name_of(file) for file in files)))
-    names = [name for name in found if name.partition(".")[0] not in never]
-    known = set(sys.modules)
-    if any(name.partition(".")[0] in never for name in known - {"__main__"}):
-        return {"imported": 0, "hindrance": ""}  # an environment's start-up files brought it along
+    all_names = sorted(filter(None, (find_module_name(file) for file in files)))
+    names = [name for name in all_names if name.partition(".")[0] not in never]
+    loaded = set(sys.modules)
+    if any(name.partition(".")[0] in never for name in loaded - {"__main__"}):
+        return {"imported": 0, "hindrance": ""}  # imported by the environment's start-up files
     imported = 0
     for name in names:
         try:
             importlib.import_module(name)
             imported += 1
-        except BaseException:  # the command itself will meet it, if it comes to that
+        except BaseException:  # a command that imports it will report the error
             pass
-        new = sys.modules.keys() - known
-        known |= new
-        if len(os.listdir("/proc/self/task")) > 1 or holds_foreign(new, never, folders):
+        new = sys.modules.keys() - loaded
+        loaded |= new
+        if len(os.listdir("/proc/self/task")) > 1 or has_unwanted_module(new, never, folders):
             return {"imported": imported, "hindrance": name}
     return {"imported": imported, "hindrance": None}
 
 
-def holds_foreign(names: Iterable[str], never: set[str], folders: Sequence[str]) -> bool:
-    """Whether a module is one that must not be here, or comes from where commands don't look."""
+def has_unwanted_module(names: Iterable[str], never: set[str], folders: Sequence[str]) -> bool:
+    """Return whether a module is forbidden, or is not from one of the allowed folders."""
     for name in names:
         file = getattr(sys.modules[name], "__file__", None)
-        is_known = not isinstance(file, str) or any(file.startswith(each) for each in folders)
-        if name.partition(".")[0] in never or not is_known:
+        is_allowed = not isinstance(file, str) or any(file.startswith(path) for path in folders)
+        if name.partition(".")[0] in never or not is_allowed:
             return True
     return False
 
 
-def name_of(file: str) -> str | None:
-    """The module that a file is, by where it lies on the path; None if it is none that we want."""
+def find_module_name(file: str) -> str | None:
+    """Return the module name of a file, by sys.path; None if it can't be imported by name."""
     for folder in sorted(sys.path, key=len, reverse=True):
         if folder and file.startswith(folder + os.sep):
             parts = file[len(folder) + 1 :].split(os.sep)
@@ -111,11 +112,11 @@ def name_of(file: str) -> str | None:
 
 
 def receive(control: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
-    """The next order and its descriptors; None when nobody is there any more."""
-    room = socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
+    """Return the next order and its descriptors; None when the socket is closed."""
+    space = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
     while True:
         try:
-            data, ancillary, _, _ = control.recvmsg(LARGEST_ORDER, room, socket.MSG_CMSG_CLOEXEC)
+            data, ancillary, _, _ = control.recvmsg(MAX_ORDER_BYTES, space, socket.MSG_CMSG_CLOEXEC)
             break
         except InterruptedError:
             continue
@@ -128,8 +129,10 @@ def receive(control: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
     return (json.loads(data) if data else None), list(descriptors)
 
 
-def serve(control: socket.socket, order: dict[str, Any], descriptors: Sequence[int]) -> NoReturn:
-    """The forked process: never returns to the server's loop."""
+def run_order(
+    control: socket.socket, order: dict[str, Any], descriptors: Sequence[int]
+) -> NoReturn:
+    """In the forked process: run a command under supervision, and exit."""
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -137,19 +140,19 @@ def serve(control: socket.socket, order: dict[str, Any], descriptors: Sequence[i
             with open(file, "w") as group:
                 group.write("0")
         control.close()
-        named = dict(zip(STREAMS, descriptors))
+        streams = dict(zip(STREAMS, descriptors))
         for number, name in enumerate(STREAMS[:3]):
-            os.dup2(named[name], number)
+            os.dup2(streams[name], number)
         if order["plan"]:
             namespaces.enter(order["plan"])
         init.supervise(
-            warm_entry.entry(order, named.get("channel")),
+            warm_entry.make_start(order, streams.get("channel")),
             order["limits"],
-            report=named["report"],
-            life=named["life"],
+            report=streams["report"],
+            life=streams["life"],
             is_first=bool(order["plan"]),
             private=order["private"],
-            close=[named[name] for name in STREAMS[:3]],
+            close=[streams[name] for name in STREAMS[:3]],
         )
         code = 0
     except BaseException as error:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core import fields_of, plain_number
+from fairtrial.core import get_fields, plain_number
 from fairtrial.study.agents.events import read_event
 from fairtrial.study.ledger.packing import EventData
 from fairtrial.study.model.payments import MOST
@@ -190,7 +190,7 @@ def _wrap(output: Any) -> Mapping[str, Any]:
             f"the agent returned a value of type {type(output).__qualname__}, which seems to be an "
             "agent itself; a function that makes agents is bound as for_condition(function)"
         )
-    fields = fields_of(output)
+    fields = get_fields(output)
     if fields is not None:
         return fields
     if isinstance(output, (list, tuple)):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core import dump
+from fairtrial.core import dump_record
 from fairtrial.study.design.association import CONFOUNDED, Column, associate, read_columns
 from fairtrial.study.design.constraints import message_of
 from fairtrial.study.model.conditions import Condition
@@ -84,7 +84,7 @@ class DesignBalance:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        data: dict[str, Any] = dump(self)
+        data: dict[str, Any] = dump_record(self)
         return data
 
 
@@ -130,7 +130,7 @@ class BalanceReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        data: dict[str, Any] = dump(self)
+        data: dict[str, Any] = dump_record(self)
         return data
 
 

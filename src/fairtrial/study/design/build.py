@@ -11,10 +11,10 @@ from fairtrial.core import (
     Mistake,
     PluginError,
     StudyError,
-    build,
+    build_record,
     canonical_json,
+    format_count,
     plugins,
-    spell_count,
 )
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.dependent_factors import dependence_mistakes
@@ -87,7 +87,7 @@ def make_design(spec: DesignSpec, mistakes: list[Mistake] | None = None) -> Desi
     except PluginError as error:
         found.extend(mistake.under(("design_spec", "kind")) for mistake in error.mistakes)
     else:
-        design = build(kind, spec.options, ("design_spec", "options"), found)
+        design = build_record(kind, spec.options, ("design_spec", "options"), found)
     if found and mistakes is None:
         raise StudyError(found)
     if mistakes is not None:
@@ -110,7 +110,7 @@ def design_table(study: Study) -> DesignTable:
         raise StudyError(
             Mistake(
                 ("design_spec",),
-                f"the design has {least}{spell_count(table.size)} conditions, "
+                f"the design has {least}{format_count(table.size)} conditions, "
                 f"more than max_conditions ({limit:,})",
                 "use fewer levels, a fraction or a sample, or raise design_spec.max_conditions",
             )

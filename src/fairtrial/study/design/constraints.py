@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from fairtrial.core import (
+    FieldPath,
     Mistake,
-    Place,
     StudyError,
     canonical_json,
-    describe,
+    describe_value,
     did_you_mean,
     load_reference,
 )
@@ -79,7 +79,7 @@ class Expression:
             raise self._refusal(f"fails for {_show(factors)}: {reason}") from error
         if not isinstance(result, bool):
             raise self._refusal(
-                f"must give true or false, gave {describe(result)} for {_show(factors)}"
+                f"must give true or false, gave {describe_value(result)} for {_show(factors)}"
             )
         return result
 
@@ -138,7 +138,9 @@ class Expression:
         def look_up(scope: Scope) -> Any:
             found = target(scope)
             if not isinstance(found, Mapping):
-                raise self._refusal(f"looks up '{key}' in {describe(found)}, which has no names")
+                raise self._refusal(
+                    f"looks up '{key}' in {describe_value(found)}, which has no names"
+                )
             if key not in found:
                 hint = did_you_mean(key, map(str, found))
                 raise self._refusal(f"looks up '{key}', which isn't there; {hint}")
@@ -192,7 +194,7 @@ class Expression:
     def _number(self, value: Any, symbol: str) -> Any:
         # Texts and lists are kept away from *, % and the rest: "x" * 10**9 is one of those.
         if not isinstance(value, (int, float)):
-            raise self._refusal(f"uses `{symbol}` on {describe(value)}")
+            raise self._refusal(f"uses `{symbol}` on {describe_value(value)}")
         return value
 
     def _read_compare(self, node: ast.Compare) -> Evaluate:
@@ -242,7 +244,7 @@ def message_of(constraint: Constraint) -> str:
     return f"{constraint.constraint_id}: {constraint.description}"
 
 
-def at(place: Place, do: Callable[P, T]) -> Callable[P, T]:
+def at(place: FieldPath, do: Callable[P, T]) -> Callable[P, T]:
     """`do`, which says of its mistakes where in the study they are."""
 
     def placed(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -262,7 +264,7 @@ class Judge:
         for index, constraint in enumerate(constraints):
             checks: list[Check] = []
             if constraint.expression is not None:
-                place: Place = ("constraints", index, "expression")
+                place: FieldPath = ("constraints", index, "expression")
                 checks.append(at(place, at(place, Expression)(constraint.expression).holds))
             if constraint.callable_ref is not None:
                 place = ("constraints", index, "callable_ref")
@@ -296,7 +298,9 @@ def _predicate(reference: str, folder: Path | None) -> Check:
         if isinstance(result, Coroutine):
             result.close()  # else Python complains of it as well
         if not isinstance(result, bool) and type(result).__module__ != "numpy":
-            raise StudyError(f"{reference} must return true or false, gave {describe(result)}")
+            raise StudyError(
+                f"{reference} must return true or false, gave {describe_value(result)}"
+            )
         return bool(result)
 
     return check

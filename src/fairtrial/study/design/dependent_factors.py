@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairtrial.core import Mistake, Place, StudyError, did_you_mean
+from fairtrial.core import FieldPath, Mistake, StudyError, did_you_mean
 from fairtrial.study.design.constraints import Expression
 from fairtrial.study.model.factors import DesignKind, Factor
 from fairtrial.study.model.study import Study
@@ -45,7 +45,7 @@ def dependence_mistakes(study: Study) -> Iterator[Mistake]:
         earlier[factor.name] = factor
 
 
-def iter_conditions(factor: Factor, at: Place) -> Iterator[tuple[Place, str]]:
+def iter_conditions(factor: Factor, at: FieldPath) -> Iterator[tuple[FieldPath, str]]:
     """The `when` of a factor, and those of its levels, with their places."""
     if factor.when is not None:
         yield (*at, "when"), factor.when
@@ -55,7 +55,7 @@ def iter_conditions(factor: Factor, at: Place) -> Iterator[tuple[Place, str]]:
 
 
 def _tie_mistakes(
-    path: Place, factor: Factor, name: str, earlier: Mapping[str, Factor]
+    path: FieldPath, factor: Factor, name: str, earlier: Mapping[str, Factor]
 ) -> Iterator[Mistake]:
     leader = earlier.get(name)
     if leader is None:
@@ -72,7 +72,7 @@ def _tie_mistakes(
 
 
 def expression_mistakes(
-    path: Place, text: str, known: Sequence[str], what: str
+    path: FieldPath, text: str, known: Sequence[str], what: str
 ) -> Iterator[Mistake]:
     """What is wrong with an expression over the `known` names, each of which is `what`."""
     try:

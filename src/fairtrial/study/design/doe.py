@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from fairtrial.core import (
+    FieldPath,
     Mistake,
-    Place,
     PluginError,
     StudyError,
-    describe,
+    describe_value,
     did_you_mean,
     field_types,
-    plain,
+    find_equal_values,
+    format_count,
     plugins,
-    same_text,
-    spell_count,
+    to_plain,
 )
 from fairtrial.study.design.association import label
 from fairtrial.study.design.balance import DesignBalance, design_balance, design_balance_report
@@ -153,7 +153,7 @@ def _with_backend(spec: DesignSpec, backend: str, mistakes: list[Mistake]) -> De
 def _factors(given: Any, kind: DesignKind | str, mistakes: list[Mistake]) -> list[Factor]:
     if not isinstance(given, Mapping) or not given:
         expected = "expected a mapping of names to levels"
-        shown = describe(given) if not isinstance(given, Mapping) else "an empty one"
+        shown = describe_value(given) if not isinstance(given, Mapping) else "an empty one"
         mistakes.append(Mistake(("factors",), f"{expected}, got {shown}"))
         return []
     made = []
@@ -161,7 +161,7 @@ def _factors(given: Any, kind: DesignKind | str, mistakes: list[Mistake]) -> lis
         try:
             made.append(_factor(str(name), levels, kind))
         except StudyError as error:
-            path: Place = ("factors", str(name))
+            path: FieldPath = ("factors", str(name))
             mistakes.extend(replace(mistake, path=path) for mistake in error.mistakes)
     return made
 
@@ -175,14 +175,14 @@ def _factor(name: str, given: Any, kind: DesignKind | str) -> Factor:
         # Its cells are taken as the file has them; an empty one is an empty text.
         return Factor(name, default="")
     if is_empty or not is_list:
-        shown = "none" if is_empty else describe(given)
+        shown = "none" if is_empty else describe_value(given)
         raise StudyError(Mistake((), f"expected a list of levels, got {shown}"))
     return Factor(name, levels=_levels(given))
 
 
 def _levels(values: Sequence[Any]) -> tuple[Level, ...]:
-    for _, second in same_text(values):
-        raise StudyError(Mistake((), f"lists {describe(values[second])} twice"))
+    for _, second in find_equal_values(values):
+        raise StudyError(Mistake((), f"lists {describe_value(values[second])} twice"))
     return tuple(Level(name, value) for name, value in zip(label(values), values, strict=True))
 
 
@@ -206,7 +206,7 @@ def _rows(study: Study, table: DesignTable) -> list[Assignment]:
         raise StudyError(
             Mistake(
                 ("replicates",),
-                f"the table has {spell_count(count)} rows, "
+                f"the table has {format_count(count)} rows, "
                 f"more than max_conditions ({spec.max_conditions:,})",
                 "repeat it less often, or raise max_conditions",
             )
@@ -242,7 +242,7 @@ def _describe(
         },
         "interpretation": f"{kind}: {size}. {_verdict(balance)}",
         "warnings": _warnings(balance, study.design_spec.kind),
-        "facts": plain(facts),
+        "facts": to_plain(facts),
     }
 
 

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from fairtrial.core import (
+    FieldPath,
     Mistake,
-    Place,
     StudyError,
-    describe,
+    describe_value,
     did_you_mean,
     is_scalar,
     scalar_text,
@@ -36,7 +36,10 @@ def expression_doubts(study: Study) -> Iterator[Mistake]:
 
 
 def comparison_doubts(
-    study: Study, path: Place, text: str, others: Mapping[str, Sequence[Any]] = MappingProxyType({})
+    study: Study,
+    path: FieldPath,
+    text: str,
+    others: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> Iterator[Mistake]:
     """A remark for each comparison of an expression that can never be met.
 
@@ -58,7 +61,7 @@ def _has_only_levels(study: Study, factor: Factor) -> bool:
     return bool(factor.levels) and spec.kind in _OF_LEVELS and not spec.center_points
 
 
-def _expressions(study: Study) -> Iterator[tuple[Place, str]]:
+def _expressions(study: Study) -> Iterator[tuple[FieldPath, str]]:
     for index, rule in enumerate(study.constraints):
         if rule.expression is not None:
             yield ("constraints", index, "expression"), rule.expression
@@ -102,7 +105,7 @@ def _name(node: ast.expr) -> str | None:
     return None
 
 
-def _doubts(path: Place, factor: Factor, value: Any) -> Iterator[Mistake]:
+def _doubts(path: FieldPath, factor: Factor, value: Any) -> Iterator[Mistake]:
     if value == factor.default or any(value == level.value for level in factor.levels):
         return
     named = [level.value for level in factor.levels if level.name == value]
@@ -114,7 +117,7 @@ def _doubts(path: Place, factor: Factor, value: Any) -> Iterator[Mistake]:
         yield _never(path, factor.name, value, factor.iter_values())
 
 
-def _never(path: Place, name: str, value: Any, values: Sequence[Any]) -> Mistake:
+def _never(path: FieldPath, name: str, value: Any, values: Sequence[Any]) -> Mistake:
     text = scalar_text(value)
     plain = [one for one in values if is_scalar(one)]
     twin = next((one for one in plain if scalar_text(one) == text), None)
@@ -123,4 +126,4 @@ def _never(path: Place, name: str, value: Any, values: Sequence[Any]) -> Mistake
     hint = did_you_mean(text if isinstance(value, str) else "", known)
     if twin is not None:
         hint = f"write '{text}' in quotes" if isinstance(twin, str) else f"write {text} unquoted"
-    return Mistake(path, f"'{name}' never is {describe(value)}", hint)
+    return Mistake(path, f"'{name}' never is {describe_value(value)}", hint)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError, describe, did_you_mean
+from fairtrial.core import Mistake, StudyError, describe_value, did_you_mean
 from fairtrial.study.design.matrix_cells import Column
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.study import Study
@@ -166,14 +166,14 @@ def _read_json(text: str, limit: int, mistakes: list[str]) -> Sheet:
         mistakes.append(f"this is not JSON: {error}")
         payload = []
     if not isinstance(payload, list):
-        mistakes.append(f"expected a list of rows, got {describe(payload)}")
+        mistakes.append(f"expected a list of rows, got {describe_value(payload)}")
         payload = []
     rows = []
     for number, row in enumerate(payload[: limit + 1], start=1):
         if isinstance(row, dict):
             rows.append((f"row {number}", row))
         else:
-            mistakes.append(f"row {number}: expected an object, got {describe(row)}")
+            mistakes.append(f"row {number}: expected an object, got {describe_value(row)}")
     return Sheet(list(dict.fromkeys(key for _, row in rows for key in row)), rows, is_text=False)
 
 

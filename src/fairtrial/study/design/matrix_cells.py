@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from fairtrial.core import StudyError, canonical_json, describe, scalar_text
+from fairtrial.core import StudyError, canonical_json, describe_value, scalar_text
 from fairtrial.study.design.rows import is_number
 from fairtrial.study.model.factors import Block, Factor
 
@@ -56,7 +56,7 @@ class Column:
             found = self._by_number.get(number)
         if found:
             if len(found) > 1:
-                raise ValueError(f"{describe(cell)} fits two levels; write the name of one")
+                raise ValueError(f"{describe_value(cell)} fits two levels; write the name of one")
             return found[0]
         if self.role == "factor" and (not text or text in _spellings(self.default)):
             return self.default
@@ -110,14 +110,14 @@ class Column:
         }
         if not fits[self.dtype]:
             assert self.dtype is not None
-            raise ValueError(f"expected {EXPECTED[self.dtype]}, got {describe(given)}")
+            raise ValueError(f"expected {EXPECTED[self.dtype]}, got {describe_value(given)}")
         return read
 
     def _no_level(self, given: Any) -> ValueError:
         names = [name for name, _ in self.levels[:SHOWN_LEVELS]]
         if len(self.levels) > SHOWN_LEVELS:
             names.append("...")
-        return ValueError(f"{describe(given)} is not a level; there are {', '.join(names)}")
+        return ValueError(f"{describe_value(given)} is not a level; there are {', '.join(names)}")
 
 
 def _gather(pairs: Iterable[tuple[K, Any]]) -> dict[K, list[Any]]:

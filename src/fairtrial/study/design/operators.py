@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from fairtrial.core import describe
+from fairtrial.core import describe_value
 
 MOST_BITS = 4_096
 """How large a computed whole number may be: some 1,200 digits."""
@@ -38,7 +38,7 @@ def _bounded(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _spell(value: Any) -> str:
     if value is not None and not isinstance(value, (str, int, float)):
-        raise ValueError(f"str() takes a text or a number, not {describe(value)}")
+        raise ValueError(f"str() takes a text or a number, not {describe_value(value)}")
     return str(value)
 
 

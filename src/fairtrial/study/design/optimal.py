@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core import Mistake, Record, StudyError, spell_count
+from fairtrial.core import Mistake, Record, StudyError, format_count
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.exchange import Found, bound_log_determinant, search
 from fairtrial.study.design.existing_rows import read_earlier
@@ -119,7 +119,7 @@ class DOptimal(Record):
                 Mistake(
                     ("factors",),
                     f"d_optimal looks at every combination of levels: {self.max_candidates:,} at "
-                    f"most, and there are {spell_count(count)} or more",
+                    f"most, and there are {format_count(count)} or more",
                     "use fewer levels, or raise design_spec.options.max_candidates",
                 )
             )
@@ -139,7 +139,7 @@ class DOptimal(Record):
                 raise StudyError(
                     Mistake(
                         ("design_spec", "options", "restarts"),
-                        f"{what} is {spell_count(size)}; {most:,} is the most that is searched",
+                        f"{what} is {format_count(size)}; {most:,} is the most that is searched",
                         "use fewer rows, restarts or levels, or a smaller model",
                     )
                 )

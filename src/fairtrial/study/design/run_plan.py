@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from fairtrial.core import dump
+from fairtrial.core import dump_record
 from fairtrial.study.design.runs import (
     Pair,
     agents_of,
@@ -33,7 +33,7 @@ class RunPlan:
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
         self.study = study
         self.conditions = conditions
-        self._policy = dump(study.seed_policy)
+        self._policy = dump_record(study.seed_policy)
         self._admissible = [condition for condition in conditions if condition.admissible]
         self._sizes = [self._size(condition) for condition in self._admissible]
         self._starts = array("Q")

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairtrial.core import Mistake, StudyError, canonical_json, dump
+from fairtrial.core import Mistake, StudyError, canonical_json, dump_record
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
 from fairtrial.study.model.identity import hash_id, run_id_maker, seed_maker
@@ -80,7 +80,7 @@ def plan_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec
 
 def _runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
     replicates = range(1, replicates_of(study) + 1)
-    policy = dump(study.seed_policy)
+    policy = dump_record(study.seed_policy)
     for condition in conditions:
         if not condition.admissible:
             continue

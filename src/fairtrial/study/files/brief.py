@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.core import Record, StudyError, build, dump, field_types, required_fields
+from fairtrial.core import (
+    Record,
+    StudyError,
+    build_record,
+    dump_record,
+    field_types,
+    required_fields,
+)
 
 
 def dump_brief(value: Any) -> Any:
@@ -16,7 +23,7 @@ def dump_brief(value: Any) -> Any:
         return [dump_brief(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): dump_brief(item) for key, item in value.items()}
-    return dump(value)
+    return dump_record(value)
 
 
 def _dump_record(record: Record) -> Any:
@@ -27,8 +34,8 @@ def _dump_record(record: Record) -> Any:
         if _makes(record, others):
             fields = others
     for value in fields.values():
-        if cls._short_form(value) is not None and build(cls, value, (), []) == record:
-            return dump(value)
+        if cls._short_form(value) is not None and build_record(cls, value, (), []) == record:
+            return dump_record(value)
     return {name: dump_brief(value) for name, value in fields.items()}
 
 

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import Mistake, Place, StudyError, build, did_you_mean, parse
+from fairtrial.core import (
+    FieldPath,
+    Mistake,
+    StudyError,
+    build_record,
+    did_you_mean,
+    parse_document,
+)
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation import study_mistakes
 
@@ -35,7 +42,7 @@ def override(study: Study, assignments: Iterable[str]) -> Study:
             _put(data, _steps(path.strip()), _value(text), path.strip())
         except StudyError as error:
             mistakes.extend(error.mistakes)
-    changed = build(Study, data, (), mistakes)
+    changed = build_record(Study, data, (), mistakes)
     object.__setattr__(changed, "folder", study.folder)  # nobody else's yet
     if not mistakes:
         mistakes.extend(study_mistakes(changed, with_plan=False))
@@ -53,7 +60,7 @@ def _plain_copy(value: Any) -> Any:
 
 
 def _value(text: str) -> Any:
-    document = parse(f"value: {text}", "yaml")
+    document = parse_document(f"value: {text}", "yaml")
     if document.mistakes or not isinstance(document.data, Mapping):
         raise StudyError(f"'{text}' is not a value that YAML can read")
     return document.data["value"]
@@ -78,7 +85,7 @@ def _steps(path: str) -> list[str | int]:
 def _put(data: Any, steps: list[str | int], value: Any, path: str) -> None:
     *way, last = steps
     for depth, step in enumerate(way):
-        here: Place = tuple(steps[: depth + 1])
+        here: FieldPath = tuple(steps[: depth + 1])
         if isinstance(data, list):
             data = data[_index(data, step, here)]
         elif isinstance(data, dict):
@@ -95,7 +102,7 @@ def _put(data: Any, steps: list[str | int], value: Any, path: str) -> None:
         raise StudyError(Mistake(tuple(way), f"there is nothing inside this value ({path})"))
 
 
-def _index(items: list[Any], step: str | int, path: Place) -> int:
+def _index(items: list[Any], step: str | int, path: FieldPath) -> int:
     if isinstance(step, int):
         if step >= len(items):
             raise StudyError(Mistake(path, f"there are only {len(items)} items, counted from 0"))

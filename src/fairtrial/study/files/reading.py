@@ -13,10 +13,10 @@ from fairtrial.core import (
     Mistake,
     StudyError,
     StudyWarning,
-    build,
-    format_of,
+    build_record,
+    detect_format,
     is_problem,
-    parse,
+    parse_document,
     read_text,
 )
 from fairtrial.study.design.expression_warnings import expression_doubts
@@ -48,7 +48,7 @@ class LoadedStudy:
         if error.source or not all(each.path and each.path[0] in data for each in error.mistakes):
             return error
         assert self._document is not None
-        return StudyError(self._document.place(error.mistakes), source=self.source)
+        return StudyError(self._document.locate(error.mistakes), source=self.source)
 
     def warning_lines(self) -> list[str]:
         """The warnings as text, one line each, with file and line."""
@@ -84,14 +84,14 @@ def read_study(path: str | os.PathLike[str], format: str | None = None) -> Loade
 def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -> LoadedStudy:
     source = os.fspath(path)
     try:
-        document = parse(read_text(Path(path)), format or format_of(Path(path)))
+        document = parse_document(read_text(Path(path)), format or detect_format(Path(path)))
     except StudyError as error:
         raise StudyError(error.mistakes, source=source) from None
     if is_problem(document.data):
         hint = "`fairtrial check` looks at it, and `fairtrial evaluate` judges candidates by it"
         raise StudyError(Mistake((), "this is a code problem, not a study", hint), source=source)
     mistakes: list[Mistake] = []
-    study = build(Study, document.data, (), mistakes)
+    study = build_record(Study, document.data, (), mistakes)
     # The study is nobody else's yet; a provisional one could not be made anew with its folder.
     object.__setattr__(study, "folder", Path(path).absolute().parent)
     unreadable = [*mistakes, *document.mistakes]
@@ -100,11 +100,11 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
         told = {mistake.path for mistake in unreadable} - {()}
         across = study_mistakes(study, unreadable)
         mistakes.extend(mistake for mistake in across if mistake.path not in told)
-    found = document.place(mistakes)
+    found = document.locate(mistakes)
     if found:
         raise StudyError(found, source=source)
-    doubts = document.place(
+    doubts = document.locate(
         [*expression_doubts(study), *setting_doubts(study), *word_doubts(study)]
     )
-    unbound = document.place(list(binding_doubts(study)))
+    unbound = document.locate(list(binding_doubts(study)))
     return LoadedStudy(study, (*document.warnings, *doubts), source, tuple(unbound), document)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.core import Schema, SchemaRules, file_schema, plugins, record_schema, requires
+from fairtrial.core import Schema, SchemaRules, file_schema, plugins, record_schema, require_field
 from fairtrial.study.model.factors import (
     DESIGN_ALIASES,
     MOST_CONDITIONS,
@@ -99,12 +99,15 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
 # How the fields of a record depend on each other.
 _SHAPES: dict[type[Any], Schema] = {
     Factor: {
-        "anyOf": [requires("levels", _NOT_EMPTY), requires("default", {"not": {"type": "null"}})],
+        "anyOf": [
+            require_field("levels", _NOT_EMPTY),
+            require_field("default", {"not": {"type": "null"}}),
+        ],
     },
     Constraint: {
         "anyOf": [
-            requires("expression", {"type": "string"}),
-            requires("callable_ref", {"type": "string"}),
+            require_field("expression", {"type": "string"}),
+            require_field("callable_ref", {"type": "string"}),
         ],
     },
     Contrast: {"required": ["left", "right"]},
@@ -123,10 +126,10 @@ _SHAPES: dict[type[Any], Schema] = {
             {
                 "properties": {"use": {"type": "null"}, "options": {"maxProperties": 0}},
                 "anyOf": [
-                    requires("family", {"minLength": 1}),
-                    requires("brief", {"minLength": 1}),
-                    requires("payload", {"minProperties": 1}),
-                    requires("evaluator", {"type": "string", "minLength": 1}),
+                    require_field("family", {"minLength": 1}),
+                    require_field("brief", {"minLength": 1}),
+                    require_field("payload", {"minProperties": 1}),
+                    require_field("evaluator", {"type": "string", "minLength": 1}),
                 ],
             },
         ],
@@ -192,7 +195,7 @@ def _options_of(kind: DesignKind) -> Schema:
     names = [kind.value, *(alias for alias, meant in DESIGN_ALIASES.items() if meant is kind)]
     options = record_schema(plugins.load("designs", kind.value), _STUDY_RULES, {})
     options["properties"] |= {name: {"deprecated": True} for name in MOVED_OPTIONS}
-    is_this: Schema = requires("kind", {"enum": names})
+    is_this: Schema = require_field("kind", {"enum": names})
     if kind is DesignSpec().kind:
         is_this = {"anyOf": [is_this, {"not": {"required": ["kind"]}}]}
     return {"if": is_this, "then": {"properties": {"options": options}}}

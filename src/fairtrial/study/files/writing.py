@@ -14,12 +14,12 @@ from fairtrial.core import (
     SIZE_LIMIT_BYTES,
     TOO_DEEP,
     VALUE_LIMIT,
+    FieldPath,
     Mistake,
-    Place,
     StudyError,
+    atomic_write,
     looks_like_number,
-    printable,
-    replacing,
+    replace_surrogates,
 )
 from fairtrial.study.files.brief import dump_brief
 from fairtrial.study.model.study import Study
@@ -48,7 +48,7 @@ def write_study(
             raise StudyError(f"would be larger than {SIZE_LIMIT_BYTES // 1024**2} MB")
     except StudyError as error:
         raise StudyError(error.mistakes, source=str(target)) from None
-    with replacing(target) as file:
+    with atomic_write(target) as file:
         file.write(text)
     return target
 
@@ -79,7 +79,7 @@ def _unwritable(data: Any) -> Iterator[Mistake]:
         if count > VALUE_LIMIT:
             yield Mistake((), f"holds more than {VALUE_LIMIT:,} values")
             return
-        if isinstance(value, str) and printable(value) != value:
+        if isinstance(value, str) and replace_surrogates(value) != value:
             message = "holds half of a surrogate pair, which no file can hold"
             yield Mistake(path, message, "remove it")
         elif isinstance(value, int):
@@ -91,13 +91,13 @@ def _unwritable(data: Any) -> Iterator[Mistake]:
             yield Mistake(path[:3], TOO_DEEP)
 
 
-def _walk(data: Any, path: Place) -> Iterator[tuple[Place, Any]]:
+def _walk(data: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
     """All values and keys, each with its path, down to the deepest that may be."""
     yield path, data
     if not isinstance(data, (dict, list)) or len(path) >= DEPTH_LIMIT:
         return
     for key, item in data.items() if isinstance(data, dict) else enumerate(data):
-        name = printable(key) if isinstance(key, str) else key
+        name = replace_surrogates(key) if isinstance(key, str) else key
         if isinstance(key, str):
             yield (*path, name), key
         yield from _walk(item, (*path, name))

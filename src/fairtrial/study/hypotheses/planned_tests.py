@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core import dump, is_scalar, scalar_text
+from fairtrial.core import dump_record, is_scalar, scalar_text
 from fairtrial.study.hypotheses.averages import spell_averages
 from fairtrial.study.hypotheses.comparisons import Comparison, comparisons_of, contrast_ends
 from fairtrial.study.hypotheses.groups import Variable, count_cells
@@ -63,7 +63,7 @@ class PlannedTest:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        data: dict[str, Any] = dump(self)
+        data: dict[str, Any] = dump_record(self)
         return data
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core import dump
+from fairtrial.core import dump_record
 from fairtrial.study.design.runs import replicates_of
 from fairtrial.study.ledger.claim_changes import (
     Departure,
@@ -227,4 +227,4 @@ def _amended_replicates(reader: LedgerReader, study: Study, at: str) -> dict[str
     if before == after or not done:
         return {}
     told = [*read_amendments(reader), Amendment(before, after, done, at)]
-    return {FACT: json.dumps([dump(each) for each in told])}
+    return {FACT: json.dumps([dump_record(each) for each in told])}

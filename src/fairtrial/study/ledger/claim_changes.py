@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from fairtrial.core import dump
+from fairtrial.core import dump_record
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.study.ledger.fingerprint import differences
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
@@ -42,7 +42,7 @@ def claims_of(study: Study) -> Claims:
 
 
 def _claim(study: Study, claim: Hypothesis) -> dict[str, Any]:
-    data = _without(dump(claim), "hypothesis_id", "label", "statement", "notes")
+    data = _without(dump_record(claim), "hypothesis_id", "label", "statement", "notes")
     data["dependent_vars"] = sorted(claim.dependent_vars)
     data["mediators"] = [each.name for each in claim.mediators]
     if claim.contrast is not None:
@@ -70,7 +70,7 @@ def _levels(study: Study, name: str) -> list[str]:
 
 
 def _outcome(outcome: OutcomeSpec) -> dict[str, Any]:
-    data = _without(dump(outcome), "name", "description")
+    data = _without(dump_record(outcome), "name", "description")
     for name in ("source_table", "aggregation", "expected_type"):
         data[name] = data[name].strip().lower()
     policy = outcome.missing_data_policy
@@ -78,7 +78,7 @@ def _outcome(outcome: OutcomeSpec) -> dict[str, Any]:
 
 
 def _plan(plan: AnalysisPlan) -> dict[str, Any]:
-    data = _without(dump(plan), "analysis_plan_id", "plots", "export_tables", "notes")
+    data = _without(dump_record(plan), "analysis_plan_id", "plots", "export_tables", "notes")
     for name in (FAMILY, "outcomes", "covariates", "random_effects"):
         data[name] = sorted(dict.fromkeys(data[name]))
     entries = [(word, find_test(word)) for word in plan.tests]

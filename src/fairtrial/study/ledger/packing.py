@@ -25,7 +25,7 @@ from pathlib import PurePath
 from typing import Any, TypedDict
 from uuid import UUID
 
-from fairtrial.core import DEPTH_LIMIT, SAME_KEY, TOO_DEEP, key_text
+from fairtrial.core import DEPTH_LIMIT, DUPLICATE_KEY, TOO_DEEP, key_text
 
 
 class Body(TypedDict):
@@ -206,7 +206,7 @@ def _plain_mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     for key, item in value.items():
         text = _key(key)
         if text in result:
-            raise UnwritableError(f"{SAME_KEY}: {text!r}")
+            raise UnwritableError(f"{DUPLICATE_KEY}: {text!r}")
         result[text] = _plain(item, depth)
     return result
 

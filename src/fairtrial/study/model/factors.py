@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import (
+    FieldPath,
     Mistake,
-    Place,
     Record,
-    blank,
-    describe,
+    blank_mistakes,
+    describe_value,
+    find_equal_values,
     is_scalar,
-    same_text,
     scalar_text,
 )
 
@@ -92,7 +92,7 @@ class Level(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         if isinstance(data.get("name"), (bool, int, float)):
             data["name"] = scalar_text(data["name"])
@@ -103,7 +103,7 @@ class Level(Record):
             self._set("label", self.name)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank(name=self.name)
+        return blank_mistakes(name=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Factor(Record):
         ) -> None: ...
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(name=self.name)
+        yield from blank_mistakes(name=self.name)
         if not self.levels and self.default is None:
             yield Mistake(("levels",), "must hold at least one level", "or give a default")
         names: dict[str, int] = {}
@@ -157,7 +157,7 @@ class Factor(Record):
                     ("levels", index, "name"), f"'{level.name}' is the name of an earlier level too"
                 )
             names.setdefault(level.name, index)
-        for first, second in same_text([level.value for level in self.levels]):
+        for first, second in find_equal_values([level.value for level in self.levels]):
             if self.levels[first].name != self.levels[second].name:
                 yield Mistake(
                     ("levels", second, "value"),
@@ -189,10 +189,10 @@ class Block(Record):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(name=self.name)
+        yield from blank_mistakes(name=self.name)
         if not self.levels:
             yield Mistake(("levels",), "must hold at least one level")
-        for first, second in same_text(self.levels):
+        for first, second in find_equal_values(self.levels):
             yield Mistake(("levels", second), f"is the same as level {first + 1} of the block")
 
 
@@ -215,12 +215,13 @@ class Constraint(Record):
     severity: ConstraintSeverity = ConstraintSeverity.ERROR
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(constraint_id=self.constraint_id)
+        yield from blank_mistakes(constraint_id=self.constraint_id)
         if self.expression is None and self.callable_ref is None:
             yield Mistake((), "needs an `expression` or a `callable_ref`")
         if self.callable_ref is not None and not all(self.callable_ref.partition(":")):
             yield Mistake(
-                ("callable_ref",), f"expected module:function, got {describe(self.callable_ref)}"
+                ("callable_ref",),
+                f"expected module:function, got {describe_value(self.callable_ref)}",
             )
 
 
@@ -268,7 +269,7 @@ class DesignSpec(Record):
         self._set("options", options)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(kind=str(self.kind))
+        yield from blank_mistakes(kind=str(self.kind))
         at_least = {"replicates": 1, "n_samples": 1, "center_points": 0, "max_conditions": 1}
         for name, least in at_least.items():
             value = getattr(self, name)
@@ -279,4 +280,4 @@ class DesignSpec(Record):
         for name in ("matrix_path", "block_randomization_key"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                yield Mistake((name,), f"expected text, got {describe(value)}")
+                yield Mistake((name,), f"expected text, got {describe_value(value)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from fairtrial.core import Mistake, Place, Record, blank
+from fairtrial.core import FieldPath, Mistake, Record, blank_mistakes
 
 
 class HypothesisKind(StrEnum):
@@ -52,7 +52,7 @@ class Contrast(Record):
     operation: str = "difference"
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank(left=self.left, right=self.right)
+        return blank_mistakes(left=self.left, right=self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Moderator(Record):
         return {"name": value} if isinstance(value, str) else None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank(name=self.name)
+        return blank_mistakes(name=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Mediator(Record):
         return {"name": value} if isinstance(value, str) else None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank(name=self.name)
+        return blank_mistakes(name=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,13 @@ class Hypothesis(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         # Checked against the plans by Study._older_form; the plan is what counts.
         return {key: value for key, value in data.items() if key != "linked_analysis_plan_id"}
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(
+        yield from blank_mistakes(
             hypothesis_id=self.hypothesis_id, label=self.label, statement=self.statement
         )
         effect = self.minimum_effect_of_interest
@@ -177,7 +177,7 @@ class OutcomeSpec(Record):
             self._set("column", self.name)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(name=self.name, source_table=self.source_table)
+        yield from blank_mistakes(name=self.name, source_table=self.source_table)
         if self.sd is not None and self.sd <= 0:
             yield Mistake(("sd",), f"must be above 0, got {self.sd:g}")
 
@@ -212,7 +212,7 @@ class AnalysisPlan(Record):
     notes: str = ""
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(analysis_plan_id=self.analysis_plan_id)
+        yield from blank_mistakes(analysis_plan_id=self.analysis_plan_id)
         if not self.hypothesis_ids:
             yield Mistake(("hypothesis_ids",), "must name at least one hypothesis")
         if not self.tests:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.core import NOT_IN_FILES, Mistake, Place, Record, StudyError, blank, build, dump
+from fairtrial.core import (
+    NOT_IN_FILES,
+    FieldPath,
+    Mistake,
+    Record,
+    StudyError,
+    blank_mistakes,
+    build_record,
+    dump_record,
+)
 from fairtrial.study.extensions import extensions
 from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
@@ -81,7 +90,7 @@ class SeedPolicy(Record):
 
     def derive_seed(self, study_id: str, condition_id: str, replicate: int, salt: str = "") -> int:
         """The seed of one run; `salt` is ``agent:problem``."""
-        return seed_maker(dump(self), study_id, condition_id, salt)(replicate)
+        return seed_maker(dump_record(self), study_id, condition_id, salt)(replicate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ class AgentBinding(Record):
         return {"use": value} if isinstance(value, str) else None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(use=self.use)
+        yield from blank_mistakes(use=self.use)
         if self.max_parallel is not None and self.max_parallel < 1:
             yield Mistake(("max_parallel",), f"must be 1 or more, got {self.max_parallel}")
         if self.max_per_minute is not None and self.max_per_minute <= 0:
@@ -209,13 +218,13 @@ class Study(Record):
             self._set("output_dir", Path("artifacts") / re.sub(r"[/\\]", "_", self.study_id))
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(study_id=self.study_id, title=self.title)
+        yield from blank_mistakes(study_id=self.study_id, title=self.title)
         if self.condition_runner is not None and not all(self.condition_runner.partition(":")):
             yield Mistake(("condition_runner",), "expected module:callable")
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         for extension in extensions():
             data = extension.modernize(data, path, mistakes)
@@ -233,13 +242,13 @@ class Study(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """The whole study as plain data; `from_dict` reads it back."""
-        return {"schema_version": SCHEMA_VERSION, **dump(self)}
+        return {"schema_version": SCHEMA_VERSION, **dump_record(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
         """A study from plain data; raises one `StudyError` with all mistakes."""
         mistakes: list[Mistake] = []
-        study = build(cls, data, (), mistakes)
+        study = build_record(cls, data, (), mistakes)
         if mistakes:
             raise StudyError(mistakes, source="study")
         return study

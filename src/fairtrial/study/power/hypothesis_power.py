@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core import dump
+from fairtrial.core import dump_record
 from fairtrial.study.design.runs import PROBLEM_FACTORS, problems_of, replicates_of
 from fairtrial.study.hypotheses.comparisons import (
     ANOVA,
@@ -72,7 +72,7 @@ class HypothesisPower:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        data: dict[str, Any] = dump(self)
+        data: dict[str, Any] = dump_record(self)
         return data
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import GeneratorType
 from typing import Any
 
-from fairtrial.core import fields_of, plain_number
+from fairtrial.core import get_fields, plain_number
 from fairtrial.study.ledger.packing import UnwritableError, pack
 
 EVALUATOR = "problem_evaluator"
@@ -40,7 +40,7 @@ def read_verdict(verdict: Any) -> list[Row]:
         return [_row(METRIC, number, {})]
     if isinstance(verdict, Mapping):
         return [_read_row(verdict)] if _is_row(verdict) else _read_mapping(verdict)
-    fields = fields_of(verdict)
+    fields = get_fields(verdict)
     if fields is None and getattr(verdict, "ndim", None) and hasattr(verdict, "tolist"):
         verdict = verdict.tolist()
     if fields is None and isinstance(verdict, (list, tuple, GeneratorType)):

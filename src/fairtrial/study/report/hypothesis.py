@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core import dump
+from fairtrial.core import dump_record
 from fairtrial.study.ledger.claim_changes import Standing
 from fairtrial.study.report.samples import Group
 from fairtrial.study.report.test_result import Detail
@@ -81,7 +81,7 @@ class HypothesisTest:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        data: dict[str, Any] = dump(self)
+        data: dict[str, Any] = dump_record(self)
         return data
 
     def to_row(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fairtrial.core import replacing
+from fairtrial.core import atomic_write
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
@@ -67,6 +67,6 @@ def full_report(
 def write_markdown_report(output_dir: str | Path, filename: str, content: str) -> Path:
     """Write a report into the folder `artifacts` of an output directory; returns its path."""
     path = Path(output_dir) / "artifacts" / filename
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(content)
     return path

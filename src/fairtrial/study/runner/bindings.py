@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import (
+    FieldPath,
     Mistake,
-    Place,
     PluginError,
     Record,
     StudyError,
-    build,
+    build_record,
     did_you_mean,
     plugins,
 )
@@ -41,7 +41,7 @@ class Source:
     budget: what the study may spend, for agents that have to know before they start
     """
 
-    place: Place
+    place: FieldPath
     given: Any
     folder: Path | None = None
     varied: tuple[str, ...] = ()
@@ -333,7 +333,7 @@ def _plug_in(group: str, name: str, options: Mapping[str, Any]) -> Any:
             ]
         ) from error
     mistakes: list[Mistake] = []
-    made = build(kind, options, ("options",), mistakes)
+    made = build_record(kind, options, ("options",), mistakes)
     if mistakes:
         raise StudyError(mistakes)
     return made

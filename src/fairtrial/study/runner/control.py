@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
-from fairtrial.core import replacing
+from fairtrial.core import atomic_write
 
 CONTROL_NAME = "control"
 Request = Literal["pause", "cancel"]
@@ -24,7 +24,7 @@ def request(folder: Path, what: Request | None) -> None:
         with suppress(FileNotFoundError):
             path.unlink()
         return
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(what)
 
 

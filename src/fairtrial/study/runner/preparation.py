@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError, build, plugins, spell_count
+from fairtrial.core import Mistake, StudyError, build_record, format_count, plugins
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.design.runs import MOST_RUNS, refuse_collisions
@@ -159,7 +159,7 @@ def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
         return [
             Mistake(
                 ("run_budget", "max_runs"),
-                f"the plan has {spell_count(len(plan))} runs, max_runs allows {most:,}",
+                f"the plan has {format_count(len(plan))} runs, max_runs allows {most:,}",
                 "raise max_runs, ask for fewer replicates or conditions, or let "
                 "max_runs_policy: balanced leave runs out evenly",
             )
@@ -168,7 +168,7 @@ def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
         return [
             Mistake(
                 ("run_budget", "replicates"),
-                f"the plan has {spell_count(len(plan))} runs; a study can tell {MOST_RUNS:,} "
+                f"the plan has {format_count(len(plan))} runs; a study can tell {MOST_RUNS:,} "
                 "apart by their ids",
                 "ask for fewer replicates or conditions",
             )
@@ -202,5 +202,5 @@ def choose_executor(
     except StudyError as error:
         mistakes.extend(replace(mistake, path=("executor",)) for mistake in error.mistakes)
         return None, 1
-    executor: Executor = build(kind, {}, ("executor",), mistakes)
+    executor: Executor = build_record(kind, {}, ("executor",), mistakes)
     return executor, 1 if chosen == "serial" else slots

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fairtrial.core import any_field_size, spell_rows
+from fairtrial.core import format_csv, unlimited_csv_fields
 
 CHUNK_ROWS = 1_000
 
@@ -26,11 +26,11 @@ class CsvFile:
         self.rows = 0
         self._file: IO[bytes] = path.open("xb")
         if columns:
-            self._file.write(spell_rows([columns]).encode("utf-8"))
+            self._file.write(format_csv([columns]).encode("utf-8"))
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows; blank cells for None."""
-        self._file.write(spell_rows(rows).encode("utf-8"))
+        self._file.write(format_csv(rows).encode("utf-8"))
         self.rows += len(rows)
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class GrowingCsvFile:
         self._body.close()
         if self._widths <= {len(columns)}:
             with self.path.open("xb") as file, self._body.path.open("rb") as body:
-                file.write(spell_rows([columns]).encode("utf-8"))
+                file.write(format_csv([columns]).encode("utf-8"))
                 shutil.copyfileobj(body, file, 1 << 20)
         else:
             self._pad(columns)
@@ -97,7 +97,7 @@ class GrowingCsvFile:
     def _pad(self, columns: Sequence[str]) -> None:
         full = CsvFile(self.path, columns)
         try:
-            with self._body.path.open(encoding="utf-8", newline="") as body, any_field_size():
+            with self._body.path.open(encoding="utf-8", newline="") as body, unlimited_csv_fields():
                 for chunk in _chunks(csv.reader(body)):
                     full.add([row + [""] * (len(columns) - len(row)) for row in chunk])
         finally:
@@ -130,7 +130,7 @@ class CsvTable:
 
     def read(self) -> Iterator[list[str]]:
         """The header, then the rows; to be gone through to its end."""
-        with self.path.open("rb") as file, any_field_size():
+        with self.path.open("rb") as file, unlimited_csv_fields():
             for row in csv.reader(map(self._take, file)):
                 yield row
                 self.rows += 1

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError, dump, has_pyarrow, require_pyarrow
+from fairtrial.core import Mistake, StudyError, dump_record, has_pyarrow, require_pyarrow
 from fairtrial.study.extensions import extra_tables
 from fairtrial.study.files.writing import write_study
 from fairtrial.study.ledger.reader import LedgerReader
@@ -145,8 +145,8 @@ def _write(source: Source, place: Path, *, sqlite: bool, parquet: bool) -> list[
     study, tally = source.study, Tally()
     types = ColumnTypes() if sqlite or parquet else None
     write_study(study, place / STUDY_FILE, "yaml")
-    _write_json(place / HYPOTHESES_FILE, dump(study.hypotheses))
-    _write_json(place / PLANS_FILE, dump(study.analysis_plans))
+    _write_json(place / HYPOTHESES_FILE, dump_record(study.hypotheses))
+    _write_json(place / PLANS_FILE, dump_record(study.analysis_plans))
     rows = _write_csv(source, place, tally, types)
     if types is not None:
         _write_mirrors(source, place, types, sqlite=sqlite, parquet=parquet)

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import dump
+from fairtrial.core import dump_record
 from fairtrial.study.model.study import Study
 
 HIDDEN = "***"
@@ -54,7 +54,7 @@ def gather(study: Study, command: Sequence[str] | None = None) -> dict[str, Any]
         "git_sha": sha,
         "git_dirty": is_dirty,
         "command": redact(sys.argv if command is None else command),
-        "seed_policy": dump(study.seed_policy),
+        "seed_policy": dump_record(study.seed_policy),
     }
 
 

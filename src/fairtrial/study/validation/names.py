@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairtrial.core import Mistake, Place, did_you_mean
+from fairtrial.core import FieldPath, Mistake, did_you_mean
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.study.model.study import Study
 
@@ -12,10 +12,10 @@ NAMED_BY = {"agents": (AGENT_FACTORS, "agent_specs"), "problems": (PROBLEM_FACTO
 """The factors, or else the list, that say who is tried."""
 
 
-def tried_names(study: Study, section: str) -> list[tuple[str, Place]]:
+def tried_names(study: Study, section: str) -> list[tuple[str, FieldPath]]:
     """The agents (or problems) that the study tries, and where it names them."""
     varied, listed = NAMED_BY[section]
-    names: list[tuple[str, Place]] = []
+    names: list[tuple[str, FieldPath]] = []
     for i, factor in enumerate(study.factors):
         if factor.name in varied:
             levels = enumerate(factor.levels)

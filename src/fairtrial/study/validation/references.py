@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairtrial.core import Mistake, Place, did_you_mean, is_scalar, scalar_text
+from fairtrial.core import FieldPath, Mistake, did_you_mean, is_scalar, scalar_text
 from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation.names import NAMED_BY, tried_names
@@ -48,7 +48,7 @@ def dangling_claims(study: Study) -> Iterator[Mistake]:
 
 
 def _unknown(
-    path: Place, names: Sequence[str], known: Sequence[str], who: str, what: str
+    path: FieldPath, names: Sequence[str], known: Sequence[str], who: str, what: str
 ) -> Iterator[Mistake]:
     for index, name in enumerate(names):
         if name not in known:

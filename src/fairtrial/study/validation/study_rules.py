@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from fairtrial.core import Mistake, StudyError, plugins, spell_count
+from fairtrial.core import Mistake, StudyError, format_count, plugins
 from fairtrial.study.design.build import design_table, make_design
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.dependent_factors import dependence_mistakes, expression_mistakes
@@ -164,14 +164,14 @@ def _plan(study: Study) -> Iterator[Mistake]:
     elif limit is not None and runs > limit and not study.run_budget.is_balanced:
         yield Mistake(
             ("run_budget", "max_runs"),
-            f"the plan has {spell_count(runs)} runs, max_runs allows {limit:,}",
+            f"the plan has {format_count(runs)} runs, max_runs allows {limit:,}",
             "raise max_runs, ask for fewer replicates or conditions, or let "
             "max_runs_policy: balanced leave runs out evenly",
         )
     elif runs > MOST_RUNS:
         yield Mistake(
             ("run_budget", "replicates"),
-            f"the plan has {spell_count(runs)} runs; a study can tell {MOST_RUNS:,} apart by "
+            f"the plan has {format_count(runs)} runs; a study can tell {MOST_RUNS:,} apart by "
             "their ids",
             "ask for fewer replicates or conditions, or make several studies of it",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.core import Mistake, Place, did_you_mean
+from fairtrial.core import FieldPath, Mistake, did_you_mean
 from fairtrial.study.design.runs import REPLICATED_BY_RUNS
 from fairtrial.study.model.factors import DesignKind
 from fairtrial.study.model.hypotheses import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TABLES
@@ -66,5 +66,5 @@ def setting_doubts(study: Study) -> Iterator[Mistake]:
             yield Mistake(("design_spec", name), f"a {spec.kind} design{without} has no use for it")
 
 
-def _unheard_of(path: Place, word: str, known: Sequence[str]) -> Mistake:
+def _unheard_of(path: FieldPath, word: str, known: Sequence[str]) -> Mistake:
     return Mistake(path, _UNHEARD_OF.format(word), did_you_mean(word, known))

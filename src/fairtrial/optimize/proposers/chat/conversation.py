@@ -14,7 +14,17 @@ from typing import Any
 
 from fairtrial.arena import Candidate, FileState
 from fairtrial.core import LabError, on_one_line
-from fairtrial.llm import Answer, Dialect, Endpoint, Log, Price, Refused, answer_in, ask, cost_usd
+from fairtrial.llm import (
+    ChatAnswer,
+    Dialect,
+    Endpoint,
+    Price,
+    RequestLog,
+    RequestRefused,
+    cost_usd,
+    read_logged_answer,
+    send_chat_request,
+)
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposers.chat.answers import Draft, read_answer
 from fairtrial.optimize.proposers.chat.prompts import Form, Message, write_complaint
@@ -67,8 +77,8 @@ class Conversation:
     request: Request
     earlier: Reply | None = None
     keep: Keep = keep_nothing
-    log: Log = field(default_factory=Log)
-    answers: list[Answer] = field(default_factory=list)
+    log: RequestLog = field(default_factory=RequestLog)
+    answers: list[ChatAnswer] = field(default_factory=list)
     is_recalled: bool = False
     started_s: float = field(default_factory=time.monotonic)
 
@@ -78,7 +88,7 @@ class Conversation:
             drafts = self._recall()
             if drafts is None:
                 drafts = await self._ask(messages)
-        except Refused as refused:
+        except RequestRefused as refused:
             return self._reply(refusal=str(refused))
         problems = _complaints(drafts)
         if problems:
@@ -90,7 +100,7 @@ class Conversation:
             more = [{"role": "assistant", "content": wrote}, {"role": "user", "content": told}]
             try:
                 drafts = await self._ask([*messages, *more])
-            except (Refused, LabError) as error:
+            except (RequestRefused, LabError) as error:
                 # The first answer is paid for: what came of it is told, not lost.
                 return self._reply(refusal=f"{_unusable(problems)}; asked once more: {error}")
             problems = _complaints(drafts)
@@ -100,7 +110,7 @@ class Conversation:
 
     def _recall(self) -> list[Draft] | None:
         """What the answer that is known says; None if there is none, or none that we can read."""
-        answer = None if self.earlier is None else answer_in(self.earlier.exchange)
+        answer = None if self.earlier is None else read_logged_answer(self.earlier.exchange)
         if self.earlier is None or answer is None:
             return None
         self.is_recalled = True
@@ -111,22 +121,26 @@ class Conversation:
         terms, number = self.terms, len(self.answers)
         seed = self.request.seed + number
         body = terms.make_body(messages)
-        return self._read(await ask(terms.endpoint, body, seed, self.log, terms.dialect))
+        return self._read(
+            await send_chat_request(terms.endpoint, body, seed, self.log, terms.dialect)
+        )
 
-    def _read(self, answer: Answer) -> list[Draft]:
+    def _read(self, answer: ChatAnswer) -> list[Draft]:
         terms, secret = self.terms, self.terms.endpoint.secret
         self.answers.append(answer)
         if answer.refusal or answer.finish == "content_filter":
-            raise Refused(f"the model refuses: {answer.refusal or answer.finish}")
+            raise RequestRefused(f"the model refuses: {answer.refusal or answer.finish}")
         if secret.is_in(answer.text):
-            raise Refused(f"the answer holds the value of {secret.variable}")
+            raise RequestRefused(f"the answer holds the value of {secret.variable}")
         is_cut = answer.finish == "length"
         drafts = read_answer(
             answer.text, self.brief.files, terms.form, self.request.wanted, is_cut=is_cut
         )
         for path, text in (item for draft in drafts for item in draft.files.items()):
             if secret.is_in(text):  # an edit keeps what the base has
-                raise Refused(f"{path} holds the value of {secret.variable}: take it out of it")
+                raise RequestRefused(
+                    f"{path} holds the value of {secret.variable}: take it out of it"
+                )
         return drafts
 
     def _reply(self, drafts: Sequence[Draft] = (), refusal: str = "") -> Reply:

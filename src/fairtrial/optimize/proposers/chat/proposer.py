@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.core import LabError, Mistake, Record, StudyError, blank
+from fairtrial.core import LabError, Mistake, Record, StudyError, blank_mistakes
 from fairtrial.llm import (
-    NEW,
-    OLD,
     PRICES_DATE,
+    TOKEN_LIMIT_FIELDS,
     Dialect,
     Endpoint,
     Price,
@@ -32,7 +31,15 @@ from fairtrial.study import spell_cost
 if TYPE_CHECKING:
     import anyio
 
-_OWN_FIELDS = ("model", "messages", "stream", "stream_options", "temperature", OLD, NEW, "n")
+_OWN_FIELDS = (
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "temperature",
+    *TOKEN_LIMIT_FIELDS,
+    "n",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class Chat(Record):
     )
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank(model=self.model)
+        yield from blank_mistakes(model=self.model)
         yield from _url_mistakes(self.base_url)
         yield from _variable_mistakes(self.key_variable)
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
@@ -141,7 +148,7 @@ class Chat(Record):
     def check_here(self) -> None:
         """Whether the key is there, before anything starts: raises `StudyError`."""
         try:
-            Secret.of(self.key_variable)
+            Secret.from_environment(self.key_variable)
         except LabError as error:
             raise StudyError(Mistake(("key_variable",), str(error))) from None
 
@@ -169,7 +176,7 @@ class Chat(Record):
     def _terms(self, dialect: Dialect) -> Terms:
         endpoint = Endpoint(
             self.base_url,
-            Secret.of(self.key_variable),
+            Secret.from_environment(self.key_variable),
             self.timeout_s,
             self.retries,
             self.backoff_s,
@@ -211,7 +218,7 @@ def _shared_by(chat: Chat) -> _Shared:
         known = {}
         _all_shared().set(known)
     if id(chat) not in known:
-        gate, dialect = anyio.Semaphore(chat.most_at_once), Dialect.of(chat.tokens_field)
+        gate, dialect = anyio.Semaphore(chat.most_at_once), Dialect.from_option(chat.tokens_field)
         known[id(chat)] = _Shared(chat, gate, dialect)
     return known[id(chat)]
 

@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from fairtrial.core import Mistake, StudyError, expand
+from fairtrial.core import Mistake, StudyError, resolve_option_path
 from fairtrial.optimize.proposers.command.agent_run import PYTHON, find_program_word
 from fairtrial.sandbox import system_mounts
 
@@ -22,7 +22,7 @@ def find_program(argv: tuple[str, ...], project: Path | None = None) -> Path | N
     if word.startswith(PYTHON):
         return None
     if "/" in word:
-        path = expand(Path(word), Path(), "argv")
+        path = resolve_option_path(Path(word), Path(), "argv")
         if not path.is_absolute():
             if project is not None:
                 where = f" in the project ({project})"
@@ -59,7 +59,7 @@ def _refuse_unless_program(path: Path, word: str, where: str, place: int) -> Non
 
 
 def find_existing(path: Path, folder: Path, place: tuple[str | int, ...]) -> Path:
-    found = expand(path, folder, *map(str, place)).resolve()
+    found = resolve_option_path(path, folder, *map(str, place)).resolve()
     if not found.exists():
         raise StudyError(Mistake(place, f"there is no {found}"))
     return found

@@ -30,15 +30,15 @@ from typing import Any, Literal
 
 from fairtrial.arena import Workshop
 from fairtrial.core import (
+    FieldPath,
     LabError,
     Mistake,
-    Place,
     Record,
     StudyError,
-    spell_words,
-    take_misspelt_commands,
+    drop_malformed_commands,
+    format_words,
 )
-from fairtrial.llm import SHORTEST_SECRET
+from fairtrial.llm import MIN_SECRET_CHARS
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.command.agent_run import (
@@ -111,9 +111,9 @@ class CommandProposer(Record):
 
     @classmethod
     def _older_form(
-        cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        kept = take_misspelt_commands(data, ("argv",), path, mistakes)
+        kept = drop_malformed_commands(data, ("argv",), path, mistakes)
         # It is misspelt, not missing: one mistake is enough.
         return {"argv": ["-"], **kept} if "argv" in data else kept
 
@@ -235,7 +235,7 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
     if any("\0" in word for word in argv):
         yield Mistake(("argv",), "holds a null character, which no argument can")
     if "=" in argv[0] or (len(argv[0].split()) > 1 and "/" not in argv[0]):
-        hint = f"write each word on its own: {spell_words(argv[0])}"
+        hint = f"write each word on its own: {format_words(argv[0])}"
         if "=" in argv[0]:
             hint = "write each word on its own; variables are set by a first word `env`"
         yield Mistake(("argv", 0), f"expected a program, got '{argv[0]}'", hint)
@@ -251,7 +251,7 @@ def _find_given_keys(argv: tuple[str, ...]) -> Iterator[int]:
     for place, (before, word) in enumerate(pairwise(("", *argv))):
         named = _KEY_VALUE.fullmatch(word)
         value = word if _KEY_OPTION.fullmatch(before) else named[1] if named else ""
-        if len(value) >= SHORTEST_SECRET:
+        if len(value) >= MIN_SECRET_CHARS:
             yield place
 
 

@@ -1,4 +1,4 @@
-"""A pytest plugin that tells the parent, test by test, what came of a run.
+"""A pytest plug-in that reports the outcome of each test to the parent process.
 
 It reports on the descriptor that $FAIRTRIAL_CHANNEL names, one JSON object a line:
 
@@ -10,10 +10,10 @@ It reports on the descriptor that $FAIRTRIAL_CHANNEL names, one JSON object a li
     {"loaded": [files]}
     {"closed": exit status}
 
-Where $FAIRTRIAL_ONLY names a descriptor, only the tests that are listed there are run.
+If $FAIRTRIAL_ONLY names a descriptor, only the tests that are listed there are run.
 
-It runs in the candidate's own process: a candidate that means to can forge all of this. Python 3.8
-and pytest 6 are the oldest that it must run on. PYTEST_DONT_REWRITE: it holds no assertions.
+It runs in the candidate's own process, so a malicious candidate can forge the report. It must run
+on Python 3.8 and pytest 6. PYTEST_DONT_REWRITE: it holds no assertions.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from pathlib import Path
 from typing import Any, Iterable
 
 import pytest
-from fairtrial_pytest_only import (  # type: ignore[import-not-found]  # by path, like this file
-    choose,
-    read_names,
-)
-from fairtrial_pytest_words import (  # type: ignore[import-not-found]
-    LONGEST_MESSAGE,
+from fairtrial_pytest_failures import (  # type: ignore[import-not-found]
+    MAX_MESSAGE_CHARS,
     START,
-    Describer,
+    FailureDescriber,
     shorten,
 )
+from fairtrial_pytest_selection import (  # type: ignore[import-not-found]  # by path, like this file
+    read_names,
+    select_tests,
+)
 
-LONGEST_ID, LONGEST_LATER = 800, 300
-MOST_IN_FULL = 100
-"""So many failures are told in full; of later ones only the beginning."""
+MAX_ID_CHARS, MAX_LATER_CHARS = 800, 300
+MAX_FULL_MESSAGES = 100
+"""How many failures are reported in full; later messages are cut to `MAX_LATER_CHARS`."""
 PER_LINE = 200
 HIGH_DESCRIPTOR = 200
-"""Tests that close the first so many descriptors don't mean ours."""
+"""The channel is moved here: some tests close all descriptors below a small number."""
 
 
 class Channel:
-    """The descriptor we report on. What it is used with is kept, since tests patch `os`."""
+    """The descriptor to report on. Functions of `os` are bound early, since tests patch `os`."""
 
     def __init__(self, number: int) -> None:
         self.number = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR)
@@ -64,9 +64,9 @@ class Channel:
         return status.st_dev, status.st_ino
 
     def send(self, **report: object) -> None:
-        """Write one line; nothing if the descriptor is no longer ours or nobody reads."""
+        """Write one line; does nothing if the descriptor was replaced, or has no reader."""
         if self.getpid() != self.owner:
-            return  # a fork of a test's
+            return  # a process that a test has forked
         data = memoryview(self.dumps(report).encode("ascii") + b"\n")
         try:
             if self._identify() != self.identity:
@@ -81,7 +81,7 @@ class Channel:
 
 
 def open_channel() -> Channel | None:
-    """The channel, taken out of the environment: what tests start must not find it."""
+    """Open the channel, and remove it from the environment, so that tests don't pass it on."""
     number = os.environ.pop("FAIRTRIAL_CHANNEL", "")
     try:
         return Channel(int(number)) if number else None
@@ -90,21 +90,21 @@ def open_channel() -> Channel | None:
 
 
 def name_test(node_id: str) -> str:
-    """The id; of a very long one the beginning and a hash."""
-    if len(node_id) <= LONGEST_ID:
+    """Return a test's id; of a very long one the beginning and a hash."""
+    if len(node_id) <= MAX_ID_CHARS:
         return node_id
     digest = hashlib.sha256(node_id.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-    return f"{node_id[:LONGEST_ID]}...{digest}"
+    return f"{node_id[:MAX_ID_CHARS]}...{digest}"
 
 
-class Reporter:
-    """Follows one session in its main process, and reports."""
+class SessionReporter:
+    """Reports the tests of one session, in its main process."""
 
     def __init__(self, channel: Channel, overrode: list[str]) -> None:
         self.channel = channel
         self.phases: dict[str, list[Any]] = {}
         self.retried: set[str] = set()
-        self.told_in_full = 0
+        self.message_count = 0
         self.collected = False
         self.loaded: set[str] = set()
         channel.send(opened=pytest.__version__, overrode=overrode)
@@ -127,12 +127,12 @@ class Reporter:
         if report.passed:
             return
         message = report.longrepr
-        if isinstance(message, tuple):  # of something skipped: path, line, reason
+        if isinstance(message, tuple):  # of a skip: path, line, reason
             message = message[-1]
         self.channel.send(
             uncollected=name_test(report.nodeid),
             outcome=report.outcome,
-            message=shorten(str(message), self._room()),
+            message=shorten(str(message), self._count_message()),
         )
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -142,7 +142,7 @@ class Reporter:
         if report.outcome == "rerun":
             self.retried.add(report.nodeid)
         elif report.when == "setup" and report.nodeid in self.retried:
-            # Another try, from the start; this one counts.
+            # A rerun from the start, which replaces the earlier result.
             self.retried.remove(report.nodeid)
             self.phases.pop(report.nodeid, None)
         self.phases.setdefault(report.nodeid, []).append(report)
@@ -154,58 +154,59 @@ class Reporter:
         reports = self.phases.pop(node_id, [])
         if not reports or node_id in self.retried:
             return
-        outcome, cause = sum_up(reports)
+        outcome, cause = summarize_reports(reports)
         line: dict[str, Any] = {
             "finished": name_test(node_id),
             "outcome": outcome,
             "seconds": round(sum(getattr(report, "duration", 0.0) for report in reports), 6),
         }
         if cause is not None:
-            told = getattr(cause, "fairtrial", {})
-            message = told.get("message") or str(cause.longrepr)
+            fields = getattr(cause, "fairtrial", {})
+            message = fields.get("message") or str(cause.longrepr)
             if outcome == "skipped" and isinstance(cause.longrepr, tuple):
                 message = str(cause.longrepr[-1])
-            line["message"] = shorten(message, self._room())
-            if "left" in told:
-                line.update(left=told["left"], right=told["right"])
+            line["message"] = shorten(message, self._count_message())
+            if "left" in fields:
+                line.update(left=fields["left"], right=fields["right"])
         self.channel.send(**line)
 
-    def _room(self) -> int:
-        self.told_in_full += 1
-        return LONGEST_MESSAGE if self.told_in_full <= MOST_IN_FULL else LONGEST_LATER
+    def _count_message(self) -> int:
+        """Count one more message; returns how long it may be."""
+        self.message_count += 1
+        return MAX_MESSAGE_CHARS if self.message_count <= MAX_FULL_MESSAGES else MAX_LATER_CHARS
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         output = getattr(node, "workeroutput", None) or {}
         self.loaded.update(output.get("fairtrial_loaded", ()))
 
-    # First: some projects leave by os._exit in this very hook.
+    # First, since some projects call os._exit in this hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        # Tests that were cut short: by pytest.exit, or with the worker of xdist's that ran them.
+        # Tests that were cut short by pytest.exit, or by the end of their xdist worker.
         for node_id in list(self.phases):
             self._finish(node_id)
-        self.loaded.update(find_loaded())
+        self.loaded.update(list_module_files())
         self._send_names("loaded", sorted(self.loaded))
         self.channel.send(closed=int(exitstatus))
 
 
 class WorkerReporter:
-    """In a worker of xdist's, whose reports go through its controller: tells what was loaded."""
+    """Reports the loaded modules of an xdist worker to its controller, which reports the tests."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
 
     def pytest_sessionfinish(self) -> None:
-        self.config.workeroutput["fairtrial_loaded"] = sorted(find_loaded())
+        self.config.workeroutput["fairtrial_loaded"] = sorted(list_module_files())
 
 
-def sum_up(reports: list[Any]) -> tuple[str, Any]:
-    """One outcome for the reports of all phases of a test, and the report that decided it."""
+def summarize_reports(reports: list[Any]) -> tuple[str, Any]:
+    """Return the outcome of a test from the reports of its phases, and the decisive report."""
     for report in reports:
         if report.failed:
             return ("error" if report.when in ("setup", "teardown") else "failed"), report
-    # A subtest's report carries its context; the test itself goes on after it.
+    # The report of a subtest has a context; the test itself goes on after it.
     own = [report for report in reports if not hasattr(report, "context")]
     for report in own:
         if report.skipped:
@@ -217,22 +218,22 @@ def sum_up(reports: list[Any]) -> tuple[str, Any]:
     return "incomplete", None
 
 
-def find_loaded() -> set[str]:
-    """The files of all modules."""
+def list_module_files() -> set[str]:
+    """Return the files of all loaded modules."""
     files = set()
     for module in list(sys.modules.values()):
         try:
-            # Not getattr: modules that load lazily would load now.
+            # Not getattr, which would load lazy modules.
             file = object.__getattribute__(module, "__dict__").get("__file__")
-        except Exception:  # anything may lie there
+        except Exception:  # sys.modules may hold any object
             continue
         if isinstance(file, str) and file:
             files.add(str(START / file))
     return files
 
 
-def override(config: Any) -> list[str]:
-    """Turn off what would hide results; say what that was."""
+def override_options(config: Any) -> list[str]:
+    """Turn off options that would hide results; returns their names."""
     overrode = []
     for name, off in (("maxfail", 0), ("stepwise", False), ("stepwise_skip", False)):
         if getattr(config.option, name, off):
@@ -242,26 +243,26 @@ def override(config: Any) -> list[str]:
 
 
 CHANNEL = open_channel()
-"""Opened on import, which is before any file of the project's is loaded."""
+"""Opened on import, before any file of the project is loaded."""
 ONLY = read_names()
-"""The tests to run; None for all. Read as early, since pytest puts another standard input there."""
+"""The tests to run; None for all. Read on import, since pytest replaces standard input later."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
-    """Take part: as the reporter of this session, or of one worker."""
-    overrode = override(config)
+    """Register the reporter of this session, or of an xdist worker."""
+    overrode = override_options(config)
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerReporter(config), "fairtrial-worker")
     elif CHANNEL is not None:
-        config.pluginmanager.register(Reporter(CHANNEL, overrode), "fairtrial-reporter")
-    config.pluginmanager.register(Describer(), "fairtrial-describer")
-    choose(config, ONLY, name_test)
+        config.pluginmanager.register(SessionReporter(CHANNEL, overrode), "fairtrial-reporter")
+    config.pluginmanager.register(FailureDescriber(), "fairtrial-describer")
+    select_tests(config, ONLY, name_test)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Keep pytest's cache out of the tree. Turned off altogether, `--lf` would be an error."""
+    """Move pytest's cache out of the project; turning it off would make `--lf` an error."""
     cache: Any = getattr(session.config, "cache", None)
     if hasattr(cache, "_cachedir"):
         cache._cachedir = Path(tempfile.gettempdir()) / "fairtrial-pytest-cache"

@@ -1,4 +1,4 @@
-"""Failures of tests in few words: for whoever has to mend them. PYTEST_DONT_REWRITE"""
+"""Short descriptions of test failures, for proposers that repair candidates. PYTEST_DONT_REWRITE"""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, Generator
 
 import pytest
 
-LONGEST_MESSAGE, LONGEST_VALUE = 6_000, 500
-MOST_FRAMES = 12
+MAX_MESSAGE_CHARS, MAX_VALUE_CHARS = 6_000, 500
+MAX_FRAMES = 12
 START = Path.cwd()
-"""Where the command started; tests go elsewhere."""
+"""The folder in which the command started; tests may change to others."""
 INSIDE_PYTEST = tuple(
     os.path.dirname(sys.modules[name].__file__ or "") + os.sep
     for name in ("_pytest", "pluggy")
@@ -23,10 +23,10 @@ INSIDE_PYTEST = tuple(
 )
 
 
-class Describer:
-    """Tells failures shortly: where, the lines of code, the `E` lines, both sides of a comparison.
+class FailureDescriber:
+    """Adds short descriptions to reports: location, lines of code, error, both compared values.
 
-    In xdist's workers, too: what it adds to a report travels with it.
+    Also in xdist workers, whose reports are sent with all their attributes.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Describer:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> None:
-        self.compared = (represent(left), represent(right)) if op == "==" else None
+        self.compared = (safe_repr(left), safe_repr(right)) if op == "==" else None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, call: Any) -> Generator[None, Any, None]:
@@ -42,37 +42,37 @@ class Describer:
         compared, self.compared = self.compared, None
         if outcome.excinfo is None and outcome.get_result().failed and call.excinfo is not None:
             report = outcome.get_result()
-            # Other sorts of text (of doctests, missing fixtures) are pytest's own, and good.
+            # Reports of other kinds (doctests, missing fixtures) are short already.
             if hasattr(report.longrepr, "reprtraceback"):
-                report.fairtrial = tell(call.excinfo, compared)
+                report.fairtrial = make_report_fields(call.excinfo, compared)
 
 
-def tell(excinfo: Any, compared: tuple[str, str] | None) -> dict[str, str]:
-    """What to add to a report; nothing if an exception of the project's can't be looked at."""
+def make_report_fields(excinfo: Any, compared: tuple[str, str] | None) -> dict[str, str]:
+    """Return the fields to add to a report; none if the project's exception can't be read."""
     try:
-        told = {"message": describe(excinfo)}
-        # An earlier comparison may have failed as expected; this one must be what was raised.
+        fields = {"message": describe(excinfo)}
+        # The last comparison may have failed earlier, and been caught.
         if compared is not None and str(excinfo.value).startswith("assert "):
-            told["left"], told["right"] = compared
+            fields["left"], fields["right"] = compared
     except Exception:
         return {}
-    return told
+    return fields
 
 
-def represent(value: object) -> str:
-    """A value as text, whatever its class makes of that."""
+def safe_repr(value: object) -> str:
+    """Return the `repr` of a value, shortened; a placeholder if it raises."""
     try:
-        return shorten(repr(value), LONGEST_VALUE)
+        return shorten(repr(value), MAX_VALUE_CHARS)
     except Exception as error:
         return f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
 
 
 def describe(excinfo: Any) -> str:
-    """A short traceback, without pytest's own frames, and what was raised."""
+    """Return a short traceback, without pytest's own frames, and the exception."""
     error = excinfo.value
-    if hasattr(error, "exceptions"):  # a group: only its own traceback shows all of it
+    if hasattr(error, "exceptions"):  # an exception group, which needs its full traceback
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        return shorten(text, LONGEST_MESSAGE)
+        return shorten(text, MAX_MESSAGE_CHARS)
     lines = []
     for frame, line_number in find_frames(excinfo.tb):
         file = frame.f_code.co_filename
@@ -85,23 +85,24 @@ def describe(excinfo: Any) -> str:
     if cause is not None:
         first = traceback.format_exception_only(type(cause), cause)[-1].strip()
         lines.append(f"after {first}")
-    return shorten("\n".join(lines), LONGEST_MESSAGE)
+    return shorten("\n".join(lines), MAX_MESSAGE_CHARS)
 
 
 def find_frames(trace: TracebackType) -> list[tuple[FrameType, int]]:
-    """The project's own frames with their lines: what lies between pytest and pytest."""
+    """Return the project's own frames with their lines, without those of pytest around them."""
     frames = list(traceback.walk_tb(trace))
     while frames and is_hidden(frames[-1][0]):
         frames.pop()
-    inner = [place for place, (frame, _) in enumerate(frames) if is_of_pytest(frame)]
-    frames = [pair for pair in frames[max(inner, default=-1) + 1 :] if not is_hidden(pair[0])]
-    if len(frames) > MOST_FRAMES:
-        frames = frames[: MOST_FRAMES // 3] + frames[-(MOST_FRAMES - MOST_FRAMES // 3) :]
+    pytest_frames = [index for index, (frame, _) in enumerate(frames) if is_of_pytest(frame)]
+    first = max(pytest_frames, default=-1) + 1
+    frames = [pair for pair in frames[first:] if not is_hidden(pair[0])]
+    if len(frames) > MAX_FRAMES:
+        frames = frames[: MAX_FRAMES // 3] + frames[-(MAX_FRAMES - MAX_FRAMES // 3) :]
     return frames
 
 
 def is_hidden(frame: FrameType) -> bool:
-    """Whether a frame is pytest's, unittest's, or asks not to be shown."""
+    """Return whether a frame is pytest's or unittest's, or is marked as hidden."""
     return (
         is_of_pytest(frame)
         or "__unittest" in frame.f_globals
@@ -110,12 +111,12 @@ def is_hidden(frame: FrameType) -> bool:
 
 
 def is_of_pytest(frame: FrameType) -> bool:
-    """Whether a frame's code is pytest's own."""
+    """Return whether a frame's code is pytest's own."""
     return frame.f_code.co_filename.startswith(INSIDE_PYTEST)
 
 
 def shorten_path(file: str) -> str:
-    """Relative to where the command started, if it lies there."""
+    """Return a path relative to the command's folder, if it is inside."""
     try:
         return str(Path(file).relative_to(START))
     except ValueError:
@@ -123,7 +124,7 @@ def shorten_path(file: str) -> str:
 
 
 def shorten(text: str, longest: int) -> str:
-    """Head and tail of a long text."""
+    """Cut the middle out of a long text."""
     if len(text) <= longest:
         return text
     tail = longest // 3

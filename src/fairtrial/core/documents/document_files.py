@@ -1,4 +1,4 @@
-"""Reading the text of a YAML or JSON file, and telling study files from problem files."""
+"""Reading of YAML and JSON files, and detection of study and problem files."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from pathlib import Path
 from fairtrial.core.documents.nodes import SIZE_LIMIT_BYTES
 from fairtrial.core.errors import Mistake, StudyError
 
-GLANCE_BYTES = 1 << 16
-"""How much of a file is looked at to tell what it may be."""
+PREVIEW_BYTES = 1 << 16
+"""How much of a file is read to guess its kind."""
 SUFFIXES = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 
 
 class StudyWarning(UserWarning):
-    """A study file can be read, but something in it is likely meant otherwise."""
+    """A study file is valid, but a value in it is probably not read as it was meant."""
 
 
 def is_problem(data: object) -> bool:
-    """Whether a file's data is meant as a code problem: it names one, and no study."""
+    """Return whether a file's data is a code problem: it has `problem_id` and no `study_id`."""
     return isinstance(data, dict) and "problem_id" in data and "study_id" not in data
 
 
 def is_study(data: object) -> bool:
-    """Whether a file's data is meant as a study: it names one, and no problem."""
+    """Return whether a file's data is a study: it has `study_id` and no `problem_id`."""
     return isinstance(data, dict) and "study_id" in data and "problem_id" not in data
 
 
-def format_of(path: Path) -> str:
-    """What a file's ending says of its format; raises `StudyError` where it says nothing."""
+def detect_format(path: Path) -> str:
+    """Return the format of a file, `yaml` or `json`, by its suffix; else raises `StudyError`."""
     format = SUFFIXES.get(path.suffix.lower())
     if format is None:
         ending = f"the ending '{path.suffix}'" if path.suffix else "a name without an ending"
@@ -39,9 +39,9 @@ def format_of(path: Path) -> str:
 
 
 def read_text(path: Path, key: str = "study_id") -> str:
-    """What a file holds; raises `StudyError` if it can't be read, or isn't text.
+    """Read a file as UTF-8; raises `StudyError` if it can't be read, is too large or is not text.
 
-    key: what a file names that may be meant where a folder is given
+    key: the key by which the right file is found for the hint if `path` is a folder
     """
     try:
         with path.open("rb") as file:
@@ -66,33 +66,35 @@ def read_text(path: Path, key: str = "study_id") -> str:
 def _missing_file(path: Path) -> Mistake:
     if not path.parent.is_dir():
         return Mistake((), f"no such file: there is no folder '{path.parent}'")
-    # By stem: with the ending, any two short names would be alike.
-    names = _study_files(path.parent)
+    # Compared by stem: with the suffix, any two short names would be similar.
+    names = _list_document_names(path.parent)
     stems = difflib.get_close_matches(path.stem, {Path(name).stem for name in names}, n=1)
-    alike = [name for name in names if Path(name).stem in stems]
-    close = difflib.get_close_matches(path.name, alike, n=1, cutoff=0.0)
+    similar = [name for name in names if Path(name).stem in stems]
+    close = difflib.get_close_matches(path.name, similar, n=1, cutoff=0.0)
     hint = f"did you mean '{path.with_name(close[0])}'?" if close else ""
     return Mistake((), "no such file", hint)
 
 
 def _folder_instead(path: Path, key: str) -> Mistake:
-    names = [name for name in _study_files(path) if _names(path / name, key)]
+    names = [name for name in _list_document_names(path) if _holds_key(path / name, key)]
     hint = f"did you mean '{path / names[0]}'?" if len(names) == 1 else "name a file in it"
     return Mistake((), "is a directory", hint)
 
 
-def _names(path: Path, key: str) -> bool:
-    """Whether a file is likely one of this kind: problems are no studies, nor the other way."""
+def _holds_key(path: Path, key: str) -> bool:
+    """Return whether a file probably has this id key, and is thus of the key's kind."""
     try:
         with path.open("rb") as file:
-            begin = file.read(GLANCE_BYTES)
+            preview = file.read(PREVIEW_BYTES)
     except OSError:
         return False
-    found = [each for each in (b"study_id", b"problem_id") if re.search(rb"\b%s\b" % each, begin)]
-    return found[:1] == [key.encode()]
+    id_keys = [
+        name for name in (b"study_id", b"problem_id") if re.search(rb"\b%s\b" % name, preview)
+    ]
+    return id_keys[:1] == [key.encode()]
 
 
-def _study_files(folder: Path) -> list[str]:
+def _list_document_names(folder: Path) -> list[str]:
     try:
         return sorted(item.name for item in folder.iterdir() if item.suffix.lower() in SUFFIXES)
     except OSError:

@@ -1,4 +1,4 @@
-"""Files that are complete or not there: the one way in which fairtrial writes a text file."""
+"""Atomic writing of text files, and helpers for paths that users give."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import TextIO
 
 from fairtrial.core.errors import Mistake, StudyError
 
-EVERYTHING = b"*\n"
+IGNORE_ALL = b"*\n"
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes the place of `path` when the block ends well, and else is gone.
+def atomic_write(path: Path) -> Iterator[TextIO]:
+    """Open a temporary text file that replaces `path` when the block ends without an exception.
 
-    A link stays a link, a file keeps its mode, and what is no file (/dev/null, a pipe) is written
-    to as it is.
+    Symbolic links are followed, and an existing file's mode is kept. What is not a regular file
+    (/dev/null, a pipe) is written directly. Raises `StudyError` if the file can't be written.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -55,30 +55,32 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def keep_out_of_git(folder: Path) -> bool:
-    """Let git pass over a folder, if it holds nothing yet; whether it does pass over it now.
+    """Write a .gitignore that ignores all of a folder, if the folder is empty.
 
-    An `OSError` says that this can't be done.
+    Returns whether git ignores the folder's content now; raises `OSError` if it can't be written.
     """
-    ignoring = folder / ".gitignore"
-    if ignoring.is_file():
-        return ignoring.read_bytes() == EVERYTHING
+    ignore_file = folder / ".gitignore"
+    if ignore_file.is_file():
+        return ignore_file.read_bytes() == IGNORE_ALL
     if any(folder.iterdir()):
         return False
-    ignoring.write_bytes(EVERYTHING)
+    ignore_file.write_bytes(IGNORE_ALL)
     return True
 
 
-def expand(path: Path, folder: Path, *place: str) -> Path:
-    """A path that somebody gave as an option, from a folder on; a `StudyError` if it is none.
+def resolve_option_path(path: Path, folder: Path, *field_path: str) -> Path:
+    """Resolve a path given as an option: expand `~`, and take it relative to a folder.
 
-    place: what the option is called
+    The path need not exist. Raises `StudyError` if it can't be a path.
+
+    field_path: the option's name, for the message
     """
     try:
-        found = folder / path.expanduser()
-        found.stat(follow_symlinks=False)
+        resolved = folder / path.expanduser()
+        resolved.stat(follow_symlinks=False)
     except OSError:
-        return found  # it isn't there, and whoever needs it says so
-    except (RuntimeError, ValueError) as error:  # ~nobody, or a name that can't be one
+        return resolved  # missing files are reported by the code that reads them
+    except (RuntimeError, ValueError) as error:  # `~unknown_user`, or a null character
         message = f"{str(path)!a} is no path: {error}"
-        raise StudyError(Mistake(place, message)) from None
-    return found
+        raise StudyError(Mistake(field_path, message)) from None
+    return resolved
