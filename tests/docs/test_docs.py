@@ -14,7 +14,7 @@ from fairtrial.study.model import factors, hypotheses as claims, study
 from fairtrial.study.report import outcomes
 from fairtrial.study.stats import multiplicity
 from fairtrial.study.stats.multiplicity import is_policy
-from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, WORDS
+from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, NAMED_TESTS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = [
@@ -140,7 +140,7 @@ def test_the_guide_lists_every_test_by_all_its_names():
     guide = (ROOT / "docs/studies.md").read_text("utf-8")
     listed = guide.partition("| test | what it is | also called |\n|---|---|---|\n")[2]
     assert listed.partition("\n\n")[0].splitlines() == [
-        f"| `{word.name}` | {word.meaning} | {', '.join(word.aliases)} |" for word in WORDS
+        f"| `{word.name}` | {word.meaning} | {', '.join(word.aliases)} |" for word in NAMED_TESTS
     ]
 
 

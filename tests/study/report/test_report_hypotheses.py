@@ -31,7 +31,7 @@ from fairtrial.study.report.test_result import Detail
 from fairtrial.study.report.verdicts import judge_difference, judge_equivalence, judge_several
 from fairtrial.study.stats.finding import Finding
 from fairtrial.study.stats.test_names import known_tests
-from fairtrial.study.stats.two_groups import welch
+from fairtrial.study.stats.two_groups import welch_t_test
 
 GREATER, LESS = HypothesisDirection.GREATER, HypothesisDirection.LESS
 EQUIVALENT = HypothesisDirection.EQUIVALENT
@@ -657,7 +657,7 @@ def test_the_figures_are_those_of_the_test_on_the_groups_values():
     }
     import numpy as np
 
-    wanted = welch(np.array(values["fancy"]), np.array(values["plain"]))
+    wanted = welch_t_test(np.array(values["fancy"]), np.array(values["plain"]))
     (test,) = judge_hypotheses(study, conditions, results)
     assert (test.p_value, test.interval) == (wanted.p, wanted.interval)
     shuffled = [results[i] for i in np.random.default_rng(0).permutation(len(results))]

@@ -13,7 +13,7 @@ from fairtrial.study.report.samples import Sample
 from fairtrial.study.report.test_result import Detail
 from fairtrial.study.stats.finding import Finding, UntestableError
 from fairtrial.study.stats.multiplicity import adjust_p
-from fairtrial.study.stats.two_groups import paired_t, welch
+from fairtrial.study.stats.two_groups import paired_t_test, welch_t_test
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
@@ -92,7 +92,7 @@ def simple_effects(sample: Sample) -> tuple[str, tuple[Detail, ...]]:
     found = [
         _detail(
             f"{rows[0]} − {rows[1]} at {column}",
-            welch,
+            welch_t_test,
             sample.of(index),
             sample.of(len(columns) + index),
         )
@@ -126,7 +126,7 @@ def check_by_sets(sample: Sample) -> list[str]:
     if not sets.shared or len(sets.table) < LEAST_SETS or not sets.averaged:
         return []
     try:
-        found = paired_t(sets.table[:, 0], sets.table[:, 1], sample.question.alternative)
+        found = paired_t_test(sets.table[:, 0], sets.table[:, 1], sample.question.alternative)
     except UntestableError:
         return []
     if found.estimate is None or found.interval is None:

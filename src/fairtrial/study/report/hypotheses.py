@@ -21,9 +21,9 @@ from fairtrial.study.report.test_result import Answer
 from fairtrial.study.report.tests import answer_question
 from fairtrial.study.report.values import RunTable, collect
 from fairtrial.study.report.verdicts import Verdict, judge
-from fairtrial.study.stats.finding import UntestableError, quiet
+from fairtrial.study.stats.finding import UntestableError, suppress_warnings
 from fairtrial.study.stats.multiplicity import adjust_p, is_policy, policy_name
-from fairtrial.study.stats.test_names import find_test, hint_at_test
+from fairtrial.study.stats.test_names import find_test, suggest_test
 
 STAND_IN = "bonferroni"
 """The strictest policy takes the place of one that isn't known."""
@@ -125,10 +125,10 @@ def _judge_family(
 def _try(question: Question, word: str) -> _Trial:
     sample, entry = None, find_test(word)
     try:
-        with quiet():
+        with suppress_warnings():
             sample = take_sample(question)
             if entry is None:
-                hint = hint_at_test(word)
+                hint = suggest_test(word)
                 raise UntestableError(f"'{word}' is not a test that fairtrial knows; {hint}")
             return _Trial(question, sample, answer_question(sample, entry.name))
     except UntestableError as error:

@@ -15,7 +15,7 @@ from fairtrial.study.report.pairing import is_taken, replicate_is_subject
 from fairtrial.study.report.samples import Sample
 from fairtrial.study.report.values import REPLICATE
 from fairtrial.study.stats.finding import Alternative, Finding, UntestableError
-from fairtrial.study.stats.linear import code_levels, cross, fit_model, judge_term
+from fairtrial.study.stats.linear import code_levels, fit_ols, interaction_columns, wald_test
 from fairtrial.study.stats.mixed import mixed_model
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def span_of(sample: Sample) -> tuple[float, float]:
 def fit_regression(sample: Sample, alternative: Alternative, margin: float) -> Finding:
     """Least squares with HC3 errors: what is compared, the claim's other variables, covariates."""
     terms = {**_tested(sample), **_others(sample), **_covariates(sample)}
-    fit = fit_model(sample.y, list(terms.values()), robust=True)
-    return judge_term(fit, f"regression ({_spell(terms)}; HC3 errors)", alternative, margin)
+    fit = fit_ols(sample.y, list(terms.values()), robust=True)
+    return wald_test(fit, f"regression ({_spell(terms)}; HC3 errors)", alternative, margin)
 
 
 def fit_factorial(sample: Sample, alternative: Alternative, margin: float) -> Finding:
@@ -59,9 +59,9 @@ def fit_factorial(sample: Sample, alternative: Alternative, margin: float) -> Fi
         terms = {**mains, **_covariates(sample)}
     else:
         terms = {**mains, **_covariates(sample), **dict(_interactions(sample, mains))}
-    fit = fit_model(sample.y, list(terms.values()), robust=False)
+    fit = fit_ols(sample.y, list(terms.values()), robust=False)
     method = f"factorial analysis of variance ({_spell(terms)}; type III)"
-    return judge_term(fit, method, alternative, margin).noting(
+    return wald_test(fit, method, alternative, margin).with_notes(
         "it assumes equal variances in all cells"
     )
 
@@ -87,7 +87,7 @@ def fit_mixed(sample: Sample, alternative: Alternative, margin: float) -> Findin
         alternative,
         margin,
     )
-    return found.noting(f"random effects: {', '.join(effects)}; fixed: {_spell(fixed)}")
+    return found.with_notes(f"random effects: {', '.join(effects)}; fixed: {_spell(fixed)}")
 
 
 def _tested(sample: Sample) -> Terms:
@@ -102,7 +102,11 @@ def _tested(sample: Sample) -> Terms:
     ]
     if len(names) == 1:
         return {names[0]: columns[0]}
-    return {" × ".join(names): cross(*columns), names[0]: columns[0], names[1]: columns[1]}
+    return {
+        " × ".join(names): interaction_columns(*columns),
+        names[0]: columns[0],
+        names[1]: columns[1],
+    }
 
 
 def _others(sample: Sample) -> Terms:
@@ -181,7 +185,7 @@ def _interactions(sample: Sample, mains: Terms) -> Iterator[tuple[str, Values]]:
     for size in (2, 3):
         for chosen in itertools.combinations(named, size):
             if not why_apart([variable(name)[0] for name, _ in chosen]):
-                product = functools.reduce(cross, [columns for _, columns in chosen])
+                product = functools.reduce(interaction_columns, [columns for _, columns in chosen])
                 yield " × ".join(name for name, _ in chosen), product
 
 

@@ -12,7 +12,7 @@ from fairtrial.core import canonical_json, did_you_mean, is_scalar, scalar_text
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.test_questions import Question
 from fairtrial.study.report.values import REPLICATE, RunTable
-from fairtrial.study.stats.finding import UntestableError, finite, spread
+from fairtrial.study.stats.finding import UntestableError, finite, sample_sd
 from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, missing_data_policy
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _describe(name: str, runs: int, values: Values, lost: Sequence[int]) -> Grou
     failed, missing = lost
     if not len(values):
         return Group(name, 0, runs, failed=failed, missing=missing)
-    sd = spread(values) if len(values) > 1 else None
+    sd = sample_sd(values) if len(values) > 1 else None
     mean, median = finite(math.fsum(values / len(values))), finite(np.median(values))
     return Group(name, len(values), runs, mean, finite(sd), median, failed, missing)
 

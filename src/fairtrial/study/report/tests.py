@@ -28,58 +28,68 @@ from fairtrial.study.report.samples import Sample
 from fairtrial.study.report.test_questions import Question
 from fairtrial.study.report.test_result import Answer, Detail, Margin, margin_of, spell_difference
 from fairtrial.study.report.values import REPLICATE
-from fairtrial.study.stats.anova import friedman, kruskal, one_way, repeated_measures, welch_anova
+from fairtrial.study.stats.anova import (
+    friedman_test,
+    kruskal_wallis,
+    one_way_anova,
+    repeated_measures_anova,
+    welch_anova,
+)
 from fairtrial.study.stats.finding import (
     Finding,
     UntestableError,
-    check_groups,
+    check_group_sizes,
     has_statsmodels,
     pooled_sd,
-    spread,
+    sample_sd,
 )
-from fairtrial.study.stats.linear import correlation, slope
+from fairtrial.study.stats.linear import correlation, fit_slope
 from fairtrial.study.stats.proportions import (
-    barnard,
+    barnard_exact,
     chi_square,
-    equivalent_proportions,
-    fisher,
+    fisher_exact,
     is_binary,
-    mcnemar,
+    mcnemar_exact,
+    tost_proportions,
 )
 from fairtrial.study.stats.two_groups import (
-    TwoGroups,
-    equivalent,
-    mann_whitney,
-    paired_t,
-    welch,
-    wilcoxon,
+    TwoSampleTest,
+    mann_whitney_u,
+    paired_t_test,
+    tost,
+    welch_t_test,
+    wilcoxon_signed_rank,
 )
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
-TWO: dict[str, TwoGroups] = {
-    "welch_t": welch,
-    "mann_whitney": mann_whitney,
-    "fisher_exact": fisher,
-    "barnard_exact": barnard,
-    "equivalence": welch,
+TWO: dict[str, TwoSampleTest] = {
+    "welch_t": welch_t_test,
+    "mann_whitney": mann_whitney_u,
+    "fisher_exact": fisher_exact,
+    "barnard_exact": barnard_exact,
+    "equivalence": welch_t_test,
 }
-PAIRED: dict[str, TwoGroups] = {"paired_t": paired_t, "wilcoxon": wilcoxon, "mcnemar": mcnemar}
-SEVERAL: dict[str, tuple[Callable[[Sequence[Values]], Finding], TwoGroups]] = {
-    "welch_t": (one_way, welch),
-    "equivalence": (one_way, welch),
-    "anova": (one_way, welch),
-    "welch_anova": (welch_anova, welch),
-    "mann_whitney": (kruskal, mann_whitney),
-    "kruskal_wallis": (kruskal, mann_whitney),
-    "fisher_exact": (chi_square, fisher),
-    "chi_square": (chi_square, fisher),
+PAIRED: dict[str, TwoSampleTest] = {
+    "paired_t": paired_t_test,
+    "wilcoxon": wilcoxon_signed_rank,
+    "mcnemar": mcnemar_exact,
+}
+SEVERAL: dict[str, tuple[Callable[[Sequence[Values]], Finding], TwoSampleTest]] = {
+    "welch_t": (one_way_anova, welch_t_test),
+    "equivalence": (one_way_anova, welch_t_test),
+    "anova": (one_way_anova, welch_t_test),
+    "welch_anova": (welch_anova, welch_t_test),
+    "mann_whitney": (kruskal_wallis, mann_whitney_u),
+    "kruskal_wallis": (kruskal_wallis, mann_whitney_u),
+    "fisher_exact": (chi_square, fisher_exact),
+    "chi_square": (chi_square, fisher_exact),
 }
 """For more than two levels: a test of all, and the one of pairs that goes with it."""
-PAIRED_SEVERAL: dict[str, tuple[Callable[[Values], Finding], TwoGroups]] = {
-    "paired_t": (repeated_measures, paired_t),
-    "wilcoxon": (friedman, wilcoxon),
+PAIRED_SEVERAL: dict[str, tuple[Callable[[Values], Finding], TwoSampleTest]] = {
+    "paired_t": (repeated_measures_anova, paired_t_test),
+    "wilcoxon": (friedman_test, wilcoxon_signed_rank),
 }
 MODELS = {
     "regression": fit_regression,
@@ -99,7 +109,7 @@ def answer_question(sample: Sample, word: str) -> Answer:
         raise UntestableError("equivalence needs a minimum_effect_of_interest to lie within")
     if question.comparison.shape == "slope":
         return _answer_slope(sample, word)
-    check_groups(sample.values, sample.names)
+    check_group_sizes(sample.values, sample.names)
     if question.comparison.shape == "interaction":
         return _answer_interaction(sample, word)
     if word == GENERIC:
@@ -119,28 +129,28 @@ def _fitting(sample: Sample) -> str:
     if len(sample.names) == 2:
         return "welch_t"
     # Unequal variances make the plain one see differences that aren't there.
-    has_welch = has_statsmodels() and all(spread(group) > 0 for group in sample.values)
+    has_welch = has_statsmodels() and all(sample_sd(group) > 0 for group in sample.values)
     return "welch_anova" if has_welch else "anova"
 
 
-def _comparer(question: Question, test: TwoGroups, margin: Margin | None) -> Compare:
+def _comparer(question: Question, test: TwoSampleTest, margin: Margin | None) -> Compare:
     """The test of two groups that the claim asks for: with its side, or of equivalence."""
     if not question.is_equivalence:
         return lambda left, right: test(left, right, question.alternative)
     if margin is None:
         raise UntestableError(NO_MARGIN)
     size = margin.size
-    if test is mcnemar:
+    if test is mcnemar_exact:
         raise UntestableError("mcnemar doesn't test equivalence; paired_t does")
-    if test in (fisher, barnard):
-        return lambda left, right: equivalent_proportions(left, right, size)
-    return lambda left, right: equivalent(test, left, right, size)
+    if test in (fisher_exact, barnard_exact):
+        return lambda left, right: tost_proportions(left, right, size)
+    return lambda left, right: tost(test, left, right, size)
 
 
 def _answer_groups(sample: Sample, word: str) -> Answer:
     margin = margin_of(sample.question, pooled_sd(sample.values))
     notes = (*cautions(sample, is_paired=False), *check_by_sets(sample))
-    several, pair = SEVERAL.get(word, (None, TWO.get(word, welch)))
+    several, pair = SEVERAL.get(word, (None, TWO.get(word, welch_t_test)))
     compare = _comparer(sample.question, pair, margin)
     if len(sample.names) > 2:
         if several is None:
@@ -167,7 +177,7 @@ def _without_side(several: Finding, two: Finding) -> Finding:
         estimate_of=two.estimate_of,
         interval=two.interval,
         bounds=two.bounds,
-        leaning=two.leaning,
+        rank_direction=two.rank_direction,
     )
 
 
@@ -236,7 +246,7 @@ def _answer_model(sample: Sample, word: str) -> Answer:
     margin = margin_of(question, pooled_sd(sample.values))
     finding = MODELS[word](sample, question.alternative, _width(question, margin))
     if is_omnibus:
-        compare = _comparer(question, welch, margin)
+        compare = _comparer(question, welch_t_test, margin)
         title, details = compare_pairs(sample, compare, sample.values)
         title = f"{title}, by Welch's t without the model"
     else:
@@ -275,12 +285,12 @@ def _answer_slope(sample: Sample, word: str) -> Answer:
             f"{word} compares groups, and '{name}' is sampled from a range; use regression"
         )
     x, (low, high) = numbers_of(sample), span_of(sample)
-    margin = margin_of(question, slope(x, sample.y, high - low).residual_sd)
+    margin = margin_of(question, fit_slope(x, sample.y, high - low).residual_sd)
     width = _width(question, margin)
     if word in MODELS:
         finding = MODELS[word](sample, question.alternative, width)
     else:
-        finding = slope(x, sample.y, high - low, question.alternative, width).finding
+        finding = fit_slope(x, sample.y, high - low, question.alternative, width).finding
     difference = f"{name} = {high:g} − {name} = {low:g}, on a straight line"
     notes = cautions(sample, is_paired=False, is_mixed=word == "mixed_effects")
     return _finish(Answer(finding, "run", difference, margin), notes)

@@ -77,14 +77,18 @@ def judge_difference(
 ) -> Judgement:
     """The verdict on a claim that there is a difference, this way or that."""
     estimate = finding.estimate if finding.estimate is not None else finding.effect_size or 0.0
-    leaning = estimate if finding.leaning is None else finding.leaning
-    sign = {"greater": 1, "less": -1}.get(alternative, 1 if leaning >= 0 else -1)
+    rank_direction = estimate if finding.rank_direction is None else finding.rank_direction
+    sign = {"greater": 1, "less": -1}.get(alternative, 1 if rank_direction >= 0 else -1)
     bounds = _turned(finding.bounds, sign)
     # A test without sides says that there is a difference; its sign says which way it goes.
-    goes_wrong = p_opposite is None and sign * leaning < 0
+    goes_wrong = p_opposite is None and sign * rank_direction < 0
     is_small = margin is not None and _within(bounds, margin, alternative)
     # Ranks have no size: it is the means' that is held against the smallest of interest.
-    size = "" if margin is None else f"{margin:.3g}{'' if finding.leaning is None else IN_THE_MEAN}"
+    size = (
+        ""
+        if margin is None
+        else f"{margin:.3g}{'' if finding.rank_direction is None else IN_THE_MEAN}"
+    )
     if p < ALPHA and not goes_wrong:
         return _found(bounds, margin, is_small, size)
     if (p_opposite is not None and p_opposite < ALPHA / 2) or (p < ALPHA and goes_wrong):
