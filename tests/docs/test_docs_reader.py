@@ -11,6 +11,7 @@ from simulated_study_kit import make_study, simulate
 import fairtrial
 from fairtrial import Optimise, StudyError
 from fairtrial.arena import Arena, ArenaSettings
+from fairtrial.optimize.candidates_table import COLUMNS
 from fairtrial.study.report.codebook import RUNS
 from fairtrial.study.tables.rows import UNKNOWN, RunRows
 

@@ -51,7 +51,7 @@ def test_an_outcome_of_runs_that_only_the_evaluator_gives_is_found_there():
     assert read(OutcomeSpec("score"), run(evaluator_outputs=evaluations(score=0.7))) == 0.7
 
 
-def test_primary_outcome_follows_the_rule_of_the_tables():  # spec 25
+def test_primary_outcome_follows_the_rule_of_the_tables():
     study = make_study(outcomes=(OutcomeSpec("quality", primary=True),))
     spec = OutcomeSpec("primary_outcome")
     own = run(metrics={"primary_outcome": 1, "quality": 2}, evaluator_outputs=evaluations(x=3))

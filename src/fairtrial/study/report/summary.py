@@ -108,7 +108,7 @@ def _cost_lines(data: RunTable) -> Iterator[str]:
 
     tally = data.tally
     spent = data.spent or tally.spent
-    more = spent.beside(tally.spent)
+    more = spent.minus(tally.spent)
     cost = f"cost: {spell_cost(spent.cost_usd)}" if spent.cost_usd else "cost: none recorded"
     yield f"{cost}, of which {spell_cost(more.cost_usd)} {BESIDE}" if more.cost_usd else cost
     tokens = []

@@ -238,7 +238,7 @@ def collect(
         table.amendments = read_amendments(run_results.reader)
         table.record = record_for(run_results.reader, study)
         table.history = read_history(run_results.reader)
-        table.spent = Spending.of(run_results.reader.summary())
+        table.spent = Spending.from_summary(run_results.reader.summary())
     for result in run_results:
         table.add(result)
     return table
