@@ -11,7 +11,7 @@ from fairtrial import DesignKind, Study, load_study, validate_study
 from fairtrial.core import Record, field_types, plugins
 from fairtrial.core.fields import field_docs
 from fairtrial.study.model import factors, hypotheses as claims, study
-from fairtrial.study.report import outcomes
+from fairtrial.study.report import outcome_reader
 from fairtrial.study.stats import multiplicity
 from fairtrial.study.stats.multiplicity import is_policy
 from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, NAMED_TESTS
@@ -145,7 +145,7 @@ def test_the_guide_lists_every_test_by_all_its_names():
 
 
 def test_words_that_analysis_knows_are_those_it_works_with():
-    assert set(claims.AGGREGATIONS) == set(outcomes._COMBINE)
+    assert set(claims.AGGREGATIONS) == set(outcome_reader._AGGREGATIONS)
     assert all(map(is_policy, claims.COMPARISON_POLICIES))
     assert len(claims.COMPARISON_POLICIES) == len(multiplicity._POLICIES)
 
