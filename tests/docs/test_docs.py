@@ -11,10 +11,10 @@ from fairtrial import DesignKind, Study, load_study, validate_study
 from fairtrial.core import Record, field_types, plugins
 from fairtrial.core.fields import field_docs
 from fairtrial.study.model import factors, hypotheses as claims, study
-from fairtrial.study.report import outcomes
+from fairtrial.study.report import outcome_reader
 from fairtrial.study.stats import multiplicity
 from fairtrial.study.stats.multiplicity import is_policy
-from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, WORDS
+from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, NAMED_TESTS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = [
@@ -143,12 +143,12 @@ def test_the_guide_lists_every_test_by_all_its_names():
     guide = (ROOT / "docs/studies.md").read_text("utf-8")
     listed = guide.partition("| test | what it is | also called |\n|---|---|---|\n")[2]
     assert listed.partition("\n\n")[0].splitlines() == [
-        f"| `{word.name}` | {word.meaning} | {', '.join(word.aliases)} |" for word in WORDS
+        f"| `{word.name}` | {word.meaning} | {', '.join(word.aliases)} |" for word in NAMED_TESTS
     ]
 
 
 def test_words_that_analysis_knows_are_those_it_works_with():
-    assert set(claims.AGGREGATIONS) == set(outcomes._COMBINE)
+    assert set(claims.AGGREGATIONS) == set(outcome_reader._AGGREGATIONS)
     assert all(map(is_policy, claims.COMPARISON_POLICIES))
     assert len(claims.COMPARISON_POLICIES) == len(multiplicity._POLICIES)
 

@@ -1,4 +1,4 @@
-"""Studies with made-up results, for the tests of the report."""
+"""Studies with simulated results, for tests of the report."""
 
 import random
 
@@ -18,8 +18,8 @@ from fairtrial.study import (
 
 
 def make_study(**parts):
-    """A study of one factor with two levels, one outcome and one planned hypothesis."""
-    given = {
+    """Return a study of one factor with two levels, one outcome and one planned hypothesis."""
+    fields = {
         "study_id": "s",
         "title": "A study",
         "factors": (Factor("arm", levels=("plain", "fancy")),),
@@ -31,11 +31,11 @@ def make_study(**parts):
         "run_budget": RunBudget(replicates=5),
         **parts,
     }
-    return Study(**given)
+    return Study(**fields)
 
 
 def make_claim(**parts):
-    given = {
+    fields = {
         "hypothesis_id": "h1",
         "label": "Fancy helps",
         "statement": "Fancy runs score higher.",
@@ -43,16 +43,20 @@ def make_claim(**parts):
         "dependent_vars": ("score",),
         **parts,
     }
-    return Hypothesis(**given)
+    return Hypothesis(**fields)
 
 
 def make_plan(*tests, **parts):
-    given = {"analysis_plan_id": "p", "hypothesis_ids": ("h1",), **parts}
-    return AnalysisPlan(tests=tests or ("difference_in_means",), **given)
+    fields = {"analysis_plan_id": "p", "hypothesis_ids": ("h1",), **parts}
+    return AnalysisPlan(tests=tests or ("difference_in_means",), **fields)
 
 
 def simulate(study, value, *, fails=lambda spec, condition, rng: False, seed=1):
-    """The results of a study: `value(spec, condition, rng)` is a score or a mapping of metrics."""
+    """Return the conditions and simulated results of a study.
+
+    value: called as `value(spec, condition, rng)`; returns a score or a dict of metrics
+    fails: called the same way; returns whether the run fails
+    """
     rng = random.Random(seed)
     conditions = build_design(study)
     by_id = {condition.condition_id: condition for condition in conditions}
@@ -62,8 +66,8 @@ def simulate(study, value, *, fails=lambda spec, condition, rng: False, seed=1):
         if fails(spec, condition, rng):
             results.append(fail(spec))
             continue
-        found = value(spec, condition, rng)
-        metrics = found if isinstance(found, dict) else {"score": found}
+        simulated = value(spec, condition, rng)
+        metrics = simulated if isinstance(simulated, dict) else {"score": simulated}
         results.append(succeed(spec, metrics))
     return conditions, results
 
@@ -95,5 +99,5 @@ def level(condition, name="arm"):
 
 
 def noisy(**effects):
-    """A score with noise, and an effect for each level of `arm` that is named."""
+    """Return a function for `simulate`: a noisy score with an effect for each named arm."""
     return lambda spec, condition, rng: effects.get(level(condition), 0.0) + rng.gauss(0, 1)

@@ -1,4 +1,4 @@
-"""Ledgers for tests, written without an engine: what each run came to is given."""
+"""Small ledgers for tests, written directly with given results instead of by running agents."""
 
 import json
 
@@ -19,7 +19,7 @@ from fairtrial.study.ledger.writer import open_ledger
 STARTED = "2026-01-02T03:04:05.678+00:00"
 
 
-def small_study(levels=(1, 2), replicates=2, **fields):
+def make_small_study(levels=(1, 2), replicates=2, **fields):
     fields.setdefault("factors", (Factor("x", levels=tuple(levels)),))
     fields.setdefault("agent_specs", ("a",))
     fields.setdefault("problem_ids", ("p",))
@@ -27,8 +27,8 @@ def small_study(levels=(1, 2), replicates=2, **fields):
     return Study("s", "A small study", **fields)
 
 
-def body(**told):
-    """A body as a run leaves it; what isn't told is nothing."""
+def body(**fields):
+    """Return the stored body of a run; `fields` replace the defaults."""
     return {
         "outputs": {"text": "done"},
         "metrics": {"latency_s": 0.5, "cost_usd": 0.25, "input_tokens": 3, "output_tokens": 4},
@@ -40,11 +40,11 @@ def body(**told):
         "provenance": {},
         "execution_metadata": {},
         "started_at": STARTED,
-        **told,
+        **fields,
     }
 
 
-def verdict(value, name="score", **told):
+def evaluation(value, name="score", **fields):
     return {
         "evaluator_id": "judge",
         "metric_name": name,
@@ -52,36 +52,36 @@ def verdict(value, name="score", **told):
         "metric_unit": "unitless",
         "aggregation_level": "run",
         "notes_json": {},
-        **told,
+        **fields,
     }
 
 
-def success(**told):
-    return RunStatus.SUCCESS, None, body(**told), ()
+def success(**fields):
+    return RunStatus.SUCCESS, None, body(**fields), ()
 
 
-def failure(kind=FailureKind.EXCEPTION, status=RunStatus.FAILED, **told):
-    told.setdefault("error_info", "ValueError: no")
-    return status, kind, body(**{"outputs": {}, "metrics": {"latency_s": 0.5}, **told}), ()
+def failure(kind=FailureKind.EXCEPTION, status=RunStatus.FAILED, **fields):
+    fields.setdefault("error_info", "ValueError: no")
+    return status, kind, body(**{"outputs": {}, "metrics": {"latency_s": 0.5}, **fields}), ()
 
 
-def emitting(*events, **told):
-    return RunStatus.SUCCESS, None, body(**told), events
+def emitting(*events, **fields):
+    return RunStatus.SUCCESS, None, body(**fields), events
 
 
-def event(event_type="step", text="", **told):
+def event(event_type="step", text="", **fields):
     return {
         "timestamp": STARTED,
         "event_type": event_type,
         "text": text,
         "actor_id": "agent",
         "meta": {},
-        **told,
+        **fields,
     }
 
 
-class Lab:
-    """A ledger with a plan, and a session that results are added in."""
+class LedgerLab:
+    """A ledger with a plan and an open session, to which results are added."""
 
     def __init__(self, folder, study, conditions=None, provenance=None):
         self.folder = folder
@@ -109,22 +109,23 @@ class Lab:
             }
         )
 
-    def add(self, place, came_to=None, attempt=1):
-        """What the run at a place came to; a plain success if nothing is said."""
-        status, kind, told, events = came_to or success()
-        turn = list(self.order).index(place)
-        spec = self.plan.spec(place)
-        for each in events:
-            self.ledger.add_event(Emitted(turn, attempt, pack(each)))
-        outcome = Outcome(status, kind, told["metrics"].get("cost_usd", 0.0), 7, 0.5, pack(told))
-        assignment = Assignment(turn, attempt, spec, self.plan.condition_at(place))
-        self.ledger.add_result(assignment, Finished(turn, attempt, outcome))
+    def add(self, plan_index, outcome=None, attempt=1):
+        """Add the result of a run; by default a plain success."""
+        status, kind, fields, events = outcome or success()
+        execution_index = list(self.order).index(plan_index)
+        spec = self.plan.spec(plan_index)
+        for emitted in events:
+            self.ledger.add_event(Emitted(execution_index, attempt, pack(emitted)))
+        cost_usd = fields["metrics"].get("cost_usd", 0.0)
+        stored = Outcome(status, kind, cost_usd, 7, 0.5, pack(fields))
+        assignment = Assignment(execution_index, attempt, spec, self.plan.condition_at(plan_index))
+        self.ledger.add_result(assignment, Finished(execution_index, attempt, stored))
 
-    def run(self, **special):
-        """All runs that are to happen; `special` tells what came of some, by place."""
-        for place in range(len(self.plan)):
-            if not self.plan.is_skipped(place):
-                self.add(place, special.get(f"run{place}"))
+    def run(self, **outcomes):
+        """Add the results of all runs; `run0=...` sets the outcome of the run at plan index 0."""
+        for plan_index in range(len(self.plan)):
+            if not self.plan.is_skipped(plan_index):
+                self.add(plan_index, outcomes.get(f"run{plan_index}"))
         self.ledger.commit()
         return self
 

@@ -10,7 +10,7 @@ from run_kit import read_table
 from fairtrial.study import LedgerReader, spell_cost
 from fairtrial.study.ledger.lock import LOCK_NAME
 
-BESIDE = "for attempts that none of these results tells of"
+BESIDE = "for attempts without a result here"
 
 
 def fingerprint(folder):

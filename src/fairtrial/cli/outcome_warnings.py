@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from fairtrial.study import Results, RunResult, RunStatus, Study, unmeasured
+from fairtrial.study import Results, RunResult, RunStatus, Study, find_unmeasured_outcomes
 
 MOST_READ = 200
 """So many results are looked at; an outcome that none of them has is none that is measured."""
@@ -24,13 +24,13 @@ class Measured:
 
     def look_early(self, results: Sequence[RunResult]) -> list[str]:
         """What the first results lack."""
-        missing = unmeasured(self.study, results)
+        missing = find_unmeasured_outcomes(self.study, results)
         self.has_told = bool(missing)
         return [f"so far, in {len(results)} runs: {each}" for each in missing]
 
     def look_back(self, results: Results) -> list[str]:
         """What all results lack, unless that was told."""
-        return [] if self.has_told else unmeasured(self.study, _some(results))
+        return [] if self.has_told else find_unmeasured_outcomes(self.study, _some(results))
 
 
 def _some(results: Results) -> Iterator[RunResult]:

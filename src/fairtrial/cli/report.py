@@ -21,7 +21,7 @@ from fairtrial.study import (
     RunTable,
     Study,
     Summary,
-    collect,
+    collect_run_table,
     deviation_lines,
     full_report,
     judge_table,
@@ -57,7 +57,7 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
         summary = results.reader.summary()
         left_out = summary.left_out
         if as_json:
-            told = _plain(collect(study, conditions, results), left_out)
+            told = _plain(collect_run_table(study, conditions, results), left_out)
             _note_look(folder, study, summary)
             print_json(told)
             return
@@ -82,11 +82,11 @@ def _plain(data: RunTable, left_out: int) -> dict[str, Any]:
     tests = judge_table(data)
     return {
         "study_id": data.study.study_id,
-        "planned": data.tally.planned,
+        "planned": data.totals.planned,
         "pending": data.pending,
-        "statuses": dict(data.tally.statuses),
-        "left_out": left_out + data.tally.homeless,
-        **(data.spent or data.tally.spent).to_dict(),
+        "statuses": dict(data.totals.statuses),
+        "left_out": left_out + data.totals.without_condition,
+        **(data.spent or data.totals.spent).to_dict(),
         "deviations": list(deviation_lines(data, tests, left_out)),
         "claims": data.record.to_dict(data.study),
         "tests": [test.to_dict() for test in tests],

@@ -9,7 +9,7 @@ from typing import Any
 from fairtrial.core import plain_number, plugins
 from fairtrial.optimize.candidates_table import CANDIDATES, CandidatesTable
 from fairtrial.optimize.repeated_proposals import Proposed
-from fairtrial.study import ReportNotes, RunResult, Study, StudyExtension, code, count
+from fairtrial.study import ReportNotes, RunResult, Study, StudyExtension, format_code, format_count
 
 _TABLE = CandidatesTable()
 
@@ -62,7 +62,7 @@ class CandidateNotes(ReportNotes):
         """Return how many candidates could not be judged."""
         if not self._unjudged:
             return ()
-        runs = count(self._unjudged_runs, "run")
+        runs = format_count(self._unjudged_runs, "run")
         return (
             "candidates that could not be judged, through no fault of theirs: "
             f"{self._unjudged:,}, in {runs} (`{CANDIDATES}.csv` says why)",
@@ -76,8 +76,8 @@ class CandidateNotes(ReportNotes):
         for problem, trees in self._trees.items():
             if len(trees) > 1:
                 yield (
-                    f"the project of {code(str(problem))} was changed between runs: they are about "
-                    f"{len(trees)} different states of it, and can't be compared"
+                    f"the project of {format_code(str(problem))} was changed between runs: they "
+                    f"are about {len(trees)} different states of it, and can't be compared"
                 )
 
     def remarks(self) -> Sequence[str]:

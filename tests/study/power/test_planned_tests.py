@@ -19,11 +19,11 @@ from fairtrial.study import (
     Study,
     build_design,
     hypothesis_power,
+    judge_hypotheses,
     planned_tests,
     untested_claims,
 )
 from fairtrial.study.power.proportions import assumed_rates, fisher_power
-from fairtrial.study.report import judge_hypotheses
 from fairtrial.study.stats.test_names import known_tests
 
 ARM = Factor("arm", levels=("plain", "fancy"))

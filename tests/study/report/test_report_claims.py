@@ -1,4 +1,4 @@
-"""Claims that were changed after results were there: noted, told, and no longer confirmatory."""
+"""Claims that were changed after results were known: recorded, reported, and exploratory."""
 
 import json
 import random
@@ -22,11 +22,13 @@ from fairtrial.study import (
     OutcomeSpec,
     RunBudget,
     RunOutput,
+    full_report,
+    judge_hypotheses,
     resume_study,
     run_study,
 )
 from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_record
-from fairtrial.study.report import Verdict, full_report, judge_hypotheses
+from fairtrial.study.report.test_verdicts import TestVerdict
 
 H1 = make_claim(
     direction=HypothesisDirection.GREATER,
@@ -77,8 +79,8 @@ def report(folder):
     return json.loads(done.stdout)
 
 
-def standings(told):
-    return {test["hypothesis_id"]: test["standing"] for test in told["tests"]}
+def standings(reported):
+    return {test["hypothesis_id"]: test["standing"] for test in reported["tests"]}
 
 
 # -- each kind of change --
@@ -185,18 +187,18 @@ def test_a_report_with_other_claims_says_what_was_changed_and_what_is_explorator
     with open_results(done_study) as results:
         tests = judge_hypotheses(study, results.conditions, results)
         text = full_report(study, results.conditions, results)
-    told = text.partition("### Deviations from the plan")[2].partition("## Codebook")[0]
+    reported = text.partition("### Deviations from the plan")[2].partition("## Codebook")[0]
     for line in lines:
-        assert f"- claims were changed {KNOWN} (for this report): `{line}`" in told
+        assert f"- claims were changed {KNOWN} (for this report): `{line}`" in reported
     assert {test.hypothesis_id for test in tests if test.standing == "exploratory"} == exploratory
     for test in tests:
-        assert (test.verdict is Verdict.EXPLORATORY) == (test.hypothesis_id in exploratory)
+        assert (test.verdict is TestVerdict.EXPLORATORY) == (test.hypothesis_id in exploratory)
         assert (KNOWN in test.why) == (test.hypothesis_id in exploratory)
         assert test.to_row()["standing"] == test.standing
 
 
 @pytest.mark.parametrize("way", ["run", "resume", "directory"])
-def test_a_change_is_kept_in_the_ledger_whichever_way_it_came(tmp_path, way):
+def test_a_change_is_kept_in_the_ledger_however_it_was_made(tmp_path, way):
     run(make(tmp_path))
     assert standings(report(tmp_path)) == {"h1": "confirmatory", "h2": "confirmatory"}
     changed = make(tmp_path, hypotheses=(replace(H1, direction=HypothesisDirection.LESS), H2))
@@ -210,24 +212,24 @@ def test_a_change_is_kept_in_the_ledger_whichever_way_it_came(tmp_path, way):
             run(study, resume=True)
         else:
             resume_study(study, condition_runner=runner, show_progress=False)
-    told = report(tmp_path)
-    assert standings(told) == {"h1": "exploratory", "h2": "exploratory"}
-    (line,) = told["deviations"]
+    reported = report(tmp_path)
+    assert standings(reported) == {"h1": "exploratory", "h2": "exploratory"}
+    (line,) = reported["deviations"]
     assert re.fullmatch(
         rf"claims were changed {KNOWN} \(\d{{4}}-[\d:T+-]+\): "
         r'`hypotheses\[h1\]\.direction: "greater" -> "less"`',
         line,
     )
-    first, second = told["tests"]
+    first, second = reported["tests"]
     assert first["verdict"] == second["verdict"] == "exploratory"
     assert first["why"].startswith(f"changed {KNOWN}; ")
     assert second["why"].startswith(f"other claims of its plan were changed {KNOWN}")
-    assert told["claims"]["results_known"] == 0
-    (change,) = told["claims"]["changes"]
+    assert reported["claims"]["results_known"] == 0
+    (change,) = reported["claims"]["changes"]
     assert (change["results_known"], len(change["changes"])) == (20, 1)
 
 
-def test_tables_and_later_commands_carry_the_mark(tmp_path):
+def test_tables_and_later_commands_have_the_changed_standing(tmp_path):
     run(make(tmp_path))
     with LATE:
         run(
@@ -238,7 +240,7 @@ def test_tables_and_later_commands_carry_the_mark(tmp_path):
         done = CliRunner().invoke(cli, words)
         assert done.exit_code == 0, done.output
         claims = json.loads((tmp_path / "manifest.json").read_text())["claims"]
-        assert [each["standing"] for each in claims["standing"]] == ["exploratory"] * 2
+        assert [entry["standing"] for entry in claims["standing"]] == ["exploratory"] * 2
         (change,) = claims["changes"]
         assert change["changes"] == ["hypotheses[h2].minimum_effect_of_interest: 0.3 -> 1.0"]
     run(make(tmp_path, hypotheses=(H1, replace(H2, minimum_effect_of_interest=1.0))), resume=True)
@@ -273,46 +275,46 @@ def test_tables_and_later_commands_carry_the_mark(tmp_path):
         "description",
     ],
 )
-def test_what_is_only_written_otherwise_is_no_change(tmp_path, changes):
+def test_a_different_spelling_of_the_same_claims_is_no_change(tmp_path, changes):
     first = (H1, H2_ON_BOTH)
     changes = {"hypotheses": first, **changes}
     run(make(tmp_path, hypotheses=first))
     run(make(tmp_path, **changes), resume=True)
-    told = report(tmp_path)
-    assert told["deviations"] == []
-    assert set(standings(told).values()) == {"confirmatory"}
+    reported = report(tmp_path)
+    assert reported["deviations"] == []
+    assert set(standings(reported).values()) == {"confirmatory"}
 
 
-def test_other_words_are_told_and_the_test_stays_what_it_was(tmp_path):
+def test_changed_labels_are_reported_and_the_test_stays_confirmatory(tmp_path):
     run(make(tmp_path))
     with LATE:
         run(make(tmp_path, hypotheses=(replace(H1, statement="Fancy is slower."), H2)), resume=True)
-    told = report(tmp_path)
-    (line,) = told["deviations"]
+    reported = report(tmp_path)
+    (line,) = reported["deviations"]
     assert line.endswith("hypotheses[h1].statement: other words for the same test`")
-    assert set(standings(told).values()) == {"confirmatory"}
+    assert set(standings(reported).values()) == {"confirmatory"}
 
 
-def test_claims_are_free_until_the_first_result(tmp_path):
+def test_claims_may_change_before_the_first_result(tmp_path):
     run(make(tmp_path, run_budget=RunBudget(retries=0)), condition_runner=break_down)
     changed = make(tmp_path, hypotheses=(replace(H1, direction=HypothesisDirection.LESS), H2))
     run(changed, resume=True)
-    told = report(tmp_path)
-    assert told["deviations"] == []
-    assert set(standings(told).values()) == {"confirmatory"}
+    reported = report(tmp_path)
+    assert reported["deviations"] == []
+    assert set(standings(reported).values()) == {"confirmatory"}
 
 
-def test_one_result_is_enough(tmp_path):
+def test_one_known_result_makes_a_changed_claim_exploratory(tmp_path):
     run(make(tmp_path), limit=1)
     changed = make(tmp_path, hypotheses=(replace(H1, direction=HypothesisDirection.LESS), H2))
     with pytest.warns(UserWarning, match="after 1 result was"):
         run(changed, resume=True)
-    told = report(tmp_path)
-    assert "changed after 1 result was known" in told["deviations"][0]
-    assert standings(told)["h1"] == "exploratory"
+    reported = report(tmp_path)
+    assert "changed after 1 result was known" in reported["deviations"][0]
+    assert standings(reported)["h1"] == "exploratory"
 
 
-def test_results_that_gave_way_to_others_were_seen_all_the_same(tmp_path):
+def test_replaced_results_count_as_known(tmp_path):
     def fail(run_spec, condition):
         raise RuntimeError("no")
 
@@ -325,7 +327,7 @@ def test_results_that_gave_way_to_others_were_seen_all_the_same(tmp_path):
     assert standings(report(tmp_path))["h1"] == "exploratory"
 
 
-def test_results_that_left_the_plan_were_seen_all_the_same(tmp_path):
+def test_results_that_left_the_plan_count_as_known(tmp_path):
     run(make(tmp_path))
     policy = replace(make(tmp_path).seed_policy, base_seed=7)
     run(
@@ -344,7 +346,7 @@ def test_results_that_left_the_plan_were_seen_all_the_same(tmp_path):
     assert standings(report(tmp_path))["h1"] == "exploratory"
 
 
-def test_a_claim_that_is_changed_back_is_the_one_that_was_laid_down(tmp_path):
+def test_a_claim_that_is_changed_back_is_confirmatory_again(tmp_path):
     run(make(tmp_path))
     with LATE:
         run(
@@ -353,12 +355,12 @@ def test_a_claim_that_is_changed_back_is_the_one_that_was_laid_down(tmp_path):
         )
     with LATE:
         run(make(tmp_path), resume=True)
-    told = report(tmp_path)
-    assert set(standings(told).values()) == {"confirmatory"}
-    assert len(told["deviations"]) == 2
+    reported = report(tmp_path)
+    assert set(standings(reported).values()) == {"confirmatory"}
+    assert len(reported["deviations"]) == 2
 
 
-def test_without_a_policy_claims_of_a_plan_stand_by_themselves(tmp_path):
+def test_without_a_policy_claims_of_a_plan_do_not_affect_each_other(tmp_path):
     plan = replace(PLAN, multiple_comparison_policy="none")
     run(make(tmp_path, analysis_plans=(plan,)))
     changed = (H1, replace(H2, direction=HypothesisDirection.LESS))
@@ -370,7 +372,9 @@ def test_without_a_policy_claims_of_a_plan_stand_by_themselves(tmp_path):
 @pytest.mark.parametrize(
     ("policy", "harmed"), [("holm", False), ("bonferroni", False), ("bh", True)]
 )
-def test_one_more_claim_harms_others_where_it_may_lower_their_p(tmp_path, policy, harmed):
+def test_an_added_claim_makes_others_exploratory_where_it_may_lower_their_p(
+    tmp_path, policy, harmed
+):
     plan = replace(PLAN, multiple_comparison_policy=policy)
     run(make(tmp_path, analysis_plans=(plan,)))
     more = replace(plan, hypothesis_ids=("h1", "h2", "h3"))
@@ -390,19 +394,19 @@ def test_another_baseline_makes_another_claim(tmp_path):
         run(turned, resume=True)
     with LATE:
         run(turned, resume=True, accept_changes=True)
-    told = report(tmp_path)
-    assert standings(told) == {"h1": "exploratory"}
+    reported = report(tmp_path)
+    assert standings(reported) == {"h1": "exploratory"}
     assert any(
-        "the study was changed" in line and "is_baseline" in line for line in told["deviations"]
+        "the study was changed" in line and "is_baseline" in line for line in reported["deviations"]
     )
 
 
 def test_a_hypothesis_that_no_plan_decides_on_was_never_confirmatory(tmp_path):
     question = replace(H2, kind=HypothesisKind.EXPLORATORY)
     run(make(tmp_path, hypotheses=(H1, question, H3)))
-    told = report(tmp_path)
-    assert standings(told) == {"h1": "confirmatory", "h2": "exploratory", "h3": "exploratory"}
-    assert told["deviations"] == []
+    reported = report(tmp_path)
+    assert standings(reported) == {"h1": "confirmatory", "h2": "exploratory", "h3": "exploratory"}
+    assert reported["deviations"] == []
     with open_results(tmp_path) as results:
         text = full_report(results.study, results.conditions, results)
     assert "Confirmatory, laid down before the first result: `h1`. Exploratory" in text
@@ -418,46 +422,46 @@ def forget(folder):
     connection.close()
 
 
-def test_an_older_ledger_does_not_know_and_says_so(tmp_path):
+def test_with_an_older_ledger_the_standing_is_unknown(tmp_path):
     run(make(tmp_path))
     verdicts = [test["verdict"] for test in report(tmp_path)["tests"]]
     forget(tmp_path)
-    told = report(tmp_path)
-    assert [test["verdict"] for test in told["tests"]] == verdicts
-    assert set(standings(told).values()) == {"unknown"}
-    (line,) = told["deviations"]
-    assert "is not known: when this ledger was begun that was not noted" in line
+    reported = report(tmp_path)
+    assert [test["verdict"] for test in reported["tests"]] == verdicts
+    assert set(standings(reported).values()) == {"unknown"}
+    (line,) = reported["deviations"]
+    assert "is not known: it was not recorded when this ledger was started" in line
     run(make(tmp_path), resume=True)
     assert set(standings(report(tmp_path)).values()) == {"unknown"}
     with LATE:
         run(make(tmp_path, hypotheses=(H1, H2, H3)), resume=True)
-    told = report(tmp_path)
-    assert standings(told) == {"h1": "unknown", "h2": "unknown", "h3": "exploratory"}
-    assert "noted only since 20 results were known" in told["deviations"][0]
-    assert told["deviations"][1].endswith("`hypotheses[h3]: added`")
+    reported = report(tmp_path)
+    assert standings(reported) == {"h1": "unknown", "h2": "unknown", "h3": "exploratory"}
+    assert "recorded only since 20 results were known" in reported["deviations"][0]
+    assert reported["deviations"][1].endswith("`hypotheses[h3]: added`")
 
 
-def test_an_older_ledger_still_tells_what_a_report_changes(tmp_path):
+def test_with_an_older_ledger_changes_for_a_report_are_still_reported(tmp_path):
     run(make(tmp_path))
     forget(tmp_path)
     with open_results(tmp_path) as results:
         study = replace(results.study, hypotheses=(H1, H2, H3))
         text = full_report(study, results.conditions, results)
-    assert "when this ledger was begun that was not noted" in text
+    assert "it was not recorded when this ledger was started" in text
     assert f"{KNOWN} (for this report): `hypotheses[h3]: added`" in text
     assert "Not known to be laid down before the first result: `h1`, `h2`." in text
 
 
-def test_results_without_a_ledger_leave_it_open():
+def test_without_a_ledger_the_standing_is_unknown():
     study = make_study()
     conditions, results = simulate(study, noisy(fancy=3.0))
     (test,) = judge_hypotheses(study, conditions, results)
-    assert (test.standing, test.verdict) == ("unknown", Verdict.SUPPORTED)
+    assert (test.standing, test.verdict) == ("unknown", TestVerdict.SUPPORTED)
     assert "come without a ledger" in full_report(study, conditions, results)
 
 
 @pytest.mark.parametrize("text", ['{"study": {}}', "[]", "no JSON", '{"study": {"study_id": 1}}'])
-def test_a_record_that_cannot_be_read_is_damage(done_study, text):
+def test_an_unreadable_record_is_reported_as_damage(done_study, text):
     with open_results(done_study) as results:
         results.reader.fact = lambda name: text if name == FIRST else None
         with pytest.raises(LedgerError, match="as laid down"):
@@ -467,26 +471,26 @@ def test_a_record_that_cannot_be_read_is_damage(done_study, text):
 # -- what else a report owns up to --
 
 
-def test_what_was_accepted_is_told(tmp_path):
+def test_accepted_changes_are_reported(tmp_path):
     run(make(tmp_path))
     factors = (Factor("arm", levels=("plain", "fancy", "wild")),)
     run(make(tmp_path, factors=factors), resume=True, accept_changes=True)
-    told = report(tmp_path)
+    reported = report(tmp_path)
     assert any(
         f"the study was changed {KNOWN}" in line and "factors[arm].levels[wild]: added" in line
-        for line in told["deviations"]
+        for line in reported["deviations"]
     )
-    assert set(standings(told).values()) == {"confirmatory"}  # their contrasts name two levels
+    assert set(standings(reported).values()) == {"confirmatory"}  # their contrasts name two levels
 
 
-def test_limits_that_were_changed_are_told(tmp_path):
+def test_changed_limits_are_reported(tmp_path):
     run(make(tmp_path))
     run(make(tmp_path, run_budget=RunBudget(replicates=10, timeout_s=60.0)), resume=True)
     (line,) = report(tmp_path)["deviations"]
     assert line.endswith("run_budget.timeout_s: null -> 60.0`")
 
 
-def test_runs_that_were_run_again_until_they_passed_are_told(tmp_path):
+def test_repeated_failed_runs_are_reported(tmp_path):
     is_mended = False
 
     def sometimes(run_spec, condition):
@@ -504,7 +508,7 @@ def test_runs_that_were_run_again_until_they_passed_are_told(tmp_path):
     ) in report(tmp_path)["deviations"]
 
 
-def test_runs_that_were_made_by_other_code_are_told(tmp_path, monkeypatch):
+def test_runs_at_different_commits_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "fairtrial.study.tables.provenance.read_commit", lambda folder: ("a" * 40, False)
     )
@@ -519,11 +523,13 @@ def test_runs_that_were_made_by_other_code_are_told(tmp_path, monkeypatch):
     ) in report(tmp_path)["deviations"]
 
 
-def test_runs_that_were_made_with_other_versions_are_told(tmp_path, monkeypatch):
+def test_runs_with_different_package_versions_are_reported(tmp_path, monkeypatch):
     for settings in ({"limit": 5}, {"resume": True}):
         version = "1.0" if "limit" in settings else "2.0"
-        found = {"model-client": version, "numpy": "1"}
-        monkeypatch.setattr("fairtrial.study.tables.provenance._versions", lambda study, f=found: f)
+        versions = {"model-client": version, "numpy": "1"}
+        monkeypatch.setattr(
+            "fairtrial.study.tables.provenance._versions", lambda study, v=versions: v
+        )
         run(make(tmp_path), **settings)
     assert report(tmp_path)["deviations"] == [
         "runs were made with different versions of `model-client`: `1.0`, `2.0`"

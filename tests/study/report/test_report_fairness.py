@@ -1,4 +1,4 @@
-"""What a report owns up to: plans that changed after a look, agents pooled, replicates copied."""
+"""Disclosure in reports: changed plans, pooled agents, copied replicates, changed projects."""
 
 import json
 import re
@@ -12,9 +12,8 @@ from simulated_study_kit import make_claim, make_plan, make_study as made_up, si
 from fairtrial import AgentOutput, Broken, Factor, OutcomeSpec, RunBudget, open_results
 from fairtrial.cli.main import cli
 from fairtrial.core import LedgerError
-from fairtrial.study import LedgerReader
+from fairtrial.study import LedgerReader, full_report, judge_hypotheses, render_markdown_summary
 from fairtrial.study.ledger.amendments import read_amendments
-from fairtrial.study.report import full_report, judge_hypotheses, render_markdown_summary
 
 NONE = "There are none: every planned run and test was made."
 
@@ -38,34 +37,34 @@ def test_replicates_that_were_raised_after_results_are_a_deviation(tmp_path):
     run(make_study(tmp_path, replicates=2))
     assert deviations(tmp_path) == NONE
     run(make_study(tmp_path, replicates=3), resume=True)
-    told = deviations(tmp_path)
+    deviation_text = deviations(tmp_path)
     assert re.fullmatch(
         r"- replicates were raised from 2 to 3 after 6 runs were done "
         r"\(\d{4}-\d\d-\d\dT[\d:]+\+00:00\): p values don't allow for that",
-        told,
+        deviation_text,
     )
-    assert f"- {report_json(tmp_path)['deviations'][0]}" == told
+    assert f"- {report_json(tmp_path)['deviations'][0]}" == deviation_text
     with open_results(tmp_path) as results:
         (amendment,) = read_amendments(results.reader)
         assert (amendment.before, amendment.after, amendment.runs_done) == (2, 3, 6)
-        first, second = (each["started_at"] for each in results.reader.sessions.values())
+        first, second = (session["started_at"] for session in results.reader.sessions.values())
         assert first[:19] <= amendment.at[:19] <= second[:19]
-        assert told in render_markdown_summary(results.study, results, results.conditions)
+        assert deviation_text in render_markdown_summary(results.study, results, results.conditions)
 
 
-def test_every_change_is_kept_and_going_on_adds_none(tmp_path):
+def test_every_change_is_kept_and_resuming_adds_none(tmp_path):
     run(make_study(tmp_path, replicates=1), limit=1)
     for replicates, runs in ((2, 2), (2, None), (1, None), (1, None)):
         run(make_study(tmp_path, replicates=replicates), limit=runs, resume=True)
-    told = deviations(tmp_path).splitlines()
-    assert [line.partition(" (")[0] for line in told] == [
+    deviation_text = deviations(tmp_path).splitlines()
+    assert [line.partition(" (")[0] for line in deviation_text] == [
         "- replicates were raised from 1 to 2 after 1 run was done",
         "- replicates were lowered from 2 to 1 after 6 runs were done",
         "- 3 results of runs that are no longer in the plan left out",
     ]
 
 
-def test_a_plan_that_is_settled_before_the_first_result_is_the_plan(tmp_path):
+def test_changes_before_the_first_result_are_no_amendment(tmp_path):
     def break_down(task):
         raise Broken("no network")
 
@@ -82,7 +81,7 @@ def test_budgets_and_notes_are_no_amendment(tmp_path):
     assert deviations(tmp_path) == NONE
 
 
-def test_amendments_that_cannot_be_read_are_damage(tmp_path):
+def test_unreadable_amendments_are_reported_as_damage(tmp_path):
     run(make_study(tmp_path))
     reader = LedgerReader.open(tmp_path)
     reader.fact = lambda name: '[{"before": 1}]'
@@ -137,15 +136,15 @@ def test_every_outcome_of_a_hypothesis_has_a_column():
         outcomes=(OutcomeSpec("score", primary=True), *map(OutcomeSpec, names), OutcomeSpec("z")),
         hypotheses=(make_claim(dependent_vars=tuple(names)),),
     )
-    found = simulate(study, lambda s, c, rng: dict.fromkeys([*names, "score", "z"], 1.0))
-    head = conditions_table(full_report(study, *found))[0]
+    results = simulate(study, lambda s, c, rng: dict.fromkeys([*names, "score", "z"], 1.0))
+    head = conditions_table(full_report(study, *results))[0]
     assert head[3:] == [f"`{name}` mean (sd)" for name in ["score", *names]]
 
 
 def test_other_outcomes_are_shown_while_there_is_room():
     study = made_up(outcomes=(OutcomeSpec("score", primary=True), OutcomeSpec("candidates")))
-    found = simulate(study, lambda s, c, rng: {"score": 1.0, "candidates": 3})
-    head, first, _ = conditions_table(full_report(study, *found))
+    results = simulate(study, lambda s, c, rng: {"score": 1.0, "candidates": 3})
+    head, first, _ = conditions_table(full_report(study, *results))
     assert head[-1] == "`candidates` mean (sd)"
     assert first[-1] == "3 (0)"
 
@@ -230,6 +229,6 @@ def test_replicates_that_differ_are_not_called_copies(tmp_path, digests):
 def test_runs_about_different_states_of_a_project_are_a_deviation(tmp_path):
     trees = iter(["one", "one", "other"])
     run(make_study(tmp_path, levels=(1,), replicates=3), lambda task: {"x": 1, "tree": next(trees)})
-    told = deviations(tmp_path)
-    assert "was changed between runs: they are about 2 different states of it" in told
+    deviation_text = deviations(tmp_path)
+    assert "was changed between runs: they are about 2 different states of it" in deviation_text
     assert "was changed between runs" in report_json(tmp_path)["deviations"][0]

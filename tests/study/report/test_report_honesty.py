@@ -1,4 +1,4 @@
-"""Verdicts that would be wrong, not just rough: directions, sizes, clusters, families."""
+"""Correctness of verdicts in difficult cases: directions, effect sizes, clusters, families."""
 
 import json
 
@@ -19,11 +19,12 @@ from fairtrial.study import (
     RunBudget,
     RunOutput,
     hypothesis_power,
+    judge_hypotheses,
     run_study,
 )
-from fairtrial.study.report import Verdict, judge_hypotheses
-from fairtrial.study.report.findings import render_tests, render_verdicts
-from fairtrial.study.report.text import figure, signed, spell_interval
+from fairtrial.study.report.markdown_text import format_interval, format_number, format_signed
+from fairtrial.study.report.test_sections import render_tests, render_verdicts
+from fairtrial.study.report.test_verdicts import TestVerdict
 
 GREATER, EQUIVALENT = HypothesisDirection.GREATER, HypothesisDirection.EQUIVALENT
 
@@ -46,16 +47,16 @@ def with_equal_medians(spec, condition, rng):
 
 
 @pytest.mark.parametrize("word", ["mann_whitney", "kruskal_wallis"])
-def test_ranks_say_which_way_a_difference_goes_where_medians_are_equal(word):
+def test_ranks_determine_the_direction_where_medians_are_equal(word):
     many = {"run_budget": RunBudget(replicates=20)}
     test = judge(word, with_equal_medians, {"direction": GREATER}, **many)
     assert test.estimate == 0
-    assert test.verdict is Verdict.CONTRADICTED
+    assert test.verdict is TestVerdict.CONTRADICTED
     sized = judge(word, with_equal_medians, {"minimum_effect_of_interest": 0.3}, **many)
-    assert sized.verdict is Verdict.SUPPORTED, sized.why
+    assert sized.verdict is TestVerdict.SUPPORTED, sized.why
     assert "in the mean" in sized.why
     assert sized.bounds[1] < -sized.minimum_size
-    assert any("held against the difference of means" in note for note in sized.notes)
+    assert any("compared with the difference of means" in note for note in sized.notes)
 
 
 def skewed(spec, condition, rng):
@@ -66,20 +67,21 @@ def skewed(spec, condition, rng):
 
 
 @pytest.mark.parametrize("word", ["mann_whitney", "wilcoxon"])
-def test_the_line_of_a_verdict_says_what_is_of_means_and_what_of_medians(word):
+def test_the_verdict_line_distinguishes_means_and_medians(word):
     outcomes = (OutcomeSpec("score", primary=True, sd=1.0),)
     test = judge(word, skewed, {"minimum_effect_of_interest": 132.0}, outcomes=outcomes)
     assert "smaller than 132 in the mean" in test.why
     fancy, plain = (group.mean for group in test.groups)
     low, high = test.bounds
-    mean = f"fancy − plain = {signed(fancy - plain)} [{figure(low)}, {figure(high)}] in the mean"
-    median = f"{signed(test.estimate)} {spell_interval(test.interval)} in the median"
+    interval = f"[{format_number(low)}, {format_number(high)}]"
+    mean = f"fancy − plain = {format_signed(fancy - plain)} {interval} in the mean"
+    median = f"{format_signed(test.estimate)} {format_interval(test.interval)} in the median"
     assert f"{mean}, {median}; p" in render_verdicts([test])
     without = judge(word, skewed, outcomes=outcomes)
     assert f"fancy − plain = {median}; p" in render_verdicts([without])
 
 
-def test_pairs_of_levels_that_are_compared_by_medians_say_so():
+def test_pairs_of_levels_compared_by_medians_are_labeled_so():
     three = (Factor("arm", levels=("plain", "fancy", "wild")),)
     outcomes = (OutcomeSpec("score", primary=True, sd=1.0),)
     claim = {"minimum_effect_of_interest": 132.0}
@@ -91,7 +93,7 @@ def test_pairs_of_levels_that_are_compared_by_medians_say_so():
     )
 
 
-def test_a_claim_without_a_side_is_not_small_because_ranks_and_means_disagree():
+def test_a_two_sided_claim_is_not_small_because_ranks_and_means_disagree():
     def value(spec, condition, rng):
         # Fancy is a little above plain most of the time, and far below it now and then.
         if level(condition) == "plain":
@@ -107,12 +109,12 @@ def test_a_claim_without_a_side_is_not_small_because_ranks_and_means_disagree():
         run_budget=RunBudget(replicates=40),
     )
     assert test.effect_size > 0 > test.bounds[1]
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert "may be smaller" in test.why
 
 
 @pytest.mark.parametrize("names", [("off", "on"), ("no", "yes")])
-def test_a_contrast_does_not_turn_the_moderator_round_that_has_levels_of_the_same_names(names):
+def test_a_contrast_does_not_reverse_a_moderator_with_levels_of_the_same_names(names):
     claim = {
         "kind": HypothesisKind.MODERATION,
         "moderators": (Moderator("mod"),),
@@ -127,10 +129,10 @@ def test_a_contrast_does_not_turn_the_moderator_round_that_has_levels_of_the_sam
 
     test = judge("difference_in_means", value, claim, factors=factors)
     assert test.difference == f"(on − off at {names[1]}) − (the same at {names[0]})"
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
 
 
-def test_an_interaction_without_a_side_does_not_support_a_claim_with_one():
+def test_an_interaction_without_direction_does_not_support_a_directional_claim():
     claim = {
         "kind": HypothesisKind.MODERATION,
         "moderators": (Moderator("mod"),),
@@ -144,14 +146,14 @@ def test_an_interaction_without_a_side_does_not_support_a_claim_with_one():
 
     test = judge("difference_in_means", value, claim, factors=factors)
     assert test.p_value < 0.001
-    assert test.verdict is Verdict.INCONCLUSIVE
-    assert "which way is not tested" in test.why
+    assert test.verdict is TestVerdict.INCONCLUSIVE
+    assert "its direction is not tested" in test.why
 
 
 @pytest.mark.parametrize("word", ["regression", "mixed_effects"])
 def test_other_numbers_sampled_from_a_range_are_numbers_in_a_model(word):
     test, _ = judge_hypotheses(study := sampled(word), *simulate(study, rising))
-    assert test.verdict is Verdict.SUPPORTED, test.why
+    assert test.verdict is TestVerdict.SUPPORTED, test.why
     assert test.estimate == pytest.approx(2, abs=0.5)
 
 
@@ -168,7 +170,7 @@ def rising(spec, condition, rng):
     return 2 * level(condition) + level(condition, "x2") + rng.gauss(0, 1)
 
 
-def test_what_is_compared_is_no_random_effect_under_another_name_either():
+def test_a_compared_variable_is_no_random_effect_under_another_name():
     test = judge(
         "mixed_effects",
         lambda spec, condition, rng: rng.gauss(0, 1),
@@ -176,7 +178,7 @@ def test_what_is_compared_is_no_random_effect_under_another_name_either():
         {"random_effects": ("agent_id",)},
         factors=(Factor("agent", levels=("a", "b", "c", "d")),),
     )
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert "'agent_id' is what is compared" in test.why
 
 
@@ -185,10 +187,10 @@ def test_levels_that_the_plan_filters_out_are_not_compared():
     plan = {"filters": {"arm": ["plain", "fancy"]}}
     test = judge("difference_in_means", noisy(fancy=2.0), plan=plan, factors=factors)
     assert test.difference == "fancy − plain"
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
 
 
-def test_agents_without_chance_are_not_taken_for_many_runs_by_a_mixed_model():
+def test_runs_of_deterministic_agents_count_once_in_a_mixed_model():
     offsets = dict(zip(PROBLEMS, (0, 3, 1, 7, 2.5), strict=True))
     effects = dict(zip(PROBLEMS, (0.3, 0.5, -0.2, 0.6, 0.1), strict=True))
 
@@ -204,7 +206,7 @@ def test_agents_without_chance_are_not_taken_for_many_runs_by_a_mixed_model():
         lambda spec, condition, rng: offsets[spec.problem_id] + (level(condition) == "fancy"),
         problem_ids=PROBLEMS,
     )
-    assert added.verdict is Verdict.NOT_TESTED
+    assert added.verdict is TestVerdict.NOT_TESTED
 
 
 PROBLEMS = ("p1", "p2", "p3", "p4", "p5")
@@ -214,7 +216,7 @@ PROBLEMS = ("p1", "p2", "p3", "p4", "p5")
 def test_a_claim_of_equivalence_is_never_supported_by_a_difference(word):
     claim = {"direction": EQUIVALENT, "minimum_effect_of_interest": 0.5}
     test = judge(word, lambda spec, condition, rng: 5 + (level(condition) == "fancy"), claim)
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert "no size" in test.why
 
 
@@ -230,25 +232,25 @@ def test_ranks_of_coarse_values_show_no_equivalence(word):
         "run_budget": RunBudget(replicates=100),
     }
     test = judge(word, value, claim, **parts)
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert "too coarse" in test.why
 
 
-def test_pairs_of_proportions_are_not_tested_for_equivalence_as_if_they_were_none():
+def test_paired_proportions_are_not_tested_for_equivalence_as_unpaired():
     claim = {"direction": EQUIVALENT, "minimum_effect_of_interest": 0.5}
     test = judge("mcnemar", lambda spec, condition, rng: float(rng.random() < 0.5), claim)
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert "paired_t does" in test.why
 
 
-def test_an_infinite_odds_ratio_is_told_and_is_no_number():
+def test_an_infinite_odds_ratio_is_reported_and_not_a_number():
     value = lambda spec, condition, rng: float(level(condition) == "fancy")  # noqa: E731
     test = judge("fisher_exact", value)
-    assert (test.verdict, test.statistic) == (Verdict.SUPPORTED, None)
+    assert (test.verdict, test.statistic) == (TestVerdict.SUPPORTED, None)
     assert any("odds ratio is infinite" in note for note in test.notes)
 
 
-def test_many_problems_with_several_runs_each_get_a_caution_too():
+def test_many_problems_with_several_runs_each_get_a_caveat():
     many = tuple(f"q{number}" for number in range(12))
     value = noisy()
     caution = "if the effect differs between problems"
@@ -287,7 +289,7 @@ def test_the_plan_shares_alpha_among_as_many_tests_as_the_report():
     assert "over 3 tests" in powers[0].assumption
 
 
-def test_json_carries_what_is_to_be_known_before_the_tests_are_believed(tmp_path):
+def test_json_output_has_the_notes_of_the_tests(tmp_path):
     study = make_study(output_dir=str(tmp_path / "out"), problem_ids=(), agent_specs=())
 
     def runner(run_spec, condition):
@@ -296,8 +298,8 @@ def test_json_carries_what_is_to_be_known_before_the_tests_are_believed(tmp_path
         return RunOutput({}, {"score": run_spec.seed % 7})
 
     run_study(study, condition_runner=runner, show_progress=False)
-    found = CliRunner().invoke(command, [str(tmp_path / "out"), "--json"])
-    data = json.loads(found.stdout)
+    outcome = CliRunner().invoke(command, [str(tmp_path / "out"), "--json"])
+    data = json.loads(outcome.stdout)
     assert data["planned"] == 10
     assert data["statuses"] == {"failed": 2, "success": 8}
     assert any("2 runs failed" in line for line in data["deviations"])
@@ -307,9 +309,7 @@ def test_json_carries_what_is_to_be_known_before_the_tests_are_believed(tmp_path
 
 
 @pytest.mark.parametrize(("policy", "is_unfair"), [("drop", True), ("zero", False)])
-def test_the_verdict_itself_says_that_failures_differ_where_failed_runs_are_left_out(
-    policy, is_unfair
-):
+def test_the_verdict_says_that_failures_differ_where_failed_runs_are_left_out(policy, is_unfair):
     study = make_study(
         outcomes=(OutcomeSpec("score", primary=True, missing_data_policy=policy),),
         run_budget=RunBudget(replicates=10),

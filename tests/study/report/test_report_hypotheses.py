@@ -1,4 +1,4 @@
-"""Hypotheses tested as their plans declare, and verdicts that say no more than the figures."""
+"""Tests of hypotheses as their plans declare, and their verdicts."""
 
 import dataclasses
 import json
@@ -25,13 +25,18 @@ from fairtrial.study import (
     SeedPolicy,
     build_design,
     hypothesis_power,
+    judge_hypotheses,
 )
-from fairtrial.study.report import Verdict, judge_hypotheses
-from fairtrial.study.report.test_result import Detail
-from fairtrial.study.report.verdicts import judge_difference, judge_equivalence, judge_several
+from fairtrial.study.report.test_results import FollowUpComparison
+from fairtrial.study.report.test_verdicts import (
+    TestVerdict,
+    judge_difference,
+    judge_equivalence,
+    judge_several,
+)
 from fairtrial.study.stats.finding import Finding
 from fairtrial.study.stats.test_names import known_tests
-from fairtrial.study.stats.two_groups import welch
+from fairtrial.study.stats.two_groups import welch_t_test
 
 GREATER, LESS = HypothesisDirection.GREATER, HypothesisDirection.LESS
 EQUIVALENT = HypothesisDirection.EQUIVALENT
@@ -55,7 +60,7 @@ def using(*words, **parts):
 # -- what is compared, and which way --
 
 
-def test_levels_that_are_numbers_are_not_told_as_a_sum():
+def test_differences_of_numeric_levels_name_the_variable():
     study = make_study(factors=(Factor("arm", levels=(100, 1000)),))
     test = judge_one(study, lambda spec, condition, rng: rng.gauss(0, 1))
     assert test.difference == "arm 1000 − arm 100"
@@ -65,7 +70,7 @@ def test_the_first_level_is_the_baseline_and_the_difference_is_of_the_other():
     test = judge_one(claiming(direction=GREATER), noisy(fancy=2.0))
     assert test.difference == "fancy − plain"
     assert test.estimate > 0
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert test.method == "Welch's t test, one-sided (greater)"
 
 
@@ -75,7 +80,7 @@ def test_a_level_marked_as_baseline_is_the_one_that_others_are_compared_with():
     assert judge_one(study, noisy(fancy=2.0)).difference == "fancy − plain"
 
 
-def test_a_contrast_says_which_mean_comes_first_and_may_use_values():
+def test_a_contrast_determines_the_sign_and_may_use_values():
     levels = (Level("low", 1), Level("mid", 2), Level("high", 3))
     study = make_study(
         factors=(Factor("arm", levels=levels),),
@@ -85,7 +90,7 @@ def test_a_contrast_says_which_mean_comes_first_and_may_use_values():
     assert test.difference == "low − high"
     assert test.estimate == pytest.approx(-2, abs=0.2)
     assert [group.name for group in test.groups] == ["low", "high"]
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
 
 
 def test_the_report_compares_the_groups_that_the_plan_computed_power_for():
@@ -98,7 +103,7 @@ def test_the_report_compares_the_groups_that_the_plan_computed_power_for():
 def test_an_unknown_operation_of_a_contrast_is_not_taken_for_a_difference():
     contrast = Contrast(left="fancy", right="plain", operation="ratio")
     test = judge_one(claiming(contrast=contrast), noisy())
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert "operation 'ratio' is not tested" in test.why
 
 
@@ -115,67 +120,67 @@ def figures(estimate, error, p=None, **parts):
 @pytest.mark.parametrize(
     ("estimate", "margin", "verdict", "words"),
     [
-        (3.0, None, Verdict.SUPPORTED, "a difference was found"),
-        (-3.0, None, Verdict.SUPPORTED, "a difference was found"),
-        (3.0, 0.5, Verdict.SUPPORTED, "is at least 0.5"),
-        (3.0, 2.0, Verdict.SUPPORTED, "may be smaller than 2"),
-        (3.0, 9.0, Verdict.NOT_SUPPORTED, "but smaller than 9"),
-        (1.0, None, Verdict.INCONCLUSIVE, "none is ruled out"),
-        (1.0, 2.0, Verdict.INCONCLUSIVE, "neither shown nor ruled out"),
-        (1.0, 9.0, Verdict.NOT_SUPPORTED, "a difference of 9 is ruled out"),
+        (3.0, None, TestVerdict.SUPPORTED, "a difference was found"),
+        (-3.0, None, TestVerdict.SUPPORTED, "a difference was found"),
+        (3.0, 0.5, TestVerdict.SUPPORTED, "is at least 0.5"),
+        (3.0, 2.0, TestVerdict.SUPPORTED, "may be smaller than 2"),
+        (3.0, 9.0, TestVerdict.NOT_SUPPORTED, "but smaller than 9"),
+        (1.0, None, TestVerdict.INCONCLUSIVE, "none is ruled out"),
+        (1.0, 2.0, TestVerdict.INCONCLUSIVE, "neither shown nor ruled out"),
+        (1.0, 9.0, TestVerdict.NOT_SUPPORTED, "a difference of 9 is ruled out"),
     ],
 )
 def test_the_verdict_on_a_difference(estimate, margin, verdict, words):
-    found = figures(estimate, 1.0)
-    told, why = judge_difference(found, "two-sided", found.p, None, margin)
-    assert told is verdict
+    finding = figures(estimate, 1.0)
+    judged, why = judge_difference(finding, "two-sided", finding.p, None, margin)
+    assert judged is verdict
     assert words in why
 
 
 @pytest.mark.parametrize(
     ("estimate", "margin", "verdict"),
     [
-        (3.0, None, Verdict.SUPPORTED),
-        (-3.0, None, Verdict.CONTRADICTED),
-        (-1.0, None, Verdict.INCONCLUSIVE),
-        (-1.0, 2.0, Verdict.NOT_SUPPORTED),
-        (1.0, 2.0, Verdict.INCONCLUSIVE),
+        (3.0, None, TestVerdict.SUPPORTED),
+        (-3.0, None, TestVerdict.CONTRADICTED),
+        (-1.0, None, TestVerdict.INCONCLUSIVE),
+        (-1.0, 2.0, TestVerdict.NOT_SUPPORTED),
+        (1.0, 2.0, TestVerdict.INCONCLUSIVE),
     ],
 )
 @pytest.mark.parametrize("sign", [1, -1])
-def test_the_verdict_on_a_claim_with_a_side_is_the_same_either_way(estimate, margin, verdict, sign):
+def test_verdicts_on_directional_claims_are_symmetric(estimate, margin, verdict, sign):
     p = math.erfc(estimate / math.sqrt(2)) / 2
-    found = figures(sign * estimate, 1.0, p=p, p_opposite=1 - p)
+    finding = figures(sign * estimate, 1.0, p=p, p_opposite=1 - p)
     way = "greater" if sign > 0 else "less"
-    assert judge_difference(found, way, p, 1 - p, margin)[0] is verdict
+    assert judge_difference(finding, way, p, 1 - p, margin)[0] is verdict
 
 
-def test_a_test_without_sides_supports_a_claim_only_the_way_it_goes():
-    found = figures(-3.0, 1.0, p=0.001)
-    assert judge_difference(found, "greater", 0.001, None, None)[0] is Verdict.CONTRADICTED
-    assert judge_difference(found, "less", 0.001, None, None)[0] is Verdict.SUPPORTED
+def test_a_test_without_direction_supports_a_claim_only_in_the_direction_of_the_estimate():
+    finding = figures(-3.0, 1.0, p=0.001)
+    assert judge_difference(finding, "greater", 0.001, None, None)[0] is TestVerdict.CONTRADICTED
+    assert judge_difference(finding, "less", 0.001, None, None)[0] is TestVerdict.SUPPORTED
 
 
 def test_the_verdict_on_equivalence():
-    assert judge_equivalence(figures(0.0, 0.1), 0.001, 1.0)[0] is Verdict.SUPPORTED
-    assert judge_equivalence(figures(0.0, 1.0), 0.3, 1.0)[0] is Verdict.INCONCLUSIVE
-    assert judge_equivalence(figures(9.0, 1.0), 1.0, 1.0)[0] is Verdict.CONTRADICTED
-    assert judge_equivalence(figures(-9.0, 1.0), 1.0, 1.0)[0] is Verdict.CONTRADICTED
+    assert judge_equivalence(figures(0.0, 0.1), 0.001, 1.0)[0] is TestVerdict.SUPPORTED
+    assert judge_equivalence(figures(0.0, 1.0), 0.3, 1.0)[0] is TestVerdict.INCONCLUSIVE
+    assert judge_equivalence(figures(9.0, 1.0), 1.0, 1.0)[0] is TestVerdict.CONTRADICTED
+    assert judge_equivalence(figures(-9.0, 1.0), 1.0, 1.0)[0] is TestVerdict.CONTRADICTED
 
 
-def test_a_claim_about_several_levels_with_a_side_must_hold_for_all_of_them():
-    holds = Detail("b", (9, 9), 1.0, p=0.001, p_opposite=1.0)
-    open_ = Detail("c", (9, 9), 0.1, p=0.4, p_opposite=1.0)
-    against = Detail("d", (9, 9), -1.0, p=1.0, p_opposite=0.001)
-    assert judge_several("greater", 0.01, [holds, holds], None)[0] is Verdict.SUPPORTED
-    told, why = judge_several("greater", 0.01, [holds, open_], None)
-    assert told is Verdict.INCONCLUSIVE
+def test_a_directional_claim_about_several_levels_must_hold_for_all_of_them():
+    holds = FollowUpComparison("b", (9, 9), 1.0, p=0.001, p_opposite=1.0)
+    open_ = FollowUpComparison("c", (9, 9), 0.1, p=0.4, p_opposite=1.0)
+    against = FollowUpComparison("d", (9, 9), -1.0, p=1.0, p_opposite=0.001)
+    assert judge_several("greater", 0.01, [holds, holds], None)[0] is TestVerdict.SUPPORTED
+    judged, why = judge_several("greater", 0.01, [holds, open_], None)
+    assert judged is TestVerdict.INCONCLUSIVE
     assert "it holds for b, not for all" in why
-    assert judge_several("greater", 0.01, [open_, against], None)[0] is Verdict.CONTRADICTED
-    assert judge_several("two-sided", 0.01, [open_], None)[0] is Verdict.SUPPORTED
-    assert judge_several("two-sided", 0.2, [holds], None)[0] is Verdict.INCONCLUSIVE
+    assert judge_several("greater", 0.01, [open_, against], None)[0] is TestVerdict.CONTRADICTED
+    assert judge_several("two-sided", 0.01, [open_], None)[0] is TestVerdict.SUPPORTED
+    assert judge_several("two-sided", 0.2, [holds], None)[0] is TestVerdict.INCONCLUSIVE
     small = dataclasses.replace(open_, bounds=(-0.1, 0.2))
-    assert judge_several("two-sided", 0.2, [small], 1.0)[0] is Verdict.NOT_SUPPORTED
+    assert judge_several("two-sided", 0.2, [small], 1.0)[0] is TestVerdict.NOT_SUPPORTED
 
 
 # -- minimum effects --
@@ -199,9 +204,9 @@ def test_equivalence_is_two_one_sided_tests_within_the_minimum_effect(word):
     study = using(word, hypotheses=(claim,), run_budget=RunBudget(replicates=12))
     same = judge_one(study, noisy())
     assert "TOST" in same.method
-    assert same.verdict is Verdict.SUPPORTED
+    assert same.verdict is TestVerdict.SUPPORTED
     apart = judge_one(study, noisy(fancy=4.0))
-    assert apart.verdict is Verdict.CONTRADICTED
+    assert apart.verdict is TestVerdict.CONTRADICTED
 
 
 def test_equivalence_without_a_margin_and_a_margin_test_of_a_difference_are_not_made():
@@ -215,9 +220,9 @@ def test_several_levels_are_equivalent_if_all_pairs_are():
     claim = make_claim(kind=HypothesisKind.EQUIVALENCE, minimum_effect_of_interest=1.0)
     study = make_study(factors=THREE, hypotheses=(claim,), run_budget=RunBudget(replicates=15))
     test = judge_one(study, noisy())
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert test.p_value == max(detail.p for detail in test.details)
-    assert judge_one(study, noisy(wild=3.0)).verdict is not Verdict.SUPPORTED
+    assert judge_one(study, noisy(wild=3.0)).verdict is not TestVerdict.SUPPORTED
 
 
 # -- the test that fits --
@@ -235,21 +240,21 @@ def test_yes_or_no_outcomes_are_tested_as_proportions():
 def test_more_than_two_levels_get_an_analysis_of_variance_and_all_pairs():
     test = judge_one(make_study(factors=THREE), noisy(wild=3.0))
     assert test.method == "Welch's analysis of variance"
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert len(test.details) == 3
     clear = {detail.label for detail in test.details if detail.p < 0.001}
     assert clear == {"wild − plain", "fancy − wild"}
     sided = make_study(factors=THREE, hypotheses=(make_claim(direction=GREATER),))
     test = judge_one(sided, noisy(wild=3.0, fancy=3.0))
     assert [detail.label for detail in test.details] == ["fancy − plain", "wild − plain"]
-    assert test.verdict is Verdict.SUPPORTED
-    assert judge_one(sided, noisy(wild=-3.0, fancy=-3.0)).verdict is Verdict.CONTRADICTED
+    assert test.verdict is TestVerdict.SUPPORTED
+    assert judge_one(sided, noisy(wild=-3.0, fancy=-3.0)).verdict is TestVerdict.CONTRADICTED
 
 
 @pytest.mark.parametrize("word", ["mann_whitney", "paired_t", "wilcoxon", "welch_anova", "kruskal"])
 def test_every_test_of_two_levels_has_one_for_more(word):
     test = judge_one(using(word, factors=THREE), noisy(wild=3.0))
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert len(test.details) == 3
 
 
@@ -262,12 +267,12 @@ def test_numbers_sampled_from_a_range_get_a_slope():
     test = judge_one(study, lambda s, c, rng: level(c) + rng.gauss(0, 1))
     assert test.method == "regression slope, one-sided (greater)"
     assert test.estimate == pytest.approx(10, abs=1.5)
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert test.difference == "arm = 10 − arm = 0, on a straight line"
     for word in ("regression", "correlation", "spearman", "mixed_effects"):
         other = dataclasses.replace(study, analysis_plans=(make_plan(word),))
-        found = judge_one(other, lambda s, c, rng: level(c) + rng.gauss(0, 1))
-        assert found.verdict is Verdict.SUPPORTED, found.why
+        finding = judge_one(other, lambda s, c, rng: level(c) + rng.gauss(0, 1))
+        assert finding.verdict is TestVerdict.SUPPORTED, finding.why
     groups = dataclasses.replace(study, analysis_plans=(make_plan("mann_whitney"),))
     assert "compares groups" in judge_one(groups, noisy()).why
 
@@ -291,21 +296,21 @@ def helps_when_hard(spec, condition, rng):
 
 def test_a_moderation_is_an_interaction_with_its_simple_effects():
     test = judge_one(crossed(direction=GREATER), helps_when_hard)
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert test.difference == "(fancy − plain at hard) − (the same at easy)"
     assert test.estimate == pytest.approx(2, abs=0.8)
     effects = {detail.label: detail for detail in test.details}
     assert effects["fancy − plain at hard"].p < 0.001
     assert effects["fancy − plain at easy"].p > 0.05
     assert [group.n for group in test.groups] == [40] * 4
-    assert judge_one(crossed(direction=LESS), helps_when_hard).verdict is Verdict.CONTRADICTED
+    assert judge_one(crossed(direction=LESS), helps_when_hard).verdict is TestVerdict.CONTRADICTED
 
 
 @pytest.mark.parametrize("word", ["factorial_anova", "regression", "mixed_effects"])
 def test_models_test_interactions_and_other_tests_say_that_they_do_not(word):
     study = dataclasses.replace(crossed(), analysis_plans=(make_plan(word, "welch_t"),))
     model, plain = judge_hypotheses(study, *simulate(study, helps_when_hard))
-    assert model.verdict is Verdict.SUPPORTED
+    assert model.verdict is TestVerdict.SUPPORTED
     assert model.estimate == pytest.approx(2, abs=0.8)
     assert "use factorial_anova" in plain.why
 
@@ -314,10 +319,10 @@ def test_equal_effects_can_be_shown_by_the_interaction_too():
     study = crossed(direction=EQUIVALENT, minimum_effect_of_interest=2.0)
     test = judge_one(study, noisy(fancy=1.0))
     assert "TOST" in test.method
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
 
 
-def test_a_larger_interaction_has_no_side():
+def test_a_larger_interaction_has_no_direction():
     claim = make_claim(kind=HypothesisKind.MODERATION, moderators=(Moderator("lang"),))
     study = make_study(
         factors=THREE, blocks=(Block("lang", levels=("en", "de")),), hypotheses=(claim,)
@@ -326,7 +331,7 @@ def test_a_larger_interaction_has_no_side():
         3.0 * (level(c) == "wild" and c.block_assignments["lang"] == "de") + rng.gauss(0, 1)
     )
     test = judge_one(study, value)
-    assert (test.estimate, test.verdict) == (None, Verdict.SUPPORTED)
+    assert (test.estimate, test.verdict) == (None, TestVerdict.SUPPORTED)
     assert test.df == (2, 114)
 
 
@@ -338,32 +343,32 @@ def by_problem(spec, condition, rng):
     return 10 * int(spec.problem_id[1]) + 0.5 * (level(condition) == "fancy") + rng.gauss(0, 0.3)
 
 
-def test_pairs_find_what_differences_between_problems_hide():
+def test_pairing_finds_an_effect_that_differences_between_problems_hide():
     study = using("difference_in_means", "paired_t", "wilcoxon", "mixed_effects")
     tests = {test.test: test for test in judge_hypotheses(study, *simulate(study, by_problem))}
-    assert tests["difference_in_means"].verdict is Verdict.INCONCLUSIVE
+    assert tests["difference_in_means"].verdict is TestVerdict.INCONCLUSIVE
     for word in ("paired_t", "wilcoxon", "mixed_effects"):
-        assert tests[word].verdict is Verdict.SUPPORTED, word
+        assert tests[word].verdict is TestVerdict.SUPPORTED, word
     paired = tests["paired_t"]
     assert paired.unit == "pair of runs that share problem_id, replicate (20 of them)"
     assert paired.df == (19,)
     assert any("sets of one problem_id count as independent" in note for note in paired.notes)
-    caution = "though all groups met the same problem_id"
+    caution = "although all groups have the same problem_id"
     assert any(caution in note for note in tests["difference_in_means"].notes)
     assert not any(caution in note for note in paired.notes)
     check = "check with replicates averaged, 4 pairs by problem_id"
     assert any(check in note for note in tests["difference_in_means"].notes)
 
 
-def test_pairs_that_share_nothing_but_a_number_are_called_so():
+def test_pairs_that_share_only_the_replicate_number_get_a_note():
     test = judge_one(using("paired_t", problem_ids=("p1",)), noisy())
     assert test.unit == "pair of runs that share replicate (5 of them)"
     assert any("no reason to pair them" in note for note in test.notes)
     alone = using("paired_t", problem_ids=("p1",), run_budget=RunBudget(replicates=1))
-    assert judge_one(alone, noisy()).verdict is Verdict.NOT_TESTED
+    assert judge_one(alone, noisy()).verdict is TestVerdict.NOT_TESTED
 
 
-def test_a_pair_whose_other_half_failed_is_left_out_and_told():
+def test_incomplete_pairs_are_left_out_and_reported():
     study = using("paired_t")
     lost = lambda spec, condition, rng: spec.problem_id == "p1" and level(condition) == "fancy"  # noqa: E731
     test = judge_one(study, by_problem, fails=lost)
@@ -371,7 +376,7 @@ def test_a_pair_whose_other_half_failed_is_left_out_and_told():
     assert "5 combinations of problem_id, replicate lack a level: left out" in test.notes
 
 
-def test_factors_that_move_with_the_compared_one_do_not_keep_runs_from_pairing():
+def test_factors_tied_to_the_compared_one_do_not_prevent_pairing():
     study = using(
         "paired_t",
         factors=(
@@ -393,7 +398,7 @@ def test_agents_that_are_a_factor_are_compared_on_the_same_problems():
         hypotheses=(make_claim(independent_vars=("agent_id",)),),
     )
     test = judge_one(study, lambda s, c, rng: (s.agent_spec_ref == "b") + rng.gauss(0, 0.1))
-    assert (test.difference, test.verdict) == ("b − a", Verdict.SUPPORTED)
+    assert (test.difference, test.verdict) == ("b − a", TestVerdict.SUPPORTED)
     assert test.unit.startswith("pair of runs that share problem_id, replicate")
 
 
@@ -402,7 +407,7 @@ def test_agents_listed_beside_the_factors_are_compared_too():
         agent_specs=("a", "b"), hypotheses=(make_claim(independent_vars=("agent_id",)),)
     )
     test = judge_one(study, lambda s, c, rng: (s.agent_spec_ref == "b") + rng.gauss(0, 0.1))
-    assert (test.difference, test.verdict) == ("b − a", Verdict.SUPPORTED)
+    assert (test.difference, test.verdict) == ("b − a", TestVerdict.SUPPORTED)
 
 
 def test_subjects_of_repeated_measures_are_kept_apart_when_replicates_are_averaged():
@@ -413,24 +418,24 @@ def test_subjects_of_repeated_measures_are_kept_apart_when_replicates_are_averag
     )
     test = judge_one(study, lambda s, c, r: s.replicate + (level(c) == "fancy") + r.gauss(0, 0.1))
     assert test.unit == "pair of runs that share problem_id, replicate (32 of them)"
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert not any("replicates averaged" in note for note in test.notes)
     mixed = dataclasses.replace(study, analysis_plans=(make_plan("mixed_effects"),))
-    found = judge_one(mixed, noisy(fancy=3.0))
-    assert any("random effects: replicate" in note for note in found.notes)
+    finding = judge_one(mixed, noisy(fancy=3.0))
+    assert any("random effects: replicate" in note for note in finding.notes)
 
 
-def test_groups_that_do_not_meet_the_same_problems_are_told_apart_with_a_warning():
+def test_problems_that_are_not_balanced_between_groups_get_a_caveat():
     study = make_study()
     skewed = lambda s, c, rng: (level(c) == "fancy") == (s.problem_id in ("p1", "p2"))  # noqa: E731
     test = judge_one(study, by_problem, fails=skewed)
-    assert any("don't meet problem_id evenly" in note for note in test.notes)
+    assert any("problem_id is not balanced between the groups" in note for note in test.notes)
 
 
 # -- plans --
 
 
-def test_the_first_test_of_a_plan_decides_and_others_stand_beside_it():
+def test_the_first_test_of_a_plan_decides_and_others_do_not():
     study = using("mann_whitney", "regression")
     first, second = judge_hypotheses(study, *simulate(study, noisy(fancy=2.0)))
     assert (first.test, first.decides) == ("mann_whitney", True)
@@ -458,39 +463,39 @@ def test_p_values_are_adjusted_over_the_hypotheses_and_outcomes_of_a_plan():
     assert all(test.p_adjusted >= test.p_value for test in tests)
 
 
-def test_an_unknown_policy_is_replaced_by_the_strictest_and_told():
+def test_an_unknown_policy_is_replaced_by_the_strictest_and_reported():
     study = make_study(analysis_plans=(make_plan(multiple_comparison_policy="tukey"),))
     test = judge_one(study, noisy())
     assert test.policy == "bonferroni"
     assert any("policy 'tukey' is unknown" in note for note in test.notes)
 
 
-def test_a_hypothesis_of_no_plan_is_looked_at_and_decides_nothing():
+def test_a_hypothesis_without_a_plan_is_tested_as_exploratory():
     study = make_study(analysis_plans=())
     test = judge_one(study, noisy(fancy=5.0))
-    assert test.verdict is Verdict.EXPLORATORY
+    assert test.verdict is TestVerdict.EXPLORATORY
     assert test.why.startswith("no plan declared a test")
     assert test.p_value < 0.001
     asked = judge_one(claiming(kind=HypothesisKind.EXPLORATORY), noisy(fancy=5.0))
-    assert asked.verdict is Verdict.EXPLORATORY
+    assert asked.verdict is TestVerdict.EXPLORATORY
 
 
-def test_words_that_are_no_test_are_told_with_those_that_are():
+def test_unknown_test_names_are_reported_with_known_ones():
     test = judge_one(using("mann_witney"), noisy())
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert "'mann_witney' is not a test that fairtrial knows; did you mean" in test.why
     assert test.groups  # described all the same
 
 
 def test_mediation_is_not_tested_and_says_what_to_do():
     test = judge_one(claiming(kind=HypothesisKind.MEDIATION), noisy())
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert "mediation takes a causal model" in test.why
 
 
-def test_robustness_tests_the_whole_and_describes_the_parts():
+def test_robustness_tests_the_overall_effect_and_describes_the_strata():
     test = judge_one(claiming(kind=HypothesisKind.ROBUSTNESS), noisy(fancy=2.0))
-    assert test.verdict is Verdict.SUPPORTED
+    assert test.verdict is TestVerdict.SUPPORTED
     assert [detail.label for detail in test.details] == [f"problem_id = p{i}" for i in (1, 2, 3, 4)]
     assert all(detail.p is None for detail in test.details)
     assert any("that it holds everywhere is described" in note for note in test.notes)
@@ -505,7 +510,7 @@ def test_an_outcome_that_the_plan_does_not_look_at_is_not_tested():
     assert "plan 'p' doesn't look at 'score'" in test.why
 
 
-def test_covariates_are_adjusted_for_by_models_and_missed_by_others():
+def test_models_adjust_for_covariates_and_other_tests_note_that_they_do_not():
     study = make_study(
         analysis_plans=(make_plan("regression", "welch_t", covariates=("size", "problem_id")),)
     )
@@ -514,7 +519,7 @@ def test_covariates_are_adjusted_for_by_models_and_missed_by_others():
         "score": 20 * size + 0.5 * (level(c) == "fancy") + rng.gauss(0, 0.2),
     }
     model, plain = judge_hypotheses(study, *simulate(study, value))
-    assert model.verdict is Verdict.SUPPORTED
+    assert model.verdict is TestVerdict.SUPPORTED
     assert model.method == "regression (arm + size + problem_id; HC3 errors)"
     assert model.interval[1] - model.interval[0] < (plain.interval[1] - plain.interval[0]) / 5
     assert any("not adjusted for size, problem_id" in note for note in plain.notes)
@@ -546,14 +551,14 @@ def test_random_effects_are_those_of_the_plan():
         (lambda s, c, rng: "great", "are not numbers: 'great'"),
     ],
 )
-def test_data_that_say_nothing_are_not_tested_in_words(value, reason):
+def test_data_that_cannot_be_tested_are_reported_with_a_reason(value, reason):
     test = judge_one(make_study(), value)
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert reason in test.why
     assert "nan" not in json.dumps(test.to_dict()).replace("are not numbers: nan", "")
 
 
-def test_too_few_runs_failed_runs_and_none_at_all_are_told():
+def test_too_few_runs_failed_runs_and_no_runs_are_reported():
     study = make_study()
     assert judge_hypotheses(study, build_design(study), [])[0].why == "no run has ended yet"
     all_failed = judge_one(study, noisy(), fails=lambda *run: True)
@@ -563,7 +568,7 @@ def test_too_few_runs_failed_runs_and_none_at_all_are_told():
     assert [group.n for group in one_arm.groups] == [0, 20]
 
 
-def test_a_half_finished_study_is_tested_on_what_is_there():
+def test_an_unfinished_study_is_tested_on_the_runs_so_far():
     study = make_study()
     conditions, results = simulate(study, noisy(fancy=4.0))
     (test,) = judge_hypotheses(study, conditions, results[:30])
@@ -581,7 +586,7 @@ def test_without_statsmodels_models_are_not_tested_and_the_rest_is(monkeypatch):
         if test.test in needy:
             assert test.why == 'needs `pip install "fairtrial[stats]"`'
         else:
-            assert test.verdict is Verdict.SUPPORTED, (test.test, test.why)
+            assert test.verdict is TestVerdict.SUPPORTED, (test.test, test.why)
 
 
 # -- all of it --
@@ -597,7 +602,7 @@ VALUES = {
 
 
 # Each recipe with two kinds of values, each kind with several recipes; all with all are slow.
-USUAL = {(place, (place + step) % len(VALUES)) for place in range(len(BUILDERS)) for step in (0, 2)}
+USUAL = {(index, (index + step) % len(VALUES)) for index in range(len(BUILDERS)) for step in (0, 2)}
 
 
 @pytest.mark.parametrize(
@@ -607,9 +612,9 @@ USUAL = {(place, (place + step) % len(VALUES)) for place in range(len(BUILDERS))
             build,
             VALUES[kind],
             id=f"{build.__name__}-{kind}",
-            marks=() if (place, number) in USUAL else pytest.mark.slow,
+            marks=() if (index, number) in USUAL else pytest.mark.slow,
         )
-        for place, build in enumerate(BUILDERS)
+        for index, build in enumerate(BUILDERS)
         for number, kind in enumerate(VALUES)
     ],
 )
@@ -624,20 +629,20 @@ def test_every_recipe_can_be_judged_by_every_test_whatever_the_values(build, val
     for test in judge_hypotheses(study, *simulate(study, value, fails=fails)):
         text = json.dumps(test.to_dict(), allow_nan=False)  # no nan, no infinity
         assert json.loads(text)["hypothesis_id"] == test.hypothesis_id
-        assert (test.verdict is Verdict.NOT_TESTED) == (test.p_value is None)
+        assert (test.verdict is TestVerdict.NOT_TESTED) == (test.p_value is None)
         assert test.why
 
 
-def test_of_many_studies_of_nothing_few_support_their_claim():
+def test_without_an_effect_few_studies_support_their_claim():
     study = claiming(direction=GREATER)
     wrong = 0
     for seed in range(60):
         other = dataclasses.replace(study, seed_policy=SeedPolicy(base_seed=seed))
-        wrong += judge_one(other, noisy(), seed=seed).verdict is Verdict.SUPPORTED
+        wrong += judge_one(other, noisy(), seed=seed).verdict is TestVerdict.SUPPORTED
     assert wrong <= 11  # 5% of 60 are 3; more than 11 has a chance of 1 in 10,000
 
 
-def test_a_row_holds_the_figures_of_the_test():
+def test_a_row_has_the_results_of_the_test():
     test = judge_one(make_study(), noisy(fancy=2.0))
     row = test.to_row()
     assert row["p_value"] == test.p_value
@@ -647,7 +652,7 @@ def test_a_row_holds_the_figures_of_the_test():
     assert row["verdict"] == "supported"
 
 
-def test_the_figures_are_those_of_the_test_on_the_groups_values():
+def test_the_results_are_those_of_the_test_on_the_values_of_the_groups():
     study = make_study()
     conditions, results = simulate(study, noisy(fancy=1.0))
     names = {condition.condition_id: level(condition) for condition in conditions}
@@ -657,7 +662,7 @@ def test_the_figures_are_those_of_the_test_on_the_groups_values():
     }
     import numpy as np
 
-    wanted = welch(np.array(values["fancy"]), np.array(values["plain"]))
+    wanted = welch_t_test(np.array(values["fancy"]), np.array(values["plain"]))
     (test,) = judge_hypotheses(study, conditions, results)
     assert (test.p_value, test.interval) == (wanted.p, wanted.interval)
     shuffled = [results[i] for i in np.random.default_rng(0).permutation(len(results))]

@@ -1,4 +1,4 @@
-"""Verdicts that somebody was shown before all runs were done: later reports say how often."""
+"""Interim looks: later reports say how often verdicts were shown before all runs were done."""
 
 import json
 
@@ -58,7 +58,7 @@ def seen(folder):
     return [(look.results, look.planned) for look in read_looks(folder / "out")]
 
 
-def test_a_plan_that_was_cut_after_a_look_says_so(go_on, looked, run, study):
+def test_a_plan_that_was_cut_after_an_interim_look_is_reported(go_on, looked, run, study):
     """To look, and then to be content with what is there: the worst kind."""
     go_on(3)
     assert looked() == []
@@ -69,7 +69,7 @@ def test_a_plan_that_was_cut_after_a_look_says_so(go_on, looked, run, study):
     assert "looked at once before all runs were done, after 3 of 6: " in line
 
 
-def test_a_final_report_says_how_often_somebody_looked_before(go_on, looked, run, tmp_path):
+def test_a_final_report_has_the_number_of_interim_looks(go_on, looked, run, tmp_path):
     go_on(2)
     assert looked() == []
     assert run("report", "out")[0] == 0  # the same once more: no other look
@@ -83,7 +83,7 @@ def test_a_final_report_says_how_often_somebody_looked_before(go_on, looked, run
     assert seen(tmp_path) == [(2, 6), (4, 6)]
 
 
-def test_one_look_is_told_as_one_and_a_report_as_of_then_stays_the_same(go_on, looked, run):
+def test_one_look_is_reported_as_one_and_repeating_its_report_adds_none(go_on, looked, run):
     go_on(2)
     assert (looked(), looked()) == ([], [])
     go_on(1)
@@ -91,13 +91,15 @@ def test_one_look_is_told_as_one_and_a_report_as_of_then_stays_the_same(go_on, l
 
 
 @pytest.mark.parametrize("fields", [{}, {"hypotheses": []}], ids=["done", "without claims"])
-def test_no_look_is_noted_of_what_is_done_or_claims_nothing(go_on, looked, tmp_path, fields):
+def test_no_look_is_recorded_for_a_finished_study_or_one_without_claims(
+    go_on, looked, tmp_path, fields
+):
     go_on(None if not fields else 2, **fields)
     assert looked() == []
     assert not (tmp_path / "out" / LOOKS_NAME).exists()
 
 
-def test_where_nothing_can_be_written_a_report_is_made_all_the_same(go_on, looked, run, tmp_path):
+def test_a_report_is_made_even_if_the_look_cannot_be_recorded(go_on, looked, run, tmp_path):
     go_on(2)
     (tmp_path / "out" / LOOKS_NAME).mkdir()  # also root can't write there
     assert looked() == []
@@ -112,7 +114,7 @@ def test_a_report_that_is_refused_is_no_look(go_on, run, tmp_path):
     assert seen(tmp_path) == []
 
 
-def test_lines_that_are_no_look_are_passed_over(go_on, looked, tmp_path):
+def test_invalid_lines_in_the_file_of_looks_are_ignored(go_on, looked, tmp_path):
     go_on()
     lines = ['{"at": "t", "results": 3, "planned": 6}', '{"at"', "7", '{"at": "t"}', ""]
     (tmp_path / "out" / LOOKS_NAME).write_text("\n".join(lines))

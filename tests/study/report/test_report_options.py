@@ -1,4 +1,4 @@
-"""A factor over one agent's option is tested on the runs that it can touch: those of that agent."""
+"""A factor that sets an option of one agent is tested on the runs of that agent only."""
 
 import dataclasses
 import json
@@ -17,12 +17,14 @@ from fairtrial.study import (
     assigned_to,
     build_design,
     claim_warnings,
+    full_report,
     hypothesis_power,
+    judge_hypotheses,
     open_results,
     planned_tests,
+    render_methods_scaffold,
 )
 from fairtrial.study.design.agent_options import agents_touched
-from fairtrial.study.report import full_report, judge_hypotheses, render_methods_scaffold
 
 REPAIR = "agents.model.options.repair"
 FACTOR = Factor(REPAIR, levels=(False, True))
@@ -85,7 +87,7 @@ def test_the_report_says_whose_runs_were_tested():
     assert f"### `h1` Fancy helps: `score` by `{REPAIR}`, runs of `model` alone" in text
 
 
-def test_of_a_single_agent_nothing_is_said():
+def test_a_study_of_a_single_agent_does_not_name_it():
     study = two_agents(agent_specs=("model",))
     conditions, results = simulate(study, score)
     text = full_report(study, conditions, results)
@@ -107,7 +109,7 @@ def test_the_plan_has_the_power_of_the_runs_that_are_tested():
     assert test.agents == ("model",)
 
 
-def test_an_agent_that_is_a_factor_is_told_apart_too():
+def test_options_of_agents_that_are_levels_of_a_factor_are_tested_on_their_runs():
     """The same where agents are levels of a factor rather than a list."""
     factors = (Factor("agent_id", levels=AGENTS), FACTOR)
     study = two_agents(factors=factors, agent_specs=())
@@ -117,7 +119,7 @@ def test_an_agent_that_is_a_factor_is_told_apart_too():
     assert rows == [["rules", "–", "40"], ["model", "false", "20"], ["model", "true", "20"]]
 
 
-def test_factors_that_are_tied_touch_the_runs_of_all_their_agents():
+def test_tied_factors_apply_to_the_runs_of_all_their_agents():
     other = Factor("agents.rules.options.repair", levels=(False, True), tied_to=REPAIR)
     study = two_agents(factors=(FACTOR, other))
     (test,) = judge(study)
@@ -128,7 +130,7 @@ def test_factors_that_are_tied_touch_the_runs_of_all_their_agents():
     assert agents_touched(two_agents(factors=(plain, tied)), REPAIR) is None
 
 
-def test_an_interaction_is_of_the_runs_that_have_both():
+def test_an_interaction_is_tested_on_runs_that_have_both_factors():
     claim = make_claim(
         independent_vars=(REPAIR,),
         kind=HypothesisKind.MODERATION,
@@ -167,7 +169,7 @@ def test_an_interaction_that_no_run_shows_is_not_tested(moderator, why):
 # -- agents compared, averaged over an option that only one of them has --
 
 
-def test_agents_that_stand_for_an_average_are_warned_about_and_the_report_says_it():
+def test_agents_that_are_averaged_over_an_option_get_a_warning_and_a_note():
     study = two_agents(AGENT_CLAIM)
     conditions = build_design(study)
     assert claim_warnings(study, conditions) == [f"h1 compares agents, but {AVERAGED}"]
@@ -209,7 +211,7 @@ def test_a_model_of_agents_and_an_option_of_one_of_them_can_be_fitted(word):
 # -- what people see --
 
 
-def test_conditions_that_an_agent_cannot_tell_apart_are_one_row():
+def test_conditions_that_differ_only_in_options_of_other_agents_are_one_row():
     study = two_agents()
     rows = condition_rows(study)
     assert rows == [["–", "rules", "40"], ["false", "model", "20"], ["true", "model", "20"]]
@@ -230,10 +232,10 @@ def test_what_a_condition_assigns_to_a_run_leaves_out_options_of_others():
 def test_ids_and_seeds_of_runs_stay_as_they_were():
     study = two_agents(run_budget=RunBudget(replicates=1), problem_ids=("p1",))
     _, results = simulate(study, score)
-    assert [(each.run_id, each.run_spec.seed) for each in results] == SEEN
+    assert [(result.run_id, result.run_spec.seed) for result in results] == SEEN
 
 
-def test_check_plan_and_show_say_it(run, tmp_path):
+def test_check_plan_and_show_name_the_agent(run, tmp_path):
     (tmp_path / "agents_of_two.py").write_text(
         "def rules(task):\n    return {'metrics': {'score': 1.0}}\n"
         "def model(task, repair=False):\n    return {'metrics': {'score': 2.0 * repair}}\n"
@@ -245,12 +247,12 @@ def test_check_plan_and_show_say_it(run, tmp_path):
     del data["problem_ids"]
     (tmp_path / "study.json").write_text(json.dumps(data))
     for command in ("check", "plan"):
-        _, told, warned = run(command, "study.json")
+        _, out, warned = run(command, "study.json")
         assert f"h2 compares agents, but {AVERAGED}" in " ".join(warned.split())
-    assert "by Welch's t test; only the runs of model; plan p" in " ".join(told.split())
+    assert "by Welch's t test; only the runs of model; plan p" in " ".join(out.split())
     assert run("run", "study.json", "--output", "out", "--executor", "serial")[0] == 0
     with open_results("out") as results:
-        one, *_ = [each for each in results if each.run_spec.agent_spec_ref == "rules"]
+        one, *_ = [result for result in results if result.run_spec.agent_spec_ref == "rules"]
     shown = json.loads(run("show", "out", one.run_id, "--json")[1])
     assert (shown["agent_id"], shown["factors"]) == ("rules", {})
 
@@ -258,8 +260,8 @@ def test_check_plan_and_show_say_it(run, tmp_path):
 def test_the_tree_of_candidates_labels_a_run_by_what_touches_it():
     study = two_agents(run_budget=RunBudget(replicates=1), problem_ids=("p1",))
     conditions, results = simulate(study, score)
-    assigned = {each.condition_id: each.factor_assignments for each in conditions}
-    labels = [head_of(each, study, assigned).told.strip() for each in results]
+    assigned = {result.condition_id: result.factor_assignments for result in conditions}
+    labels = [head_of(result, study, assigned).told.strip() for result in results]
     assert sorted(set(labels)) == [
         "repair=False, model, p1, replicate 1",
         "repair=True, model, p1, replicate 1",

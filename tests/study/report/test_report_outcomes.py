@@ -1,4 +1,4 @@
-"""Where outcomes are found, and what becomes of runs without one (spec 24, 25)."""
+"""Where outcomes are found, and how runs without a value are treated."""
 
 import math
 
@@ -13,12 +13,13 @@ from fairtrial.study import (
     RunResult,
     RunStatus,
     build_design,
-    collect,
+    collect_run_table,
+    find_unmeasured_outcomes,
+    judge_hypotheses,
     plan_runs,
-    unmeasured,
 )
-from fairtrial.study.report import Verdict, judge_hypotheses
-from fairtrial.study.report.outcomes import OutcomeReader
+from fairtrial.study.report.outcome_reader import OutcomeReader
+from fairtrial.study.report.test_verdicts import TestVerdict
 
 
 def evaluations(**values):
@@ -47,11 +48,11 @@ def test_an_outcome_of_runs_is_a_metric():
     assert math.isnan(read(OutcomeSpec("score"), run()))
 
 
-def test_an_outcome_of_runs_that_only_the_evaluator_gives_is_found_there():
+def test_an_outcome_of_runs_that_is_no_metric_is_found_in_evaluations():
     assert read(OutcomeSpec("score"), run(evaluator_outputs=evaluations(score=0.7))) == 0.7
 
 
-def test_primary_outcome_follows_the_rule_of_the_tables():  # spec 25
+def test_the_primary_outcome_is_the_same_as_in_the_tables():
     study = make_study(outcomes=(OutcomeSpec("quality", primary=True),))
     spec = OutcomeSpec("primary_outcome")
     own = run(metrics={"primary_outcome": 1, "quality": 2}, evaluator_outputs=evaluations(x=3))
@@ -101,14 +102,14 @@ def test_an_outcome_of_conditions_is_a_factors_value():
 
 
 @pytest.mark.parametrize("value", ["high", float("nan"), float("inf"), [1], 10**400])
-def test_what_is_no_finite_number_is_missing_and_told(value):
+def test_values_that_are_not_finite_numbers_are_missing_and_reported(value):
     reader = OutcomeReader(make_study(), OutcomeSpec("score"))
     condition = build_design(make_study())[0]
     assert math.isnan(reader.read(run(metrics={"score": value}), condition))
     assert reader.unreadable.total() == 1
 
 
-def test_a_yes_or_no_outcome_takes_only_that():
+def test_a_binary_outcome_accepts_only_0_and_1():
     spec = OutcomeSpec("ok", expected_type="bool")
     assert read(spec, run(metrics={"ok": np.True_})) == 1.0
     assert math.isnan(read(spec, run(metrics={"ok": 0.5})))
@@ -133,7 +134,7 @@ def test_an_outcome_that_cannot_be_read_is_not_tested_and_says_why(case):
     study = make_study(outcomes=(spec,))
     conditions, results = simulate(study, lambda s, c, rng: rng.random())
     (test,) = judge_hypotheses(study, conditions, results)
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert reason in test.why
 
 
@@ -149,7 +150,7 @@ def without_some(study, every=4):
     return conditions, results
 
 
-def test_runs_without_a_value_are_dropped_counted_and_told():
+def test_runs_without_a_value_are_dropped_counted_and_reported():
     study = make_study()
     (test,) = judge_hypotheses(study, *without_some(study))
     by_name = {group.name: group for group in test.groups}
@@ -171,13 +172,13 @@ def test_the_policy_zero_counts_them_as_zero():
 def test_other_policies_stop_the_test_only_if_something_is_missing(word, reason):
     study = make_study(outcomes=(OutcomeSpec("score", missing_data_policy=word),))
     (test,) = judge_hypotheses(study, *without_some(study))
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert reason in test.why
     (whole,) = judge_hypotheses(study, *simulate(study, lambda s, c, rng: rng.random()))
-    assert whole.verdict is not Verdict.NOT_TESTED
+    assert whole.verdict is not TestVerdict.NOT_TESTED
 
 
-def test_failures_that_differ_between_groups_are_told():
+def test_failures_that_differ_between_groups_are_reported():
     study = make_study()
     often = lambda spec, condition, rng: level(condition) == "fancy" and rng.random() < 0.5  # noqa: E731
     (test,) = judge_hypotheses(study, *simulate(study, lambda s, c, r: r.random(), fails=often))
@@ -222,30 +223,30 @@ def test_a_plans_filters_choose_the_runs_that_count(filters, runs):
         ({"status": "failed"}, "no run belongs to the groups"),
     ],
 )
-def test_filters_that_mean_nothing_are_told(filters, reason):
+def test_invalid_filters_are_reported(filters, reason):
     test = filtered(**filters)
-    assert test.verdict is Verdict.NOT_TESTED
+    assert test.verdict is TestVerdict.NOT_TESTED
     assert reason in test.why
 
 
 # -- reading --
 
 
-def test_results_are_read_once_and_let_go():
+def test_results_are_read_once_and_not_kept():
     study = make_study()
     conditions, results = simulate(study, lambda s, c, rng: rng.random())
     once = iter(results)
-    table = collect(study, conditions, once)
+    table = collect_run_table(study, conditions, once)
     assert next(once, None) is None
-    assert len(table) == len(results) == table.tally.planned
-    assert table.tally.spent.cost_usd == pytest.approx(0.4)
+    assert len(table) == len(results) == table.totals.planned
+    assert table.totals.spent.cost_usd == pytest.approx(0.4)
 
 
 def test_results_of_other_conditions_and_without_a_spec_are_counted_and_left_out():
     study = make_study()
     conditions, results = simulate(study, lambda s, c, rng: rng.random())
-    table = collect(study, conditions[:1], [*results, run(metrics={"score": 1.0})])
-    assert table.tally.homeless == 21
+    table = collect_run_table(study, conditions[:1], [*results, run(metrics={"score": 1.0})])
+    assert table.totals.without_condition == 21
     assert len(table) == 20
 
 
@@ -269,14 +270,16 @@ def test_a_study_without_outcomes_is_judged_by_its_primary_outcome():
         (OutcomeSpec("e.x", "events"), {"observations": (event("e", b=1),)}, "did you mean 'e.b'?"),
     ],
 )
-def test_what_nobody_measures_is_told_with_the_names_of_its_own_table(spec, result, hint):
+def test_unmeasured_outcomes_are_reported_with_the_names_in_their_table(spec, result, hint):
     study = make_study(outcomes=(spec,))
-    (told,) = unmeasured(study, [run(**result)])
-    assert told == f"no run has a value for '{spec.name}' ({spec.source_table}.{spec.name}); {hint}"
-    assert unmeasured(study, []) == []
+    (message,) = find_unmeasured_outcomes(study, [run(**result)])
+    assert (
+        message == f"no run has a value for '{spec.name}' ({spec.source_table}.{spec.name}); {hint}"
+    )
+    assert find_unmeasured_outcomes(study, []) == []
 
 
-def test_what_one_run_measures_is_measured():
+def test_an_outcome_that_one_run_has_is_measured():
     study = make_study(outcomes=(OutcomeSpec("a"), OutcomeSpec("b")))
-    told = unmeasured(study, [run(metrics={"a": 1}), run(metrics={"b": 1})])
-    assert told == []
+    messages = find_unmeasured_outcomes(study, [run(metrics={"a": 1}), run(metrics={"b": 1})])
+    assert messages == []

@@ -1,4 +1,4 @@
-"""Reports as Markdown: complete, readable, and unbroken by whatever a study is called (spec 28)."""
+"""Reports in Markdown: complete, readable, and correctly escaped."""
 
 import dataclasses
 import re
@@ -18,10 +18,7 @@ from fairtrial.study import (
     RunResult,
     RunStatus,
     build_design,
-    code,
-)
-from fairtrial.study.report import (
-    codebook,
+    format_code,
     full_report,
     judge_hypotheses,
     render_codebook,
@@ -30,7 +27,13 @@ from fairtrial.study.report import (
     render_significance_brief,
     write_markdown_report,
 )
-from fairtrial.study.report.text import figure, plain_text, spell_p, table
+from fairtrial.study.report import codebook
+from fairtrial.study.report.markdown_text import (
+    escape_markdown,
+    format_number,
+    format_p,
+    format_table,
+)
 from fairtrial.study.tables import canonical
 
 HOSTILE = (
@@ -39,20 +42,20 @@ HOSTILE = (
 
 
 def cells(line):
-    """A row of a table as a reader of GitHub's Markdown splits it."""
+    """Split a row of a table as GitHub's Markdown does."""
     return re.split(r"(?<!\\)\|", line.strip())[1:-1]
 
 
 def tables(text):
-    """The tables of a text, as lists of lines."""
-    found, rows = [], []
+    """Return the tables of a text, as lists of lines."""
+    collected, rows = [], []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
             rows.append(line)
         elif rows:
-            found.append(rows)
+            collected.append(rows)
             rows = []
-    return found
+    return collected
 
 
 # -- text --
@@ -60,26 +63,26 @@ def tables(text):
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_a_line_a_cell_or_the_markup(text):
-    for shown in (plain_text(text), code(text)):
+    for shown in (escape_markdown(text), format_code(text)):
         assert "\n" not in shown
         assert shown.isprintable()
-        rows = table(["a", "b"], [[shown, "x"]]).splitlines()
+        rows = format_table(["a", "b"], [[shown, "x"]]).splitlines()
         assert [len(cells(row)) for row in rows] == [2, 2, 2]
-    assert not re.search(r"(?<!\\)[*`<>|]", plain_text(text).replace("\\\\", ""))
+    assert not re.search(r"(?<!\\)[*`<>|]", escape_markdown(text).replace("\\\\", ""))
 
 
 def test_names_stay_readable():
-    assert plain_text("model-70b at 0.5, primary_outcome (+1)") == (
+    assert escape_markdown("model-70b at 0.5, primary_outcome (+1)") == (
         "model-70b at 0.5, primary_outcome (+1)"
     )
-    assert plain_text("1. first") == "1\\. first"
-    assert plain_text("# big") == "\\# big"
-    assert code("a`b") == "``a`b``"
-    assert len(plain_text("x" * 10_000)) <= 400
+    assert escape_markdown("1. first") == "1\\. first"
+    assert escape_markdown("# big") == "\\# big"
+    assert format_code("a`b") == "``a`b``"
+    assert len(escape_markdown("x" * 10_000)) <= 400
 
 
 def test_figures_have_three_digits_and_never_read_nan():
-    assert [figure(x) for x in (0.12345, 1234.5, -2, None, float("nan"), 1e-9)] == [
+    assert [format_number(x) for x in (0.12345, 1234.5, -2, None, float("nan"), 1e-9)] == [
         "0.123",
         "1,234",
         "-2",
@@ -87,8 +90,8 @@ def test_figures_have_three_digits_and_never_read_nan():
         "–",
         "1e-09",
     ]
-    assert spell_p(0.00001) == "< 0.0001"
-    assert spell_p(0.034) == "= 0.034"
+    assert format_p(0.00001) == "< 0.0001"
+    assert format_p(0.034) == "= 0.034"
 
 
 # -- the whole report --
@@ -99,7 +102,7 @@ def reported(study=None, value=None, **how):
     return full_report(study, *simulate(study, value or noisy(fancy=2.0), **how))
 
 
-def test_the_report_begins_with_the_verdict_and_its_figures():
+def test_the_report_begins_with_the_verdict_and_its_numbers():
     lines = reported().splitlines()
     assert lines[0] == "# A study"
     verdict = next(line for line in lines if line.startswith("- `h1`"))
@@ -113,12 +116,14 @@ def test_the_report_has_all_its_parts_in_order():
     assert headings == ["Verdicts", "Runs", "Conditions", "Tests", "Methods", "Codebook"]
 
 
-def test_the_report_tells_how_runs_ended_and_what_they_cost():
+def test_the_report_has_status_and_cost_of_runs():
     study = make_study()
     conditions, results = simulate(study, noisy(), fails=lambda s, c, rng: s.replicate == 1)
     tokens = [
-        dataclasses.replace(each, metrics={**each.metrics, "input_tokens": 10, "output_tokens": 2})
-        for each in results[:30]
+        dataclasses.replace(
+            result, metrics={**result.metrics, "input_tokens": 10, "output_tokens": 2}
+        )
+        for result in results[:30]
     ]
     skipped = RunResult("r", RunStatus.SKIPPED, run_spec=results[-1].run_spec)
     text = full_report(study, conditions, [*tokens, *results[30:-1], skipped], left_out=3)
@@ -133,12 +138,12 @@ def test_the_report_tells_how_runs_ended_and_what_they_cost():
     assert "3 results of runs that are no longer in the plan" in deviations
 
 
-def test_a_look_at_an_unfinished_study_is_called_one():
+def test_a_report_of_an_unfinished_study_is_called_an_interim_look():
     study = make_study()
     conditions, results = simulate(study, noisy())
     text = full_report(study, conditions, results[:25])
     assert "25 of 40 planned runs done" in text
-    assert "15 planned runs not done: this is a look at an unfinished study" in text
+    assert "15 planned runs not done: this is an interim look at an unfinished study" in text
     lead, _, rest = text.partition("## Verdicts")
     assert "**An interim look**, at 25 of 40 runs. Don't decide by it whether to go on" in lead
     assert re.search(r"`h1` Fancy helps: \*\*[a-z ]+ so far\*\*", rest)
@@ -167,7 +172,7 @@ def test_no_report_prints_nan_or_none(value):
     assert not re.search(r"\b(nan|None|inf)\b", text.replace("not numbers: nan", ""))
 
 
-def test_a_report_of_nothing_is_a_report():
+def test_a_report_can_be_made_without_results():
     study = make_study(hypotheses=(), analysis_plans=(), outcomes=())
     text = full_report(study, build_design(study), [])
     assert "0 of 40 planned runs done" in text
@@ -196,7 +201,7 @@ def hostile_study():
     )
 
 
-def test_hostile_names_break_no_table_and_bring_no_markup():
+def test_hostile_names_are_escaped():
     study = hostile_study()
     text = reported(study)
     assert "<script" not in text.replace("`", "")
@@ -209,10 +214,12 @@ def test_hostile_names_break_no_table_and_bring_no_markup():
 
 @settings(max_examples=15)
 @given(st.text(min_size=1, max_size=30).filter(str.strip), st.text(max_size=30))
-def test_no_title_or_level_breaks_a_table(name, told):
+def test_no_title_or_level_breaks_a_table(name, description):
     levels = (Level("x" + name, 1), Level("y", 2))
     study = make_study(
-        title=name, description=told, factors=(Factor("arm", description=told, levels=levels),)
+        title=name,
+        description=description,
+        factors=(Factor("arm", description=description, levels=levels),),
     )
     for rows in tables(reported(study)):
         assert len({len(cells(row)) for row in rows}) == 1
@@ -221,7 +228,7 @@ def test_no_title_or_level_breaks_a_table(name, told):
 # -- its parts --
 
 
-def test_the_summary_stands_alone_and_makes_the_conditions_anew():
+def test_the_summary_builds_the_conditions_if_none_are_given():
     study = make_study()
     conditions, results = simulate(study, noisy(fancy=2.0))
     text = render_markdown_summary(study, results)
@@ -238,10 +245,10 @@ def test_the_summary_of_a_study_whose_conditions_are_lost_still_counts_runs(tmp_
     )
     text = render_markdown_summary(lost, results)
     assert "results: 40" in text
-    assert "can't be made again" in text
+    assert "can't be built again" in text
 
 
-def test_methods_tell_design_factors_seeds_and_plans():
+def test_methods_have_design_factors_seeds_and_plans():
     study = make_study(
         blocks=(Block("lang", levels=("en", "de")),),
         constraints=(Constraint("c1", expression='arm != "none"'),),
@@ -277,18 +284,18 @@ def test_the_codebook_has_every_column_of_every_table():
         assert tuple(name for name, _, _ in ours) == theirs
 
 
-def test_the_codebook_tells_levels_outcomes_metrics_and_conditions():
+def test_the_codebook_has_levels_outcomes_metrics_and_conditions():
     study = make_study(factors=(Factor("arm", levels=(Level("small", "m-8b"), Level("big", "x"))),))
     conditions = build_design(study)
     text = render_codebook(study, conditions, metrics=("score", "tool_call_count", "latency_s"))
     assert "small = `m-8b`" in text
     assert "`runs.score`" in text
-    assert "tools that were called" in text
+    assert "number of tool calls" in text
     assert text.count("`latency_s`") == 1
     assert all(condition.condition_id in text for condition in conditions)
 
 
-def test_the_significance_brief_takes_tests_rows_and_objects():
+def test_the_significance_brief_accepts_tests_rows_and_objects():
     study = make_study(analysis_plans=(make_plan("welch_t", "astrology"),))
     tests = judge_hypotheses(study, *simulate(study, noisy(fancy=2.0)))
     text = render_significance_brief(tests)
@@ -309,6 +316,6 @@ def test_a_report_is_written_into_the_folder_artifacts(tmp_path):
     path = write_markdown_report(tmp_path, "report.md", "# Ü\n")
     assert path == tmp_path / "artifacts" / "report.md"
     assert path.read_text("utf-8") == "# Ü\n"
-    assert [each.name for each in path.parent.iterdir()] == ["report.md"]
+    assert [result.name for result in path.parent.iterdir()] == ["report.md"]
     with pytest.raises(StudyError, match="can't be written"):
         write_markdown_report(path, "x.md", "")

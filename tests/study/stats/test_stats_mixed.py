@@ -1,4 +1,4 @@
-"""Mixed models where comparisons are between the levels of a random effect, or hardly noisy."""
+"""Mixed models with comparisons between the levels of a random effect, or almost no noise."""
 
 import numpy as np
 import pytest
@@ -10,37 +10,38 @@ from fairtrial.study.stats.mixed import mixed_model
 pytest.importorskip("statsmodels")
 
 
-def made(levels, runs, *, spread, noise, seed=1):
+def simulate_runs(levels, runs, *, level_sd, noise, seed=1):
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(levels), runs)
-    return groups, spread * rng.normal(size=levels)[groups] + noise * rng.normal(size=len(groups))
+    effects = level_sd * rng.normal(size=levels)
+    return groups, effects[groups] + noise * rng.normal(size=len(groups))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_comparison_between_levels_is_one_of_the_levels_means(seed):
-    groups, y = made(6, 4, spread=2.0, noise=0.5, seed=seed)
+def test_a_comparison_of_two_arms_between_levels_equals_a_t_test_of_level_means(seed):
+    groups, y = simulate_runs(6, 4, level_sd=2.0, noise=0.5, seed=seed)
     arm = groups % 2
-    found = mixed_model(y, [code_levels(arm, 2)], arm, [groups])
+    finding = mixed_model(y, [code_levels(arm, 2)], arm, [groups])
     means = np.array([y[groups == level].mean() for level in range(6)])
     plain = stats.ttest_ind(means[::2], means[1::2])
-    assert found.df == (4,)
-    assert found.p == pytest.approx(plain.pvalue, rel=1e-3)
+    assert finding.df == (4,)
+    assert finding.p == pytest.approx(plain.pvalue, rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_so_is_one_of_three_arms(seed):
-    groups, y = made(9, 4, spread=2.0, noise=0.5, seed=seed)
+def test_a_comparison_of_three_arms_between_levels_equals_an_anova_of_level_means(seed):
+    groups, y = simulate_runs(9, 4, level_sd=2.0, noise=0.5, seed=seed)
     arm = groups % 3
-    found = mixed_model(y, [code_levels(arm, 3)], arm, [groups])
+    finding = mixed_model(y, [code_levels(arm, 3)], arm, [groups])
     means = np.array([y[groups == level].mean() for level in range(9)])
-    assert found.df == (2, 6)
-    assert found.p == pytest.approx(
+    assert finding.df == (2, 6)
+    assert finding.p == pytest.approx(
         stats.f_oneway(*(means[i::3] for i in range(3))).pvalue, rel=0.01
     )
 
 
 @pytest.mark.parametrize("noise", [0.3, 0.03, 3e-3, 1e-4, 1e-6, 0.0])
-def test_runs_that_hardly_differ_leave_the_pairs_of_their_means(noise):
+def test_with_almost_no_noise_the_test_equals_a_paired_t_test_of_means(noise):
     levels, runs = 8, 5
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(levels), 2 * runs)
@@ -48,5 +49,5 @@ def test_runs_that_hardly_differ_leave_the_pairs_of_their_means(noise):
     y = 3 * rng.normal(size=levels)[groups] + 0.6 * rng.normal(size=(levels, 2))[groups, arm]
     y = y + noise * rng.normal(size=len(y))
     means = y.reshape(levels, 2, runs).mean(axis=2)
-    found = mixed_model(y, [code_levels(arm, 2)], arm, [groups])
-    assert found.p == pytest.approx(stats.ttest_rel(*means.T).pvalue, rel=0.01)
+    finding = mixed_model(y, [code_levels(arm, 2)], arm, [groups])
+    assert finding.p == pytest.approx(stats.ttest_rel(*means.T).pvalue, rel=0.01)

@@ -1,4 +1,4 @@
-"""Lines, linear models and mixed models: against statsmodels' formulas, and simulation."""
+"""Linear and mixed models, compared with statsmodels' formulas and simulation."""
 
 import sys
 
@@ -9,18 +9,18 @@ from scipy import stats as scipy_stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from fairtrial.study.stats.finding import NEEDS_STATSMODELS, UntestableError, need_statsmodels
+from fairtrial.study.stats.finding import NEEDS_STATSMODELS, UntestableError, require_statsmodels
 from fairtrial.study.stats.linear import (
     code_levels,
     correlation,
-    cross,
-    fit_model,
-    judge_term,
-    slope,
+    fit_ols,
+    fit_slope,
+    interaction_columns,
+    wald_test,
 )
 from fairtrial.study.stats.mixed import mixed_model
-from fairtrial.study.stats.proportions import equivalent_proportions, fisher
-from fairtrial.study.stats.two_groups import mann_whitney, paired_t, welch
+from fairtrial.study.stats.proportions import fisher_exact, tost_proportions
+from fairtrial.study.stats.two_groups import mann_whitney_u, paired_t_test, welch_t_test
 
 RNG = np.random.default_rng(8)
 N = 60
@@ -31,23 +31,23 @@ FRAME = pd.DataFrame({"y": Y, "one": ONE, "two": TWO, "x": X})
 
 
 def test_a_slope_is_that_of_statsmodels_over_the_span():
-    theirs = ols("y ~ x", FRAME).fit()
-    line = slope(X, Y, span=5.0)
-    assert line.finding.estimate == pytest.approx(5 * theirs.params["x"])
-    assert line.finding.p == pytest.approx(theirs.pvalues["x"])
-    assert line.finding.interval == pytest.approx(tuple(5 * theirs.conf_int().loc["x"]))
-    assert line.residual_sd == pytest.approx(np.sqrt(theirs.mse_resid))
-    one_sided = slope(X, Y, 5.0, "greater").finding
-    assert one_sided.p == pytest.approx(theirs.pvalues["x"] / 2)
+    expected = ols("y ~ x", FRAME).fit()
+    line = fit_slope(X, Y, span=5.0)
+    assert line.finding.estimate == pytest.approx(5 * expected.params["x"])
+    assert line.finding.p == pytest.approx(expected.pvalues["x"])
+    assert line.finding.interval == pytest.approx(tuple(5 * expected.conf_int().loc["x"]))
+    assert line.residual_sd == pytest.approx(np.sqrt(expected.mse_resid))
+    one_sided = fit_slope(X, Y, 5.0, "greater").finding
+    assert one_sided.p == pytest.approx(expected.pvalues["x"] / 2)
 
 
-def test_a_flat_line_is_equivalent_to_none_within_a_wide_margin():
+def test_a_flat_line_is_equivalent_to_zero_within_a_wide_margin():
     flat = RNG.normal(0, 0.1, N)
-    assert slope(X, flat, 5.0, margin=0.5).finding.p < 0.001
-    assert slope(X, flat, 5.0, margin=0.001).finding.p > 0.3
+    assert fit_slope(X, flat, 5.0, margin=0.5).finding.p < 0.001
+    assert fit_slope(X, flat, 5.0, margin=0.001).finding.p > 0.3
 
 
-def test_correlations_are_scipys_and_have_a_side():
+def test_correlations_agree_with_scipy_and_can_be_one_sided():
     assert correlation(X, Y).p == scipy_stats.pearsonr(X, Y).pvalue
     assert correlation(X, Y, "less").p == scipy_stats.pearsonr(X, Y, alternative="less").pvalue
     assert correlation(X, Y, by_rank=True).p == scipy_stats.spearmanr(X, Y).pvalue
@@ -56,23 +56,23 @@ def test_correlations_are_scipys_and_have_a_side():
 
 
 def test_a_regression_has_statsmodels_hc3_errors():
-    theirs = ols("y ~ C(one) + C(two, Sum) + x", FRAME).fit(cov_type="HC3", use_t=True)
+    expected = ols("y ~ C(one) + C(two, Sum) + x", FRAME).fit(cov_type="HC3", use_t=True)
     terms = [code_levels(ONE, 2), code_levels(TWO, 3), X[:, None]]
-    found = judge_term(fit_model(Y, terms, robust=True), "regression")
-    assert found.estimate == pytest.approx(-theirs.params["C(one)[T.1]"])
-    assert found.p == pytest.approx(theirs.pvalues["C(one)[T.1]"])
-    low, high = theirs.conf_int().loc["C(one)[T.1]"]
-    assert found.interval == pytest.approx((-high, -low))
+    finding = wald_test(fit_ols(Y, terms, robust=True), "regression")
+    assert finding.estimate == pytest.approx(-expected.params["C(one)[T.1]"])
+    assert finding.p == pytest.approx(expected.pvalues["C(one)[T.1]"])
+    low, high = expected.conf_int().loc["C(one)[T.1]"]
+    assert finding.interval == pytest.approx((-high, -low))
 
 
 def test_factorial_analysis_is_statsmodels_type_three():
     table = anova_lm(ols("y ~ C(one, Sum) * C(two, Sum)", FRAME).fit(), typ=3)
     one, two = code_levels(ONE, 2), code_levels(TWO, 3)
-    crossed = cross(one, two)
-    interaction = judge_term(fit_model(Y, [crossed, one, two], robust=False), "F")
+    crossed = interaction_columns(one, two)
+    interaction = wald_test(fit_ols(Y, [crossed, one, two], robust=False), "F")
     row = table.loc["C(one, Sum):C(two, Sum)"]
     assert (interaction.statistic, interaction.p) == pytest.approx((row["F"], row["PR(>F)"]))
-    main = judge_term(fit_model(Y, [two, one, crossed], robust=False), "F")
+    main = wald_test(fit_ols(Y, [two, one, crossed], robust=False), "F")
     row = table.loc["C(two, Sum)"]
     assert (main.statistic, main.p) == pytest.approx((row["F"], row["PR(>F)"]))
 
@@ -81,49 +81,49 @@ def test_the_coefficient_of_two_by_two_levels_is_the_difference_of_differences()
     rows, columns = np.repeat([0, 0, 1, 1], 5), np.tile(np.repeat([0, 1], 5), 2)
     y = RNG.normal(size=20)
     one, two = code_levels(rows, 2), code_levels(columns, 2)
-    found = judge_term(fit_model(y, [cross(one, two), one, two], robust=False), "t")
+    finding = wald_test(fit_ols(y, [interaction_columns(one, two), one, two], robust=False), "t")
     means = [[y[(rows == r) & (columns == c)].mean() for c in (0, 1)] for r in (0, 1)]
-    assert found.estimate == pytest.approx(
+    assert finding.estimate == pytest.approx(
         (means[0][0] - means[1][0]) - (means[0][1] - means[1][1])
     )
 
 
-def test_models_that_cannot_be_told_apart_are_refused():
+def test_models_that_cannot_be_fitted_are_refused():
     same = code_levels(ONE, 2)
     with pytest.raises(UntestableError, match="can't be told apart"):
-        fit_model(Y, [same, same], robust=False)
+        fit_ols(Y, [same, same], robust=False)
     with pytest.raises(UntestableError, match="too few"):
-        fit_model(Y[:3], [RNG.normal(size=(3, 2))], robust=False)
+        fit_ols(Y[:3], [RNG.normal(size=(3, 2))], robust=False)
     with pytest.raises(UntestableError, match="don't vary"):
-        fit_model(np.ones(N), [same], robust=False)
+        fit_ols(np.ones(N), [same], robust=False)
     alone = np.zeros(N)
     alone[0] = 1.0
     with pytest.raises(UntestableError, match="a single run"):
-        fit_model(Y, [same, alone[:, None]], robust=True)
+        fit_ols(Y, [same, alone[:, None]], robust=True)
 
 
 # -- mixed models --
 
 
-def crossed_runs(rng, problems, replicates, *, effect=0.0, spread=0.0, scale=1.0):
-    """Runs of two levels on every problem, on which the effect varies by `spread`."""
+def crossed_runs(rng, problems, replicates, *, effect=0.0, level_sd=0.0, scale=1.0):
+    """Simulate runs of two levels on every problem; the effect varies between problems."""
     problem = np.repeat(np.arange(problems), 2 * replicates)
     level = np.tile(np.repeat([0, 1], replicates), problems)
     y = rng.normal(size=problems)[problem] + effect * (level == 0)
-    y = y + spread * rng.normal(size=(problems, 2))[problem, level]
+    y = y + level_sd * rng.normal(size=(problems, 2))[problem, level]
     return scale * (y + rng.normal(size=len(problem))), level, problem
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e6, 1e-6])
 def test_in_balanced_designs_the_mixed_model_is_the_paired_t_test_of_problem_means(scale):
     rng = np.random.default_rng(4)
-    y, level, problem = crossed_runs(rng, 9, 4, effect=0.5, spread=1.0, scale=scale)
-    found = mixed_model(y, [code_levels(level, 2)], level, [problem])
+    y, level, problem = crossed_runs(rng, 9, 4, effect=0.5, level_sd=1.0, scale=scale)
+    finding = mixed_model(y, [code_levels(level, 2)], level, [problem])
     means = np.array([[y[(problem == p) & (level == k)].mean() for k in (0, 1)] for p in range(9)])
-    wanted = paired_t(means[:, 0], means[:, 1])
-    assert found.estimate == pytest.approx(wanted.estimate)
-    assert found.p == pytest.approx(wanted.p, rel=0.01)
-    assert found.interval == pytest.approx(wanted.interval, rel=0.01)
+    wanted = paired_t_test(means[:, 0], means[:, 1])
+    assert finding.estimate == pytest.approx(wanted.estimate)
+    assert finding.p == pytest.approx(wanted.p, rel=0.01)
+    assert finding.interval == pytest.approx(wanted.interval, rel=0.01)
 
 
 def test_an_effect_that_differs_by_problem_fools_welch_and_not_the_mixed_model():
@@ -131,21 +131,21 @@ def test_an_effect_that_differs_by_problem_fools_welch_and_not_the_mixed_model()
     trials = 20
     fooled = {"welch": 0, "mixed": 0}
     for _ in range(trials):
-        y, level, problem = crossed_runs(rng, 6, 12, spread=1.0)
-        fooled["welch"] += welch(y[level == 0], y[level == 1]).p < 0.05
-        found = mixed_model(y, [code_levels(level, 2)], level, [problem])
-        fooled["mixed"] += found.p < 0.05
+        y, level, problem = crossed_runs(rng, 6, 12, level_sd=1.0)
+        fooled["welch"] += welch_t_test(y[level == 0], y[level == 1]).p < 0.05
+        finding = mixed_model(y, [code_levels(level, 2)], level, [problem])
+        fooled["mixed"] += finding.p < 0.05
     assert fooled["mixed"] <= scipy_stats.binom.ppf(0.9999, trials, 0.05)
     assert fooled["welch"] > fooled["mixed"]
 
 
-def test_a_mixed_model_copes_with_a_random_effect_that_has_none():
+def test_a_mixed_model_can_have_a_random_effect_of_zero_variance():
     rng = np.random.default_rng(7)
     _, level, problem = crossed_runs(rng, 8, 5)
     y = 1.0 * (level == 0) + rng.normal(size=len(level))
-    found = mixed_model(y, [code_levels(level, 2)], level, [problem], "greater")
-    assert found.p < 0.01
-    assert found.estimate == pytest.approx(1.0, abs=0.5)
+    finding = mixed_model(y, [code_levels(level, 2)], level, [problem], "greater")
+    assert finding.p < 0.01
+    assert finding.estimate == pytest.approx(1.0, abs=0.5)
 
 
 def test_crossed_random_effects_and_several_levels():
@@ -153,12 +153,12 @@ def test_crossed_random_effects_and_several_levels():
     grid = np.array([(p, a, k) for p in range(6) for a in range(4) for k in range(3)])
     problem, agent, level = grid.T
     y = rng.normal(size=6)[problem] + rng.normal(size=4)[agent] + level + rng.normal(size=72) / 3
-    found = mixed_model(y, [code_levels(level, 3)], level, [problem, agent])
-    assert found.p < 0.001
-    assert found.df == (2, 2 * 3)
+    finding = mixed_model(y, [code_levels(level, 3)], level, [problem, agent])
+    assert finding.p < 0.001
+    assert finding.df == (2, 2 * 3)
 
 
-def test_mixed_models_refuse_what_is_no_sample():
+def test_mixed_models_refuse_random_effects_of_two_levels_and_constant_values():
     level = np.tile([0, 1], 10)
     with pytest.raises(UntestableError, match="2 levels is no sample"):
         mixed_model(RNG.normal(size=20), [code_levels(level, 2)], level, [level])
@@ -174,18 +174,18 @@ def test_without_statsmodels_the_rest_works_and_what_needs_it_says_so(monkeypatc
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     with pytest.raises(UntestableError, match="pip install") as refusal:
-        need_statsmodels()
+        require_statsmodels()
     assert str(refusal.value) == NEEDS_STATSMODELS
     left, right = Y[ONE == 0], Y[ONE == 1]
-    assert welch(left, right).interval is not None
-    assert mann_whitney(left, right).effect_interval is None
+    assert welch_t_test(left, right).interval is not None
+    assert mann_whitney_u(left, right).effect_interval is None
     ones = (left > 0).astype(float), (right > 1).astype(float)
-    assert fisher(*ones).interval is None
-    assert "fairtrial[stats]" in fisher(*ones).notes[0]
+    assert fisher_exact(*ones).interval is None
+    assert "fairtrial[stats]" in fisher_exact(*ones).notes[0]
     for refused in (
-        lambda: fit_model(Y, [code_levels(ONE, 2)], robust=False),
+        lambda: fit_ols(Y, [code_levels(ONE, 2)], robust=False),
         lambda: mixed_model(Y, [code_levels(ONE, 2)], ONE, [TWO]),
-        lambda: equivalent_proportions(*ones, 0.1),
+        lambda: tost_proportions(*ones, 0.1),
     ):
         with pytest.raises(UntestableError, match="pip install"):
             refused()

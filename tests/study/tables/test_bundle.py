@@ -1,4 +1,4 @@
-"""One archive for the same content, with checksums that tell what was done to it."""
+"""Bundles: the same content gives the same bytes, and changes are detected by checksums."""
 
 import gzip
 import hashlib
@@ -7,7 +7,7 @@ import os
 import tarfile
 
 import pytest
-from small_ledger_kit import Lab, small_study, success, verdict
+from small_ledger_kit import LedgerLab, evaluation, make_small_study, success
 
 from fairtrial import StudyError
 from fairtrial.core import LedgerError
@@ -17,7 +17,9 @@ from fairtrial.study.tables.integrity import validate_artifacts
 
 @pytest.fixture
 def folder(tmp_path):
-    lab = Lab(tmp_path / "out", small_study()).run(run0=success(evaluations=[verdict(1)]))
+    lab = LedgerLab(tmp_path / "out", make_small_study()).run(
+        run0=success(evaluations=[evaluation(1)])
+    )
     export_tables(lab.reader, lab.folder, sqlite=True, complete_cases=True)
     lab.close()
     for name in ("reports/summary.md", "workspaces/run-1/note.txt", "owner.lock", "x.part"):
@@ -32,7 +34,7 @@ def names(path):
         return archive.getnames()
 
 
-def test_a_bundle_holds_tables_and_reports_and_nothing_else(folder, tmp_path):  # spec 26
+def test_a_bundle_has_tables_and_reports_and_nothing_else(folder, tmp_path):
     path = bundle_results(folder)
     assert path == tmp_path / "out.tar.gz"
     tables = "analysis_plan.json conditions.csv evaluations.csv events.csv hypotheses.json"
@@ -43,7 +45,7 @@ def test_a_bundle_holds_tables_and_reports_and_nothing_else(folder, tmp_path):  
     assert verify_bundle(path) == []
 
 
-def test_what_is_asked_for_is_added(folder, tmp_path):
+def test_ledger_and_workspaces_are_added_on_request(folder, tmp_path):
     path = bundle_results(folder, tmp_path / "all.tgz", with_ledger=True, with_workspaces=True)
     assert {"s/ledger.sqlite", "s/workspaces/run-1/note.txt"} <= set(names(path))
     assert verify_bundle(path) == []
@@ -53,15 +55,15 @@ def test_what_is_asked_for_is_added(folder, tmp_path):
     assert validate_artifacts(unpacked) == []
     with open_results(unpacked) as results:
         assert len(results) == 4
-        export_tables(results, unpacked)  # what it holds is ours, and is replaced
-    assert (unpacked / "study.sqlite").is_symlink()  # in every form that was there
+        export_tables(results, unpacked)  # the unpacked files count as our own and are replaced
+    assert (unpacked / "study.sqlite").is_symlink()  # all formats are exported again
     for line in (unpacked / "CHECKSUMS.sha256").read_text().splitlines():
         digest, name = line.split("  ")
         if name.rpartition("/")[2] not in ("manifest.json", "study.sqlite"):  # written anew
             assert hashlib.sha256((unpacked / name).read_bytes()).hexdigest() == digest
 
 
-def test_where_one_is_unpacked_without_its_ledger_it_is_said_how_to_have_it(folder, tmp_path):
+def test_opening_a_bundle_without_its_ledger_says_how_to_include_it(folder, tmp_path):
     with tarfile.open(bundle_results(folder)) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     with pytest.raises(LedgerError, match=r"no ledger.sqlite in it; `fairtrial bundle --with-led"):
@@ -69,7 +71,7 @@ def test_where_one_is_unpacked_without_its_ledger_it_is_said_how_to_have_it(fold
 
 
 @pytest.mark.parametrize("with_ledger", [False, True])
-def test_the_same_content_gives_the_same_bytes(folder, tmp_path, with_ledger):  # spec 26
+def test_the_same_content_gives_the_same_bytes(folder, tmp_path, with_ledger):
     first = bundle_results(folder, tmp_path / "a" / "1.tar.gz", with_ledger=with_ledger)
     for path in (folder / "reports", folder / "reports" / "summary.md"):
         os.utime(path, (1, 1))
@@ -84,17 +86,17 @@ def test_the_same_content_gives_the_same_bytes(folder, tmp_path, with_ledger):  
     assert first.read_bytes() != third.read_bytes()
 
 
-def test_links_lead_nowhere_outside(folder, tmp_path):
+def test_links_out_of_the_folder_are_left_out(folder, tmp_path):
     (tmp_path / "secret").write_text("s")
     (folder / "reports" / "link.md").symlink_to(tmp_path / "secret")
     (folder / "reports" / "outside").symlink_to(tmp_path)
     (folder / "reports" / "inside.md").symlink_to("summary.md")
-    found = names(bundle_results(folder))
-    assert "s/reports/inside.md" in found
-    assert not any("link.md" in name or "outside" in name for name in found)
+    names_in_bundle = names(bundle_results(folder))
+    assert "s/reports/inside.md" in names_in_bundle
+    assert not any("link.md" in name or "outside" in name for name in names_in_bundle)
 
 
-def test_tables_that_do_not_hold_together_are_not_bundled(folder):
+def test_inconsistent_tables_are_not_bundled(folder):
     (folder / "runs.csv").write_text("study_id\n")
     with pytest.raises(StudyError, match=r"runs\.csv: .*; `fairtrial export "):
         bundle_results(folder)
@@ -109,18 +111,18 @@ def test_wrong_targets_are_refused(folder, tmp_path):
     with pytest.raises(LedgerError, match="has no ledger"):
         bundle_results(folder, with_ledger=True)
     (folder / "reports" / "a\nb").write_text("")
-    with pytest.raises(StudyError, match="is no name for a bundle"):
+    with pytest.raises(StudyError, match="is not a valid name in a bundle"):
         bundle_results(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-# -- bundles that were tampered with --
+# -- changed bundles --
 
 
-def rewritten(path, change):
-    """The archive again, with its members (name -> bytes) as `change` leaves them."""
+def rewrite(path, change):
+    """Write the archive again with its members (name -> bytes) changed by `change`."""
     with tarfile.open(path) as archive:
-        members = {each.name: archive.extractfile(each).read() for each in archive}
+        members = {member.name: archive.extractfile(member).read() for member in archive}
     members = change(members) or members
     with tarfile.open(path, "w:gz") as archive:
         for name, content in members.items():
@@ -170,26 +172,29 @@ def with_matching_sums(members):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (changed, "runs.csv: differs from its checksum"),
         (fewer, "events.csv: is missing"),
         (more, "more.txt: is not in CHECKSUMS.sha256"),
-        (climbing, "'s/../../more.txt': is no name that a bundle may hold"),
-        (absolute, "'/etc/more.txt': is no name that a bundle may hold"),
+        (climbing, "'s/../../more.txt': is not a valid name in a bundle"),
+        (absolute, "'/etc/more.txt': is not a valid name in a bundle"),
         (two_roots, "expected one folder, found s, t"),
         (without_sums, "CHECKSUMS.sha256 is missing"),
-        (odd_sums, "the archive is damaged or cut off: CHECKSUMS.sha256 holds the line 'what?'"),
+        (
+            odd_sums,
+            "the archive is damaged or cut off: CHECKSUMS.sha256 has the invalid line 'what?'",
+        ),
         (with_matching_sums, "runs.csv: differs from what manifest.json says"),
     ],
 )
-def test_what_was_done_to_a_bundle_is_found_out(folder, change, told):
+def test_changes_of_a_bundle_are_detected(folder, change, expected):
     path = bundle_results(folder)
-    rewritten(path, change)
-    assert told in verify_bundle(path)
+    rewrite(path, change)
+    assert expected in verify_bundle(path)
 
 
-def test_links_and_twins_in_an_archive_are_refused(folder):
+def test_links_and_duplicates_in_an_archive_are_refused(folder):
     path = bundle_results(folder)
     with gzip.open(path) as packed:
         content = packed.read()
@@ -202,11 +207,11 @@ def test_links_and_twins_in_an_archive_are_refused(folder):
         archive.addfile(twin, io.BytesIO(b""))
     path.write_bytes(gzip.compress(buffer.getvalue()))
     problems = verify_bundle(path)
-    assert "'s/link': is no plain file" in problems
-    assert "'s/runs.csv': is there twice" in problems
+    assert "'s/link': is not a plain file" in problems
+    assert "'s/runs.csv': occurs twice" in problems
 
 
-def test_a_bundle_cut_off_anywhere_is_found_out(folder):
+def test_a_truncated_bundle_is_detected(folder):
     path = bundle_results(folder)
     content = path.read_bytes()
     for length in range(0, len(content), max(1, len(content) // 40)):
@@ -218,7 +223,7 @@ def test_a_bundle_cut_off_anywhere_is_found_out(folder):
     assert "something follows the end of the archive" in verify_bundle(path)
 
 
-def test_what_is_no_bundle_is_told(tmp_path):
+def test_a_file_that_is_not_a_bundle_is_reported(tmp_path):
     assert "can't be read: No such file" in verify_bundle(tmp_path / "none")[0]
     (tmp_path / "text").write_text("hello")
     assert "damaged" in verify_bundle(tmp_path / "text")[0]

@@ -1,4 +1,4 @@
-"""A set of tables changes as one, whatever happens while it is written."""
+"""Atomicity of exports: readers see the old or the new set, also after kills and full disks."""
 
 import contextlib
 import csv
@@ -14,31 +14,31 @@ import threading
 import warnings
 
 import pytest
-from small_ledger_kit import Lab, small_study
+from small_ledger_kit import LedgerLab, make_small_study
 
 from fairtrial import LedgerError, StudyError
 from fairtrial.cli.main import main
 from fairtrial.study import LedgerReader, export_tables
-from fairtrial.study.tables import csv_tables as csv_set, generation
+from fairtrial.study.tables import csv_tables as csv_tables, generation
 from fairtrial.study.tables.export import check_target
 from fairtrial.study.tables.integrity import validate_artifacts
 
 
 @pytest.fixture
 def lab(tmp_path):
-    """A study of 100 runs; as many of them are done as are told."""
-    here = Lab(tmp_path / "out", small_study(replicates=50))
-    here.done = 0
+    """A study of 100 runs; `run_until(n)` adds results until n runs are done."""
+    lab = LedgerLab(tmp_path / "out", make_small_study(replicates=50))
+    lab.done = 0
 
-    def do(number):
-        for place in range(here.done, number):
-            here.add(place)
-        here.done = number
-        here.ledger.commit()
+    def run_until(number):
+        for plan_index in range(lab.done, number):
+            lab.add(plan_index)
+        lab.done = number
+        lab.ledger.commit()
 
-    here.do = do
-    yield here
-    here.ledger.close()
+    lab.run_until = run_until
+    yield lab
+    lab.ledger.close()
 
 
 def count(folder):
@@ -59,14 +59,14 @@ def clear(folder):
 
 
 def fork(work):
-    """Do something in a process of its own; returns how it ended: a signal, or 0."""
+    """Call a function in a forked process; returns its wait status: a signal, or 0."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # nothing of ours runs in threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # no thread of ours is running
         child = os.fork()
     if child:
         return os.waitpid(child, 0)[1]
     try:
-        os.fsync = lambda _: None  # a kill takes nothing from the kernel; this is for speed
+        os.fsync = lambda _: None  # for speed: data in the kernel survive a kill
         work()
         os._exit(0)
     finally:
@@ -74,7 +74,7 @@ def fork(work):
 
 
 def die_in(line_number):
-    """Be killed at the nth line of `generation` from now on."""
+    """Kill this process at the nth executed line of `generation` from now on."""
     left = line_number
 
     def trace(frame, what, _):
@@ -91,27 +91,27 @@ def die_in(line_number):
 
 
 def die_at(line_number, step, folder, **settings):
-    """Export in a process that is killed at the nth line from a step of `generation` on.
+    """Export in a process that is killed at the nth line of a step of `generation`.
 
-    0 is while tables are being written. Returns how it ended: a signal, or 0 if it got through.
+    0 kills while tables are being written. Returns the wait status: a signal, or 0 if it finished.
     """
     original = getattr(generation, step)
 
     def begin(*arguments):
-        die_in(line_number)  # not before: it would slow the writing down
+        die_in(line_number)  # not earlier: tracing would slow down the writing
         return original(*arguments)
 
     def export():
         setattr(generation, step, begin)
         if line_number == 0:
-            csv_set.GrowingCsvFile.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+            csv_tables.GrowingCsvFile.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
         export_tables(LedgerReader.open(folder), folder, **settings)
 
     return fork(export)
 
 
 def instants(folder, step="_publish", growth=5, **settings):
-    """Kill exports at ever later instants until one gets through; says which do."""
+    """Kill exports at ever later lines until one finishes; yields whether each did."""
     line_number = 0
     while True:
         ended = die_at(line_number, step, folder, **settings)
@@ -119,7 +119,7 @@ def instants(folder, step="_publish", growth=5, **settings):
         yield ended == 0
         if ended == 0:
             return
-        # By growing steps: what killed exports leave makes the next one's way longer.
+        # By growing steps: leftovers of killed exports make the next export longer.
         line_number += max(1, line_number // growth)
 
 
@@ -128,9 +128,9 @@ def runs_in_mirror(folder):
         return mirror.execute("SELECT count(*) FROM runs").fetchone()[0]
 
 
-def test_a_first_export_killed_at_any_instant_leaves_nothing_or_the_whole(lab, tmp_path):  # spec 24
-    lab.do(5)
-    export_tables(lab.reader, tmp_path / "warm")  # or every child imports numpy anew
+def test_a_first_export_killed_at_any_instant_leaves_no_set_or_a_complete_one(lab, tmp_path):
+    lab.run_until(5)
+    export_tables(lab.reader, tmp_path / "warm")  # so that children don't import numpy again
     seen = []
     for got_through in instants(lab.folder):
         if (lab.folder / "runs.csv").exists():
@@ -150,7 +150,7 @@ def test_a_first_export_killed_at_any_instant_leaves_nothing_or_the_whole(lab, t
 
 @pytest.fixture
 def stage(monkeypatch, tmp_path):
-    """Export to a folder; gives a copy of it at the instant before its set is published."""
+    """Export to a folder; returns a copy of it from the moment before its set is published."""
     publish = generation._publish
 
     def stage(lab):
@@ -171,19 +171,17 @@ def stage(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_later_export_killed_at_any_instant_leaves_the_old_set_or_the_new(  # spec 24
-    lab, stage, tmp_path
-):
-    lab.do(5)
+def test_a_later_export_killed_at_any_instant_leaves_the_old_set_or_the_new(lab, stage, tmp_path):
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder, sqlite=True)
-    lab.do(8)
+    lab.run_until(8)
     assert die_at(0, "_publish", lab.folder) == signal.SIGKILL
     assert validate_artifacts(lab.folder) == []
     assert count(lab.folder) == 5
     clear(lab.folder)
     staged, name = stage(lab)
     seen, ended = [], None
-    while ended != 0:  # every line of it, each time from the same beginning
+    while ended != 0:  # every line, each time from the same state
         folder = tmp_path / f"killed-{len(seen)}"
         shutil.copytree(staged, folder, symlinks=True)
 
@@ -199,21 +197,21 @@ def test_a_later_export_killed_at_any_instant_leaves_the_old_set_or_the_new(  # 
     assert seen == sorted(seen)
     assert len(seen) > 50
     for whole in (folder, lab.folder):
-        assert runs_in_mirror(whole) == 8  # a form that is there is not left behind
+        assert runs_in_mirror(whole) == 8  # existing formats are exported again
         assert len(hidden(whole)) == 2
     die_at(0, "_publish", lab.folder)
     assert len(hidden(lab.folder)) == 3
     export_tables(lab.reader, lab.folder)
-    assert len(hidden(lab.folder)) == 2  # what was killed is gone
+    assert len(hidden(lab.folder)) == 2  # leftovers of the killed export are removed
 
 
 def test_links_that_were_copied_as_files_become_links_again_without_a_gap(lab, tmp_path):
-    lab.do(5)
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder, sqlite=True)
     plain = tmp_path / "plain"
     shutil.copytree(lab.folder, plain, ignore=shutil.ignore_patterns(".tables*", "ledger*"))
     assert not (plain / "runs.csv").is_symlink()
-    lab.do(8)
+    lab.run_until(8)
     lab.ledger.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(lab.folder / "ledger.sqlite", plain)
     seen = []
@@ -225,7 +223,7 @@ def test_links_that_were_copied_as_files_become_links_again_without_a_gap(lab, t
 
 
 def test_a_reader_never_sees_half_a_set(lab):
-    lab.do(5)
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder)
     problems, stop, looked = [], threading.Event(), threading.Event()
 
@@ -238,8 +236,8 @@ def test_a_reader_never_sees_half_a_set(lab):
     watcher.start()
     try:
         for number in range(6, 16):
-            lab.do(number)
-            # A set stays until the one after the next: nobody is to be that slow.
+            lab.run_until(number)
+            # A set is kept until the second export after it: the reader must not be slower.
             looked.clear()
             assert looked.wait(60)
             export_tables(lab.reader, lab.folder)
@@ -250,11 +248,11 @@ def test_a_reader_never_sees_half_a_set(lab):
     assert count(lab.folder) == 15
 
 
-def test_a_slow_reader_keeps_the_set_it_began_with(lab):
-    lab.do(5)
+def test_a_slow_reader_can_finish_the_set_it_started_to_read(lab):
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder)
-    old = generation.locate(lab.folder, "events.csv")
-    lab.do(6)
+    old = generation.locate_file(lab.folder, "events.csv")
+    lab.run_until(6)
     export_tables(lab.reader, lab.folder)
     assert len(old.read_text().splitlines()) == 6
     export_tables(lab.reader, lab.folder)
@@ -262,8 +260,8 @@ def test_a_slow_reader_keeps_the_set_it_began_with(lab):
     assert len(hidden(lab.folder)) == 2
 
 
-def test_two_exports_at_once_leave_one_whole_set(lab):
-    lab.do(10)
+def test_concurrent_exports_leave_one_complete_set(lab):
+    lab.run_until(10)
     failures = []
 
     def export():
@@ -298,10 +296,10 @@ def no_links(monkeypatch):
 
 
 def test_without_links_files_are_moved_one_by_one(lab, no_links):
-    lab.do(5)
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder, sqlite=True)
     assert validate_artifacts(lab.folder) == []
-    lab.do(6)
+    lab.run_until(6)
     export_tables(lab.reader, lab.folder)
     assert validate_artifacts(lab.folder) == []
     assert count(lab.folder) == 6
@@ -310,25 +308,25 @@ def test_without_links_files_are_moved_one_by_one(lab, no_links):
     assert not any(path.is_symlink() for path in lab.folder.iterdir())
 
 
-def test_without_links_a_kill_half_way_is_found_out_and_mended(lab, no_links, monkeypatch):
+def test_without_links_a_kill_half_way_is_detected_and_repaired(lab, no_links, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    lab.do(5)
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder)
-    lab.do(6)
-    told = set()
+    lab.run_until(6)
+    had_problems = set()
     for _ in instants(lab.folder, "_move"):
-        told.add(bool(validate_artifacts(lab.folder)))
-        export_tables(lab.reader, lab.folder)  # not taken for somebody else's files
+        had_problems.add(bool(validate_artifacts(lab.folder)))
+        export_tables(lab.reader, lab.folder)  # half a set does not count as foreign files
         assert validate_artifacts(lab.folder) == []
-        lab.do(lab.done + 1)
-    assert told == {True, False}
+        lab.run_until(lab.done + 1)
+    assert had_problems == {True, False}
 
 
-# -- what is not ours --
+# -- foreign files --
 
 
-def test_files_of_somebody_else_are_not_replaced(lab):
-    lab.do(5)
+def test_foreign_files_are_not_replaced(lab):
+    lab.run_until(5)
     (lab.folder / "runs.csv").write_text("study_id,condition_id,run_id,score\ns,c,r,1\n")
     (lab.folder / "study.yaml").write_text("my: own\n")
     (lab.folder / "events.csv").mkdir()
@@ -342,62 +340,62 @@ def test_files_of_somebody_else_are_not_replaced(lab):
 
 
 def test_a_file_that_appears_while_tables_are_written_is_not_replaced(lab, monkeypatch):
-    lab.do(5)
-    finish = csv_set.GrowingCsvFile.finish
+    lab.run_until(5)
+    finish = csv_tables.GrowingCsvFile.finish
 
     def finish_late(self, columns):
         (lab.folder / "runs.csv").write_text("mine")
         finish(self, columns)
 
-    monkeypatch.setattr(csv_set.GrowingCsvFile, "finish", finish_late)
-    with pytest.raises(StudyError, match=r"runs\.csv is to hold a table"):
+    monkeypatch.setattr(csv_tables.GrowingCsvFile, "finish", finish_late)
+    with pytest.raises(StudyError, match=r"runs\.csv can't be replaced by a table"):
         export_tables(lab.reader, lab.folder)
     assert (lab.folder / "runs.csv").read_text() == "mine"
 
 
 def test_a_table_that_was_edited_into_a_file_of_its_own_is_not_replaced(lab):
-    lab.do(5)
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder)
     text = (lab.folder / "runs.csv").read_text()
     (lab.folder / "runs.csv").unlink()
     (lab.folder / "runs.csv").write_text(text + "mine\n")  # as editors do
-    with pytest.raises(StudyError, match=r"runs\.csv is to hold a table, and was not written by"):
+    with pytest.raises(StudyError, match=r"can't be replaced by a table: it was not written by"):
         export_tables(lab.reader, lab.folder)
     (lab.folder / "runs.csv").write_text(text)
     export_tables(lab.reader, lab.folder)
     assert validate_artifacts(lab.folder) == []
 
 
-def test_a_link_to_elsewhere_is_left_alone(lab, tmp_path):
-    lab.do(5)
+def test_a_link_to_another_place_is_not_replaced(lab, tmp_path):
+    lab.run_until(5)
     (tmp_path / "mine.csv").write_text("mine")
     (lab.folder / "runs.csv").symlink_to(tmp_path / "mine.csv")
-    with pytest.raises(StudyError, match="is a link to somewhere else"):
+    with pytest.raises(StudyError, match="is a link to another place"):
         export_tables(lab.reader, lab.folder)
     assert (tmp_path / "mine.csv").read_text() == "mine"
 
 
 def test_a_plan_that_was_written_there_is_replaced(lab, tmp_path, capsys):
-    study = small_study(replicates=50)
+    study = make_small_study(replicates=50)
     study.to_yaml(tmp_path / "study.yaml")
     out = [str(lab.folder / name) for name in ("conditions.csv", "runs.csv")]
     with pytest.raises(SystemExit) as stop:
         main(["plan", str(tmp_path / "study.yaml"), "--out", out[0], "--runs", out[1]])
     assert stop.value.code == 0
-    lab.do(5)
+    lab.run_until(5)
     check_target(lab.folder)
     export_tables(lab.reader, lab.folder)
     assert count(lab.folder) == 5
 
 
-# -- no room --
+# -- full disks and permissions --
 
 
 @pytest.mark.parametrize("call", [1, 4, 9])
 def test_a_full_disk_leaves_the_old_set_and_says_what_to_do(lab, monkeypatch, call):
-    lab.do(5)
+    lab.run_until(5)
     export_tables(lab.reader, lab.folder)
-    lab.do(6)
+    lab.run_until(6)
     sync, calls = os.fsync, 0
 
     def full(descriptor):
@@ -420,11 +418,11 @@ def test_a_full_disk_leaves_the_old_set_and_says_what_to_do(lab, monkeypatch, ca
     assert count(lab.folder) == 6
 
 
-def test_a_disk_that_is_really_full_is_survived(lab, tmp_path):
-    """A child with a limit on the size of files gets what a full disk gives: a failing write."""
-    lab.do(20)
+def test_a_write_that_really_fails_leaves_the_old_set(lab, tmp_path):
+    """In a child process with a limit on file sizes, writes fail as on a full disk."""
+    lab.run_until(20)
     export_tables(lab.reader, lab.folder)
-    told = tmp_path / "told"
+    message = tmp_path / "message"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
@@ -438,33 +436,33 @@ def test_a_disk_that_is_really_full_is_survived(lab, tmp_path):
             try:
                 export_tables(reader, lab.folder)
             except LedgerError as error:
-                told.write_text(str(error))
+                message.write_text(str(error))
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    assert "the tables can't be written: File too large" in told.read_text()
+    assert "the tables can't be written: File too large" in message.read_text()
     assert validate_artifacts(lab.folder) == []
     assert len(hidden(lab.folder)) == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_to_is_told(lab, tmp_path):
-    lab.do(5)
+def test_a_folder_without_write_permission_is_reported(lab, tmp_path):
+    lab.run_until(5)
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     with pytest.raises(StudyError, match="can't be written: Permission denied"):
         export_tables(lab.reader, closed)
 
 
-def test_a_file_where_the_folder_should_be_is_told(lab, tmp_path):
-    lab.do(5)
+def test_a_file_in_place_of_the_folder_is_reported(lab, tmp_path):
+    lab.run_until(5)
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="can't be written"):
         export_tables(lab.reader, tmp_path / "file" / "below")
 
 
 def test_files_have_the_mode_that_the_umask_gives(lab):
-    lab.do(5)
+    lab.run_until(5)
     umask = os.umask(0o027)
     try:
         export_tables(lab.reader, lab.folder, sqlite=True, parquet=True)

@@ -1,4 +1,4 @@
-"""Rescoring from the outside: `rescore_study` and `fairtrial rescore` (spec 26)."""
+"""Rescoring through `rescore_study` and `fairtrial rescore`."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ from fairtrial import (
 
 @pytest.fixture
 def done(tmp_path):
-    """A study that was run, with an evaluator in a module beside it."""
+    """A finished study, with evaluators in a module beside it."""
     (tmp_path / "judges.py").write_text(
         "def double(answer): return {'score': 2 * answer}\n"
         "def choosy(answer):\n"
@@ -61,7 +61,7 @@ def done(tmp_path):
     )
     assert len(calls) == 4
     yield tmp_path / "out"
-    assert len(calls) == 4, "no agent runs again"
+    assert len(calls) == 4, "an agent ran again"
 
 
 def scores(folder):
@@ -74,7 +74,7 @@ def primaries(folder):
         return [result.metrics["primary_outcome"] for result in results]
 
 
-def test_a_new_evaluator_takes_the_place_of_the_old_verdicts(done, run):
+def test_a_new_evaluator_replaces_the_old_evaluations(done, run):
     assert scores(done) == [1, 1, 2, 2]
     code, out, _ = run("rescore", str(done), "--evaluator", "judges:double")
     assert code == 0
@@ -82,7 +82,7 @@ def test_a_new_evaluator_takes_the_place_of_the_old_verdicts(done, run):
     assert scores(done) == primaries(done) == [2, 2, 4, 4]
 
 
-def test_the_tables_keep_the_forms_that_they_had(done):
+def test_all_existing_formats_of_the_tables_are_written_again(done):
     before = {path.name for path in done.iterdir() if not path.name.startswith(".")}
     assert {"study.sqlite", "runs.parquet"} <= before
     rescore_study(done, lambda answer: 7.0)
@@ -90,7 +90,7 @@ def test_the_tables_keep_the_forms_that_they_had(done):
     assert all(path.exists() for path in done.iterdir())
 
 
-def test_an_evaluator_that_fails_on_some_is_said_and_exits_with_5(done, run):
+def test_an_evaluator_that_fails_on_some_runs_is_reported_and_exits_with_5(done, run):
     code, out, err = run("rescore", str(done), "--evaluator", "judges:choosy")
     assert code == 5
     assert "2 runs judged again" in out
@@ -99,14 +99,14 @@ def test_an_evaluator_that_fails_on_some_is_said_and_exits_with_5(done, run):
     assert (code, json.loads(out)["scored"], len(json.loads(out)["failures"])) == (5, 2, 2)
 
 
-def test_without_an_evaluator_the_problems_are_asked_again(done):
+def test_without_an_evaluator_the_problems_evaluate_again(done):
     packet = ProblemPacket("p", evaluator=lambda answer: {"score": -answer})
-    told = rescore_study(done, problem_registry={"p": packet})
-    assert (told.scored, told.failures) == (4, {})
+    result = rescore_study(done, problem_registry={"p": packet})
+    assert (result.scored, result.failures) == (4, {})
     assert scores(done) == primaries(done) == [-1, -1, -2, -2]
 
 
-def test_what_can_not_be_found_is_said_before_anything_is_judged(done, run):
+def test_an_evaluator_that_is_not_found_is_reported_before_any_evaluation(done, run):
     with pytest.raises(StudyError, match="judges"):
         rescore_study(done, "judges:nobody")
     code, _, err = run("rescore", str(done), "--evaluator", "nowhere:nobody")
@@ -117,27 +117,27 @@ def test_what_can_not_be_found_is_said_before_anything_is_judged(done, run):
     assert scores(done) == [1, 1, 2, 2]
 
 
-def test_verdicts_are_kept_where_the_problems_are_not_at_hand(done, run):
+def test_evaluations_are_kept_where_problems_are_not_bound(done, run):
     code, _, err = run("rescore", str(done))
     assert code == 2
     assert "nothing is bound to 'p'; name what judges: --evaluator" in err
     assert scores(done) == [1, 1, 2, 2]
 
 
-def test_an_evaluator_may_print_and_import_what_lies_beside_the_study(done, run):
+def test_an_evaluator_may_print_and_import_modules_beside_the_study(done, run):
     code, out, err = run("rescore", str(done), "--evaluator", "judges:chatty", "--json")
     assert (code, json.loads(out)["scored"]) == (0, 4)
     assert "so 2" in err
     assert scores(done) == [3, 3, 6, 6]
 
 
-def test_an_evaluator_that_would_leave_the_process_has_failed(done, run):
+def test_an_evaluator_that_calls_exit_has_failed(done, run):
     code, out, _ = run("rescore", str(done), "--evaluator", "judges:leaving", "--json")
     assert code == 5
     assert set(json.loads(out)["failures"].values()) == {"SystemExit: 1", "SystemExit: 2"}
 
 
-def test_runs_that_only_their_evaluator_failed_are_successes_once_they_are_judged(tmp_path):
+def test_runs_that_failed_only_in_their_evaluator_become_successes(tmp_path):
     calls = []
 
     def agent(task):
@@ -156,8 +156,8 @@ def test_runs_that_only_their_evaluator_failed_are_successes_once_they_are_judge
     results = run_it(study, agent, ProblemPacket("p", evaluator=broken))
     assert [str(result.status) for result in results] == ["failed"] * 3
     assert results[0].error_info == "the evaluator failed: KeyError: 'oops'"
-    told = rescore_study(tmp_path, choosy)
-    assert (told.scored, len(told.failures), told.passed_over) == (1, 1, 1)
+    result = rescore_study(tmp_path, choosy)
+    assert (result.scored, len(result.failures), result.passed_over) == (1, 1, 1)
     with open_results(tmp_path) as results:
         assert [str(result.status) for result in results] == ["failed", "success", "failed"]
         judged = results[1]

@@ -1,10 +1,18 @@
-"""Results as Python sees them: lazily, in plan order, as rows and as columns."""
+"""`Results`: read lazily, in plan order, as rows and as columns."""
 
 import json
 
 import pandas
 import pytest
-from small_ledger_kit import Lab, emitting, event, failure, small_study, success, verdict
+from small_ledger_kit import (
+    LedgerLab,
+    emitting,
+    evaluation,
+    event,
+    failure,
+    make_small_study,
+    success,
+)
 
 from fairtrial import LedgerError, RunBudget, RunStatus, StudyError
 from fairtrial.study import LedgerReader, Results, open_results
@@ -12,15 +20,17 @@ from fairtrial.study import LedgerReader, Results, open_results
 
 @pytest.fixture
 def lab(tmp_path):
-    here = Lab(tmp_path / "out", small_study(replicates=3))
-    yield here
-    here.ledger.close()
+    lab = LedgerLab(tmp_path / "out", make_small_study(replicates=3))
+    yield lab
+    lab.ledger.close()
 
 
 @pytest.fixture
 def finished(lab):
     lab.run(
-        run1=success(metrics={"score": 0.5, "seed": 7}, evaluations=[verdict(2), verdict(3, "b")]),
+        run1=success(
+            metrics={"score": 0.5, "seed": 7}, evaluations=[evaluation(2), evaluation(3, "b")]
+        ),
         run2=failure(),
         run4=emitting(event(text="one"), event(text="two"), metrics={"late": True}),
     )
@@ -28,7 +38,7 @@ def finished(lab):
         yield results
 
 
-def test_it_is_a_sequence_in_plan_order(finished, lab):  # spec 28
+def test_results_are_a_sequence_in_plan_order(finished, lab):
     ids = [spec.run_id for spec in lab.plan.specs()]
     assert len(finished) == 6
     assert [result.run_id for result in finished] == ids
@@ -42,20 +52,22 @@ def test_it_is_a_sequence_in_plan_order(finished, lab):  # spec 28
     assert "6 of 6 runs done" in repr(finished)
 
 
-def test_it_knows_its_study(finished, lab):
+def test_results_have_their_study_conditions_and_folder(finished, lab):
     assert finished.study == lab.plan.study
-    assert [each.condition_id for each in finished.conditions] == [
-        each.condition_id for each in lab.plan.conditions
+    assert [condition.condition_id for condition in finished.conditions] == [
+        condition.condition_id for condition in lab.plan.conditions
     ]
     assert finished.folder == lab.folder
     assert finished.stopped is None
 
 
-def test_results_are_read_when_they_are_asked_for(finished, monkeypatch):
+def test_results_are_read_when_they_are_accessed(finished, monkeypatch):
     read = []
     result = LedgerReader.result
     monkeypatch.setattr(
-        LedgerReader, "result", lambda self, place: read.append(place) or result(self, place)
+        LedgerReader,
+        "result",
+        lambda self, plan_index: read.append(plan_index) or result(self, plan_index),
     )
     assert len(finished) == 6
     assert read == []
@@ -76,7 +88,7 @@ def test_rows_have_the_canonical_columns_and_typed_values(finished):
     assert len({row["run_id"] for row in finished.events}) == 5
 
 
-def test_columns_are_what_a_data_frame_takes(finished):
+def test_a_data_frame_can_be_made_from_columns(finished):
     frame = pandas.DataFrame(finished.runs.columns())
     assert len(frame) == 6
     assert list(frame.columns)[-3:] == ["score", "metric_seed", "late"]
@@ -93,14 +105,14 @@ def test_columns_are_what_a_data_frame_takes(finished):
         finished.runs.columns("scor")
 
 
-def test_a_study_that_runs_is_seen_as_of_when_it_was_opened(lab):  # spec 28
+def test_results_of_a_running_study_are_those_committed_when_it_was_opened(lab):
     lab.add(4)
     lab.add(1)
     lab.ledger.commit()
     results = open_results(lab.folder)
     lab.add(0)
     lab.ledger.commit()
-    ids = [lab.plan.spec(place).run_id for place in (1, 4)]
+    ids = [lab.plan.spec(plan_index).run_id for plan_index in (1, 4)]
     assert [result.run_id for result in results] == ids
     assert [result.run_id for result in results[:]] == ids
     assert len(results) == 2
@@ -109,7 +121,7 @@ def test_a_study_that_runs_is_seen_as_of_when_it_was_opened(lab):  # spec 28
     assert len(open_results(lab.folder)) == 3
 
 
-def test_a_run_that_is_run_again_keeps_its_result_until_there_is_another(lab):
+def test_a_repeated_run_keeps_its_result_until_the_new_one_is_committed(lab):
     lab.add(0, failure())
     lab.ledger.commit()
     results = open_results(lab.folder)
@@ -122,7 +134,7 @@ def test_a_run_that_is_run_again_keeps_its_result_until_there_is_another(lab):
 
 def test_skipped_runs_are_in_the_table_and_not_among_the_results(tmp_path):
     budget = RunBudget(replicates=3, max_runs=4, max_runs_policy="balanced")
-    lab = Lab(tmp_path / "out", small_study(run_budget=budget)).run()
+    lab = LedgerLab(tmp_path / "out", make_small_study(run_budget=budget)).run()
     results = Results(lab.reader)
     assert len(results) == 4
     assert results.runs.columns("status")["status"] == [
@@ -140,19 +152,19 @@ def test_results_that_are_no_longer_in_the_plan_are_left_out(lab):
     order[list(order).index(5)] = 0xFFFFFFFF
     order[list(order).index(4)] = 0xFFFFFFFF
     order[list(order).index(3)] = 0xFFFFFFFF
-    study = small_study(levels=(1,), replicates=3)
+    study = make_small_study(levels=(1,), replicates=3)
     facts = {"study": json.dumps(study.to_dict())}
     lab.ledger.write_plan(facts, lab.plan.conditions[:1], order)
     assert len(open_results(lab.folder)) == 3
 
 
-def test_a_ledger_in_memory_has_results_too(tmp_path):
-    lab = Lab(None, small_study(output_dir=tmp_path)).run()
+def test_results_can_be_read_from_a_ledger_in_memory(tmp_path):
+    lab = LedgerLab(None, make_small_study(output_dir=tmp_path)).run()
     results = Results(lab.reader, stopped="interrupted")
     assert [result.status for result in results] == [RunStatus.SUCCESS] * 4
     assert (results.stopped, results.folder) == ("interrupted", tmp_path)
 
 
-def test_a_folder_without_a_study_is_told(tmp_path):
+def test_a_folder_without_a_study_is_reported(tmp_path):
     with pytest.raises(LedgerError, match="no study"):
         open_results(tmp_path)

@@ -1,4 +1,4 @@
-"""Tables as files: whole or not at all, and with nothing lost on the way."""
+"""Single tables as files: written atomically, in several formats, without loss."""
 
 import csv
 import json
@@ -41,7 +41,7 @@ def test_json_and_json_lines_keep_types(tmp_path, rows):
     assert [json.loads(line) for line in lines] == rows
 
 
-def test_conditions_and_runs_stand_in_the_canonical_columns():
+def test_conditions_and_runs_have_the_canonical_columns():
     study = Study(
         "s",
         "t",
@@ -134,7 +134,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "real" / "t.csv").read_text().startswith("a\n1\n")
 
 
-def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read = []
@@ -163,7 +163,7 @@ NASTY = ["\r", "a\rb", "\r\n", "\n", '"', ",", "=1+1", " x ", "\u2028", "\x00", 
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_whatever_a_name_or_a_value_holds_csv_reads_back(tmp_path, text):
+def test_special_characters_in_names_and_values_are_read_back_from_csv(tmp_path, text):
     path = tmp_path / "t.csv"
     write_table(path, ["a", f"name{text}"], [{"a": text, f"name{text}": 1}, {"a": 2}])
     with path.open(encoding="utf-8", newline="") as file:
@@ -171,7 +171,7 @@ def test_whatever_a_name_or_a_value_holds_csv_reads_back(tmp_path, text):
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.json", "t.jsonl"])
-def test_half_a_character_is_refused_and_the_old_file_stays(tmp_path, name):
+def test_half_a_surrogate_pair_is_refused_and_the_old_file_stays(tmp_path, name):
     (tmp_path / name).write_text("old")
     with pytest.raises(StudyError, match="half of a surrogate pair"):
         write_table(tmp_path / name, ["a"], [{"a": "\ud800"}])

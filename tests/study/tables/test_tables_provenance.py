@@ -1,15 +1,20 @@
-"""Where and how a study was run: recorded, without secrets."""
+"""Provenance of a study, recorded without secrets."""
 
 import os
 import subprocess
 
 import pytest
-from small_ledger_kit import small_study
+from small_ledger_kit import make_small_study
 
 from fairtrial import Study
 from fairtrial.study import AgentBinding
 from fairtrial.study.tables import provenance
-from fairtrial.study.tables.provenance import add_own, gather, read_commit, redact
+from fairtrial.study.tables.provenance import (
+    collect_provenance,
+    merge_metadata,
+    read_commit,
+    redact_command,
+)
 
 
 def git(folder, *arguments):
@@ -20,7 +25,7 @@ def git(folder, *arguments):
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setattr(provenance, "GIT_TIMEOUT_S", 60.0)  # it is to be heard, however slow it is
+    monkeypatch.setattr(provenance, "GIT_TIMEOUT_S", 60.0)  # git may be slow on a busy machine
     monkeypatch.setattr(provenance, "read_commit", read_commit)
     git(tmp_path, "init", "--quiet")
     (tmp_path / "agent.py").write_text("pass\n")
@@ -28,14 +33,14 @@ def repository(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_is_gathered():  # spec 24
-    study = small_study(agents={"a": AgentBinding("numpy.random:default_rng")})
-    told = gather(study, ["fairtrial", "run", "study.yaml", "--api-key", "k"])
-    assert told["command"] == ["fairtrial", "run", "study.yaml", "--api-key", "***"]
-    assert {"fairtrial", "msgspec", "numpy"} <= set(told["package_versions"])
-    assert told["seed_policy"]["base_seed"] == 0
-    assert told["cpu_count"] == os.cpu_count()
-    assert set(told) == {
+def test_provenance_has_host_versions_commit_and_command():
+    study = make_small_study(agents={"a": AgentBinding("numpy.random:default_rng")})
+    collected = collect_provenance(study, ["fairtrial", "run", "study.yaml", "--api-key", "k"])
+    assert collected["command"] == ["fairtrial", "run", "study.yaml", "--api-key", "***"]
+    assert {"fairtrial", "msgspec", "numpy"} <= set(collected["package_versions"])
+    assert collected["seed_policy"]["base_seed"] == 0
+    assert collected["cpu_count"] == os.cpu_count()
+    assert set(collected) == {
         "captured_at",
         "host",
         "platform",
@@ -62,7 +67,8 @@ def test_the_commit_is_that_of_the_studys_folder(repository):
     assert read_commit(repository) == (sha, True)
     study = Study("s", "t")
     object.__setattr__(study, "folder", repository)
-    assert (gather(study)["git_sha"], gather(study)["git_dirty"]) == (sha, True)
+    collected = collect_provenance(study)
+    assert (collected["git_sha"], collected["git_dirty"]) == (sha, True)
 
 
 def test_without_git_or_a_repository_there_is_no_commit(tmp_path, monkeypatch):
@@ -74,7 +80,7 @@ def test_without_git_or_a_repository_there_is_no_commit(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "shown"),
+    ("command", "expected"),
     [
         (["--api-key", "abc"], ["--api-key", "***"]),
         (["--api-key=abc"], ["--api-key=***"]),
@@ -96,14 +102,14 @@ def test_without_git_or_a_repository_there_is_no_commit(tmp_path, monkeypatch):
         (["task-abcdefghijklmnop"], ["task-abcdefghijklmnop"]),
     ],
 )
-def test_secrets_on_the_command_line_are_hidden(words, shown):
-    assert redact(words) == shown
+def test_secrets_on_the_command_line_are_hidden(command, expected):
+    assert redact_command(command) == expected
 
 
-def test_a_studys_own_facts_are_added_and_replace_nothing():
+def test_metadata_of_the_study_are_added_and_replace_nothing():
     recorded = {"host": "h", "git_sha": None}
-    assert add_own(recorded, {"grant": 1}) == {**recorded, "grant": 1}
-    assert add_own(recorded, {"host": "mine", "git_sha": "x", "grant": 1}) == {
+    assert merge_metadata(recorded, {"grant": 1}) == {**recorded, "grant": 1}
+    assert merge_metadata(recorded, {"host": "mine", "git_sha": "x", "grant": 1}) == {
         **recorded,
         "grant": 1,
         "provenance_metadata": {"host": "mine", "git_sha": "x"},

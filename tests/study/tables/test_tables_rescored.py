@@ -1,10 +1,10 @@
-"""A new evaluator over stored outputs."""
+"""Rescoring of stored outputs by a new evaluator."""
 
 import csv
 import json
 
 import pytest
-from small_ledger_kit import Lab, body, failure, small_study, success, verdict
+from small_ledger_kit import LedgerLab, body, evaluation, failure, make_small_study, success
 
 from fairtrial import OutcomeSpec
 from fairtrial.core import Broken, LabError
@@ -15,32 +15,32 @@ from fairtrial.study.tables.rescored import rescore
 
 @pytest.fixture
 def lab(tmp_path):
-    study = small_study(outcomes=(OutcomeSpec("q", source_table="evaluations", primary=True),))
-    here = Lab(tmp_path / "out", study)
+    study = make_small_study(outcomes=(OutcomeSpec("q", source_table="evaluations", primary=True),))
+    lab = LedgerLab(tmp_path / "out", study)
     metrics = body()["metrics"]
-    derived = {"metrics": {**metrics, "primary_outcome": 1}, "evaluations": [verdict(1, "q")]}
-    own = {"metrics": {**metrics, "primary_outcome": 99}, "evaluations": [verdict(1, "q")]}
-    here.run(
+    derived = {"metrics": {**metrics, "primary_outcome": 1}, "evaluations": [evaluation(1, "q")]}
+    own = {"metrics": {**metrics, "primary_outcome": 99}, "evaluations": [evaluation(1, "q")]}
+    lab.run(
         run0=success(outputs={"answer": 3}, **derived),
         run1=success(outputs={"answer": 4}, **own),
         run2=failure(),
         run3=success(outputs={"answer": None}, **derived),
     )
-    yield here
-    here.ledger.close()
+    yield lab
+    lab.ledger.close()
 
 
 def judge(result):
-    return [verdict(result.outputs["answer"] * 10, "q", evaluator_id="new")]
+    return [evaluation(result.outputs["answer"] * 10, "q", evaluator_id="new")]
 
 
-def outcome_of(lab, place):
-    return lab.reader.result(place).metrics.get("primary_outcome")
+def primary_outcome(lab, plan_index):
+    return lab.reader.result(plan_index).metrics.get("primary_outcome")
 
 
-def test_verdicts_take_the_place_of_the_first_and_the_first_stay(lab):  # spec 26
-    told = rescore(lab.ledger, lab.reader, judge, evaluator="new")
-    assert (told.scored, told.passed_over) == (2, 1)
+def test_new_evaluations_replace_the_first_ones_which_stay_in_the_ledger(lab):
+    rescored = rescore(lab.ledger, lab.reader, judge, evaluator="new")
+    assert (rescored.scored, rescored.passed_over) == (2, 1)
     reader = lab.reader
     assert reader.result(0).evaluator_outputs[0]["metric_value"] == 30
     stored = lab.ledger.connection.execute(
@@ -49,42 +49,42 @@ def test_verdicts_take_the_place_of_the_first_and_the_first_stay(lab):  # spec 2
     assert unpack(stored)["evaluations"][0]["metric_value"] == 1
 
 
-def test_the_primary_outcome_follows_unless_it_is_the_agents_own(lab):
-    before = [outcome_of(lab, place) for place in range(4)]
+def test_the_primary_outcome_is_derived_again_unless_the_agent_set_it(lab):
+    before = [primary_outcome(lab, plan_index) for plan_index in range(4)]
     assert before == [1, 99, None, 1]
     rescore(lab.ledger, lab.reader, judge, evaluator="new")
-    assert [outcome_of(lab, place) for place in range(4)] == [30, 99, None, None]
-    rescore(lab.ledger, lab.reader, lambda result: [verdict(0.5, "q")], evaluator="newer")
-    assert [outcome_of(lab, place) for place in range(4)] == [0.5, 99, None, 0.5]
+    assert [primary_outcome(lab, plan_index) for plan_index in range(4)] == [30, 99, None, None]
+    rescore(lab.ledger, lab.reader, lambda result: [evaluation(0.5, "q")], evaluator="newer")
+    assert [primary_outcome(lab, plan_index) for plan_index in range(4)] == [0.5, 99, None, 0.5]
 
 
-def test_runs_that_the_evaluator_fails_on_are_told_and_lose_their_old_verdict(lab):
-    told = rescore(lab.ledger, lab.reader, judge, evaluator="new")
+def test_runs_on_which_the_evaluator_fails_are_reported_and_lose_their_old_evaluation(lab):
+    rescored = rescore(lab.ledger, lab.reader, judge, evaluator="new")
     run_id = lab.plan.spec(3).run_id
-    assert list(told.failures) == [run_id]
-    assert told.failures[run_id].startswith("TypeError: ")
+    assert list(rescored.failures) == [run_id]
+    assert rescored.failures[run_id].startswith("TypeError: ")
     (row,) = lab.reader.result(3).evaluator_outputs
     assert (row["metric_name"], row["metric_value"]) == ("evaluation_error", None)
-    assert row["notes_json"]["error"] == told.failures[run_id]
+    assert row["notes_json"]["error"] == rescored.failures[run_id]
 
 
 @pytest.mark.parametrize("error", [LabError("no room"), Broken("no network")])
-def test_a_lab_that_breaks_costs_no_verdict(lab, error):
+def test_a_failure_of_fairtrial_itself_keeps_the_old_evaluations(lab, error):
     def fail(result):
         raise error
 
-    before = [lab.reader.result(place).evaluator_outputs for place in (0, 1, 3)]
-    told = rescore(lab.ledger, lab.reader, fail, evaluator="new")
-    assert (told.scored, len(told.failures)) == (0, 3)
-    assert [lab.reader.result(place).evaluator_outputs for place in (0, 1, 3)] == before
+    before = [lab.reader.result(plan_index).evaluator_outputs for plan_index in (0, 1, 3)]
+    rescored = rescore(lab.ledger, lab.reader, fail, evaluator="new")
+    assert (rescored.scored, len(rescored.failures)) == (0, 3)
+    assert [lab.reader.result(plan_index).evaluator_outputs for plan_index in (0, 1, 3)] == before
 
 
-def test_what_an_evaluator_gives_that_cannot_be_written_is_its_failure(lab):
-    told = rescore(lab.ledger, lab.reader, lambda _: [verdict(object())], evaluator="new")
-    assert (told.scored, len(told.failures)) == (0, 3)
+def test_evaluations_that_cannot_be_stored_count_as_a_failure_of_the_evaluator(lab):
+    rescored = rescore(lab.ledger, lab.reader, lambda _: [evaluation(object())], evaluator="new")
+    assert (rescored.scored, len(rescored.failures)) == (0, 3)
 
 
-def test_tables_and_manifest_tell_of_it(lab):
+def test_tables_and_manifest_have_the_new_evaluations(lab):
     rescore(lab.ledger, lab.reader, judge, evaluator="new")
     export_tables(lab.reader, lab.folder)
     with (lab.folder / "evaluations.csv").open(newline="") as file:
@@ -96,7 +96,7 @@ def test_tables_and_manifest_tell_of_it(lab):
     assert manifest["rescored"] == {"new": 3}
 
 
-def test_an_interruption_keeps_the_groups_that_were_stored(lab, monkeypatch):
+def test_an_interruption_keeps_the_groups_stored_before(lab, monkeypatch):
     monkeypatch.setattr(rescoring, "GROUP_RUNS", 1)
 
     def interrupted(result):
@@ -106,4 +106,4 @@ def test_an_interruption_keeps_the_groups_that_were_stored(lab, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         rescore(lab.ledger, lab.reader, interrupted, evaluator="new")
-    assert [outcome_of(lab, place) for place in (0, 1, 3)] == [30, 99, 1]
+    assert [primary_outcome(lab, plan_index) for plan_index in (0, 1, 3)] == [30, 99, 1]

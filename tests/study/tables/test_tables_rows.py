@@ -1,4 +1,4 @@
-"""What results become in tables: columns, cells, and nothing lost or overwritten."""
+"""Rows of the tables made from results: columns, cells, and nothing lost or overwritten."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from small_ledger_kit import STARTED, event, small_study, verdict
+from small_ledger_kit import STARTED, evaluation, event, make_small_study
 
 from fairtrial import OutcomeSpec, RunResult, RunSpec, RunStatus
 from fairtrial.study import FailureKind, as_cell, as_json
@@ -18,19 +18,19 @@ from fairtrial.study.tables.rows import MetricColumns, RunRows, evaluation_rows,
 SPEC = RunSpec("run-0123456789ab", "s", "cond-1", "p", 3, 99, "a", "p", {"agent_id": "a"})
 
 
-def result(**told):
-    told.setdefault("run_spec", SPEC)
-    told.setdefault("ended_at", STARTED)
-    return RunResult(SPEC.run_id, told.pop("status", RunStatus.SUCCESS), **told)
+def make_result(**fields):
+    fields.setdefault("run_spec", SPEC)
+    fields.setdefault("ended_at", STARTED)
+    return RunResult(SPEC.run_id, fields.pop("status", RunStatus.SUCCESS), **fields)
 
 
-def run_row(each, **fields):
-    rows = RunRows(small_study(**fields))
-    row = rows.row(each)
+def run_row(result, **fields):
+    rows = RunRows(make_small_study(**fields))
+    row = rows.row(result)
     return dict(zip(rows.columns, row, strict=True))
 
 
-def test_the_columns_are_those_of_schema_0_2_0_in_its_order():  # spec 24
+def test_the_columns_are_those_of_schema_0_2_0_in_its_order():
     assert RUN_COLUMNS[:21] == (
         "study_id",
         "condition_id",
@@ -83,9 +83,9 @@ def test_the_columns_are_those_of_schema_0_2_0_in_its_order():  # spec 24
     )
 
 
-def test_a_run_is_told_in_full():
-    told = {"model_name": "m", "agent_kind": "k", "pattern_name": "n", "problem_family": "f"}
-    spec = RunSpec("run-1", "s", "cond-1", "p", 3, 99, "a", "p", {"agent_id": "a", **told})
+def test_the_row_of_a_run_has_all_its_data():
+    metadata = {"model_name": "m", "agent_kind": "k", "pattern_name": "n", "problem_family": "f"}
+    spec = RunSpec("run-1", "s", "cond-1", "p", 3, 99, "a", "p", {"agent_id": "a", **metadata})
     row = run_row(
         RunResult(
             "run-1",
@@ -135,18 +135,18 @@ def test_a_run_is_told_in_full():
     }
 
 
-def test_what_nobody_told_is_unknown_and_a_skipped_run_has_no_measurements():
-    row = run_row(result(status=RunStatus.SKIPPED, ended_at=None))
+def test_missing_metadata_are_unknown_and_a_skipped_run_has_no_measurements():
+    row = run_row(make_result(status=RunStatus.SKIPPED, ended_at=None))
     unknown = ("problem_family", "agent_kind", "pattern_name", "model_name")
     assert {row[name] for name in unknown} == {"unknown"}
     measured = ("latency_s", "input_tokens", "output_tokens", "cost_usd", "attempt", "start_time")
     assert {row[name] for name in measured} == {None}
-    assert run_row(result())["input_tokens"] == 0
+    assert run_row(make_result())["input_tokens"] == 0
 
 
-def test_a_metric_named_like_a_key_column_does_not_overwrite_it():  # known trap
+def test_a_metric_named_like_a_key_column_does_not_overwrite_it():
     metrics = {"seed": -1, "run_id": "x", "Status": "y", "metric_seed": -2, "score": 1, "SCORE": 2}
-    row = run_row(result(metrics=metrics))
+    row = run_row(make_result(metrics=metrics))
     assert (row["seed"], row["run_id"], row["status"]) == (99, SPEC.run_id, "success")
     assert row["metric_seed"] == -1
     assert row["metric_metric_seed"] == -2
@@ -154,7 +154,7 @@ def test_a_metric_named_like_a_key_column_does_not_overwrite_it():  # known trap
     assert (row["score"], row["metric_SCORE"]) == (1, 2)
 
 
-def test_metrics_of_every_run_get_a_column_in_order_of_first_appearance():  # known trap
+def test_metrics_of_every_run_get_a_column_in_order_of_first_appearance():
     columns = MetricColumns()
     assert columns.cells({"b": 1, "latency_s": 2.0}) == [1]
     assert columns.cells({}) == [None]
@@ -179,24 +179,26 @@ OUTCOME = OutcomeSpec("quality", column="q", primary=True)
 @pytest.mark.parametrize(
     ("metrics", "evaluations", "outcomes", "expected"),
     [
-        ({"primary_outcome": 1, "q": 2}, [verdict(3)], [OUTCOME], 1),
-        ({"q": 2}, [verdict(3, "q")], [OUTCOME], 2),
-        ({}, [verdict(9), verdict(3, "q")], [OUTCOME], 3),
-        ({}, [verdict(1, "q"), verdict(3, "q")], [OUTCOME], 2.0),
-        ({"q": 2}, [verdict(3, "q")], [OutcomeSpec("q", "evaluations", primary=True)], 3),
-        ({"q": 2}, [verdict(3)], [OutcomeSpec("q")], 3),
-        ({"z": 2}, [verdict(3), verdict(4)], [OUTCOME], 3),
+        ({"primary_outcome": 1, "q": 2}, [evaluation(3)], [OUTCOME], 1),
+        ({"q": 2}, [evaluation(3, "q")], [OUTCOME], 2),
+        ({}, [evaluation(9), evaluation(3, "q")], [OUTCOME], 3),
+        ({}, [evaluation(1, "q"), evaluation(3, "q")], [OUTCOME], 2.0),
+        ({"q": 2}, [evaluation(3, "q")], [OutcomeSpec("q", "evaluations", primary=True)], 3),
+        ({"q": 2}, [evaluation(3)], [OutcomeSpec("q")], 3),
+        ({"z": 2}, [evaluation(3), evaluation(4)], [OUTCOME], 3),
         ({"z": 2}, [], [OUTCOME], None),
-        ({"q": 0}, [verdict(3)], [OUTCOME], 0),
-        ({}, [verdict("good", "q"), verdict("bad", "q")], [OUTCOME], "good"),
+        ({"q": 0}, [evaluation(3)], [OUTCOME], 0),
+        ({}, [evaluation("good", "q"), evaluation("bad", "q")], [OUTCOME], "good"),
     ],
 )
-def test_the_primary_outcome_follows_the_rule(metrics, evaluations, outcomes, expected):  # spec 25
+def test_the_primary_outcome_is_set_by_the_agent_or_derived_from_metrics_or_evaluations(
+    metrics, evaluations, outcomes, expected
+):
     assert primary_outcome(metrics, evaluations, outcomes) == expected
 
 
-def test_a_silent_run_gets_one_event_as_the_anchor_makes_it():  # spec 24
-    (row,) = event_rows(small_study(), result(outputs={"text": "hello"}))
+def test_a_run_without_events_gets_one_event_with_its_output():
+    (row,) = event_rows(make_small_study(), make_result(outputs={"text": "hello"}))
     assert dict(zip(EVENT_COLUMNS, row, strict=True)) == {
         "timestamp": STARTED,
         "record_id": "evt-8fec491a0420",
@@ -215,13 +217,13 @@ def test_a_silent_run_gets_one_event_as_the_anchor_makes_it():  # spec 24
         "evaluation_id": None,
     }
     failed = {"status": RunStatus.FAILED, "failure_kind": FailureKind.EXCEPTION}
-    assert list(event_rows(small_study(), result(**failed))) == []
-    assert list(event_rows(small_study(), result(status=RunStatus.SKIPPED))) == []
+    assert list(event_rows(make_small_study(), make_result(**failed))) == []
+    assert list(event_rows(make_small_study(), make_result(status=RunStatus.SKIPPED))) == []
     reported = {"status": RunStatus.FAILED, "failure_kind": FailureKind.REPORTED}
-    assert len(list(event_rows(small_study(), result(**reported)))) == 1
+    assert len(list(event_rows(make_small_study(), make_result(**reported)))) == 1
 
 
-def test_events_keep_what_they_say_and_always_name_their_run():
+def test_events_keep_their_fields_and_always_have_the_id_of_their_run():
     events = (
         event(text="a", record_id="r", session_id="other", level="trial", meta={"b": 1, "a": 2}),
         event('tool "x"\u00e9', tool_name="t", run_id="a lie", extra=5),
@@ -229,7 +231,7 @@ def test_events_keep_what_they_say_and_always_name_their_run():
     )
     rows = [
         dict(zip(EVENT_COLUMNS, row, strict=True))
-        for row in event_rows(small_study(), result(observations=events))
+        for row in event_rows(make_small_study(), make_result(observations=events))
     ]
     assert [row["run_id"] for row in rows] == [SPEC.run_id] * 3
     assert [row["record_id"] for row in rows][:2] == ["r", "evt-a0cb78db9b76"]
@@ -242,15 +244,15 @@ def test_events_keep_what_they_say_and_always_name_their_run():
 
 
 def test_evaluations_keep_numbers_and_notes():
-    told = (verdict(0.73, notes_json={"why": "so"}), {"metric_value": [1, 2]})
-    rows = list(evaluation_rows(result(evaluator_outputs=told)))
+    evaluations = (evaluation(0.73, notes_json={"why": "so"}), {"metric_value": [1, 2]})
+    rows = list(evaluation_rows(make_result(evaluator_outputs=evaluations)))
     assert rows[0] == [SPEC.run_id, "judge", "score", 0.73, "unitless", "run", '{"why":"so"}']
     assert rows[1] == [SPEC.run_id, "problem_evaluator", "score", "[1,2]", "unitless", "run", "{}"]
 
 
-def test_json_cells_hold_only_what_json_has():
-    told = {"n": math.nan, "i": [-math.inf], 3: b"\x00", "s": {1}, "p": np.arange(2)}
-    text = as_json(told)
+def test_json_cells_are_standard_json():
+    value = {"n": math.nan, "i": [-math.inf], 3: b"\x00", "s": {1}, "p": np.arange(2)}
+    text = as_json(value)
     assert json.loads(text, parse_constant=pytest.fail) == {
         "n": "nan",
         "i": ["-inf"],
@@ -268,8 +270,8 @@ def test_json_cells_hold_only_what_json_has():
     )
 )
 def test_every_scalar_metric_reaches_the_table_under_a_name_of_its_own(metrics):
-    rows = RunRows(small_study())
-    row = rows.row(result(metrics=metrics))
+    rows = RunRows(make_small_study())
+    row = rows.row(make_result(metrics=metrics))
     assert len(row) == len(rows.columns)
     assert len({name.lower() for name in rows.columns}) == len(rows.columns)
     own = {"latency_s", "cost_usd"}  # these are the result's, not the metrics'
@@ -278,9 +280,9 @@ def test_every_scalar_metric_reaches_the_table_under_a_name_of_its_own(metrics):
     assert all(repr(as_cell(value)) in values for value in shown.values())
 
 
-def test_yes_and_no_are_numbers_where_numbers_stand():
-    told = [verdict(True, "is_right"), verdict(0.5, "score")]
-    given = result(evaluator_outputs=told)
-    assert [row[3] for row in evaluation_rows(given)] == [1, 0.5]
-    cell = run_row(given)["primary_outcome"]
+def test_booleans_are_numbers_in_numeric_columns():
+    evaluations = [evaluation(True, "is_right"), evaluation(0.5, "score")]
+    result = make_result(evaluator_outputs=evaluations)
+    assert [row[3] for row in evaluation_rows(result)] == [1, 0.5]
+    cell = run_row(result)["primary_outcome"]
     assert (cell, type(cell)) == (1, int)

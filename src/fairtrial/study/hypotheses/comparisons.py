@@ -27,7 +27,7 @@ from fairtrial.study.model.hypotheses import (
 )
 from fairtrial.study.model.study import Study
 from fairtrial.study.stats.power import (
-    Test,
+    TestKind,
     anova_power,
     interaction_power,
     slope_power,
@@ -87,7 +87,7 @@ class _Plan:
     hypothesis: Hypothesis
 
     @property
-    def test(self) -> Test:
+    def test(self) -> TestKind:
         """Which question is asked of the difference."""
         hypothesis = self.hypothesis
         if (

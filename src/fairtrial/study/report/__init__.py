@@ -1,39 +1,23 @@
-"""Studies, explained: tests of the hypotheses, and Markdown for people.
+"""Reports: statistical tests of a study's hypotheses, and Markdown text.
 
-General layout::
+From results to verdicts::
 
-    outcomes.py     one number per run for each outcome
-    values.py       results as columns, read in one pass
-    copies.py       replicates that proposed the same
-    questions.py    what each hypothesis asks, as the plan read it
-    samples.py      the numbers behind a question
-    pairing.py      what runs have in common
-    answer(s).py    the test that a plan's word means; models.py, details.py: its parts
-    verdicts.py     from figures to a word
-    hypotheses.py   all of this for a study: `judge_hypotheses`
-    text.py         Markdown that nothing breaks
-    history.py      how the runs came about: run again, judged again, by which code
-    deviations.py   what differs from what was laid down
-    findings.py, summary.py, methods.py, codebook.py, markdown.py: the report, part by part
+    outcome_reader      reads the value of an outcome from a result
+    run_table           all results as columns of numbers, read in one pass
+    run_history         how the runs came about, from the ledger
+    test_requests       the tests that hypotheses and analysis plans request
+    samples             the runs and values that a test compares
+    pairing             matched sets of runs, nuisance factors, caveats
+    test_execution      runs the requested test
+    model_execution, model_tests, follow_up_tests   parts of that
+    test_results        the result of a test
+    test_verdicts       from p values and intervals to a verdict
+    hypothesis_testing  all of this for a study: `judge_hypotheses`
+    hypothesis_test     the record of one test, with its verdict
+
+From verdicts to Markdown::
+
+    markdown_text       escaping, tables and numbers
+    test_sections, summary_section, methods_section, deviations, codebook   parts of a report
+    report_document     the complete report
 """
-
-from fairtrial.study.report.codebook import render_codebook
-from fairtrial.study.report.findings import render_significance_brief
-from fairtrial.study.report.hypotheses import judge_hypotheses
-from fairtrial.study.report.hypothesis import HypothesisTest
-from fairtrial.study.report.markdown import full_report, write_markdown_report
-from fairtrial.study.report.methods import render_methods_scaffold
-from fairtrial.study.report.summary import render_markdown_summary
-from fairtrial.study.report.verdicts import Verdict
-
-__all__ = [
-    "HypothesisTest",
-    "Verdict",
-    "full_report",
-    "judge_hypotheses",
-    "render_codebook",
-    "render_markdown_summary",
-    "render_methods_scaffold",
-    "render_significance_brief",
-    "write_markdown_report",
-]

@@ -1,66 +1,70 @@
-"""In what a study as it was run, and what it claims, differ from what was laid down at first."""
+"""Deviations of a study, as it was run and as it is claimed, from its original plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.study.ledger.amendments import Laid
 from fairtrial.study.ledger.claim_changes import Departure
+from fairtrial.study.ledger.interim_looks import Look
 from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.report.hypothesis import HypothesisTest
-from fairtrial.study.report.text import code, count, plain_text
-from fairtrial.study.report.values import RunTable
-from fairtrial.study.report.verdicts import Verdict
+from fairtrial.study.report.hypothesis_test import HypothesisTest
+from fairtrial.study.report.markdown_text import escape_markdown, format_code, format_count
+from fairtrial.study.report.run_table import RunTable
+from fairtrial.study.report.test_verdicts import TestVerdict
 
-MOST_CHANGES = 20
-ENDED = {
+MAX_CHANGES = 20
+ENDINGS = {
     "cancelled": "it was cancelled",
     "interrupted": "it was interrupted",
     "budget": "a budget ended it",
     "failure": "the first failure ended it",
     "error": "an error ended it",
 }
-ALLOWED = "p values don't allow for that"
-NOT_NOTED = "whether the claims were laid down before the first result is not known"
+NOT_ADJUSTED = "p values don't allow for that"
+UNKNOWN_STANDING = "whether the claims were laid down before the first result is not known"
 
 
 def deviation_lines(
     data: RunTable, tests: Sequence[HypothesisTest], left_out: int = 0
 ) -> Iterator[str]:
-    """In what the study as it was run differs from the study as it was planned."""
+    """Yield a line for each deviation of the study as it was run from its plan.
+
+    left_out: number of results that were left out because their runs are no longer in the plan
+    """
     yield from amendment_lines(data)
-    tally = data.tally
+    totals = data.totals
     if pending := data.pending:
-        how = ENDED.get(data.history.ended_how or "") if data.history else None
+        ending = ENDINGS.get(data.history.ended_how or "") if data.history else None
+        not_done = f"{format_count(pending, 'planned run')} not done"
         yield (
-            f"{count(pending, 'planned run')} not done{f' ({how})' if how else ''}: this is a look "
-            "at an unfinished study, and p values of a first look don't hold for a second one"
+            f"{not_done}{f' ({ending})' if ending else ''}: this is an interim look at an "
+            "unfinished study, and its p values don't hold for a later look"
         )
-    if failed := tally.statuses[str(RunStatus.FAILED)]:
-        yield f"{count(failed, 'run')} failed, and have no outcome"
-    if skipped := tally.statuses[str(RunStatus.SKIPPED)]:
-        yield f"{count(skipped, 'run')} left out evenly over the conditions, by max_runs"
-    if broken := tally.statuses[str(RunStatus.BROKEN)]:
-        yield f"{count(broken, 'run')} broken through no fault of the agent, and left out"
+    if failed := totals.statuses[str(RunStatus.FAILED)]:
+        yield f"{format_count(failed, 'run')} failed, and have no outcome"
+    if skipped := totals.statuses[str(RunStatus.SKIPPED)]:
+        yield f"{format_count(skipped, 'run')} left out evenly over the conditions, by max_runs"
+    if broken := totals.statuses[str(RunStatus.BROKEN)]:
+        yield f"{format_count(broken, 'run')} broken through no fault of the agent, and left out"
     left_out = left_out or (data.history.left_out if data.history else 0)
-    if gone := left_out + tally.homeless:
-        yield f"{count(gone, 'result')} of runs that are no longer in the plan left out"
+    if removed := left_out + totals.without_condition:
+        yield f"{format_count(removed, 'result')} of runs that are no longer in the plan left out"
     for test in tests:
-        if test.verdict is Verdict.NOT_TESTED and test.analysis_plan_id is not None:
-            which = f"{code(test.test)} of {code(test.hypothesis_id)} on {code(test.outcome)}"
-            yield f"{which} not tested: {plain_text(test.why)}"
+        if test.verdict is TestVerdict.NOT_TESTED and test.analysis_plan_id is not None:
+            subject = f"{format_code(test.hypothesis_id)} on {format_code(test.outcome)}"
+            yield f"{format_code(test.test)} of {subject} not tested: {escape_markdown(test.why)}"
 
 
 def amendment_lines(data: RunTable) -> Iterator[str]:
-    """How plan, claims, or the code that runs are about, were changed after results were there."""
+    """Yield a line for each change of plan, hypotheses or code after the first result."""
     for notes in data.notes:
         yield from notes.deviations()
-    for each in data.amendments:
-        way = "raised" if each.after > each.before else "lowered"
-        done = "1 run was" if each.runs_done == 1 else f"{each.runs_done:,} runs were"
+    for change in data.amendments:
+        verb = "raised" if change.after > change.before else "lowered"
+        done = "1 run was" if change.runs_done == 1 else f"{change.runs_done:,} runs were"
         yield (
-            f"replicates were {way} from {each.before:,} to {each.after:,} after {done} done "
-            f"({plain_text(each.at)}): {ALLOWED}"
+            f"replicates were {verb} from {change.before:,} to {change.after:,} after {done} done "
+            f"({escape_markdown(change.at)}): {NOT_ADJUSTED}"
         )
     yield from _claim_lines(data)
     yield from _history_lines(data)
@@ -70,78 +74,92 @@ def _claim_lines(data: RunTable) -> Iterator[str]:
     record = data.record
     if data.history is not None and data.study.hypotheses:
         if record.first is None or record.first.at is None:
-            yield f"{NOT_NOTED}: when this ledger was begun that was not noted"
+            yield f"{UNKNOWN_STANDING}: it was not recorded when this ledger was started"
         elif record.first.runs_done:
-            known = _known(record.first)
-            yield f"{NOT_NOTED}: it is noted only since {known} ({plain_text(record.first.at)})"
+            results = _count_known(record.first.runs_done)
+            since = f"{results} ({escape_markdown(record.first.at)})"
+            yield f"{UNKNOWN_STANDING}: it is recorded only since {since}"
     for laid, lines in record.changes():
-        when = "for this report" if laid.at is None else plain_text(laid.at)
+        when = "for this report" if laid.at is None else escape_markdown(laid.at)
+        results = _count_known(laid.runs_done)
         for line in _shorten(lines):
-            yield f"claims were changed after {_known(laid)} ({when}): {code(line)}"
+            yield f"claims were changed after {results} ({when}): {format_code(line)}"
         for line in _shorten(laid.accepted):
             yield (
-                f"the study was changed after {_known(laid)} ({when}), and earlier results that "
-                f"are still in the plan count: {code(line)}"
+                f"the study was changed after {results} ({when}), and earlier results that "
+                f"are still in the plan count: {format_code(line)}"
             )
 
 
 def _shorten(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - MOST_CHANGES
-    return [*lines[:MOST_CHANGES], *([f"and {more:,} more changes"] if more > 0 else [])]
+    more = len(lines) - MAX_CHANGES
+    return [*lines[:MAX_CHANGES], *([f"and {more:,} more changes"] if more > 0 else [])]
 
 
-def _known(laid: Laid) -> str:
-    return f"{count(laid.runs_done, 'result')} {'was' if laid.runs_done == 1 else 'were'} known"
+def _count_known(results: int) -> str:
+    return f"{format_count(results, 'result')} {'was' if results == 1 else 'were'} known"
 
 
 def _history_lines(data: RunTable) -> Iterator[str]:
     history = data.history
     if history is None:
         return
-    # Who looks now, and nothing has come since, sees what was seen.
-    told = (RunStatus.SUCCESS, RunStatus.FAILED)
-    now = sum(data.tally.statuses[status.value] for status in told) if data.pending else None
-    if looks := [each for each in history.looks if each.results != now]:
-        seen = ", ".join(f"{each.results:,} of {each.planned:,}" for each in looks[:MOST_CHANGES])
+    yield from _look_lines(data, history.looks)
+    if repeated := sum(history.repeated.values()):
+        passed = history.repeated.get(RunStatus.SUCCESS.value, 0)
+        runs = (
+            "1 run that had failed was"
+            if repeated == 1
+            else f"{repeated:,} runs that had failed were"
+        )
+        yield f"{runs} run again on request, of which {passed:,} succeeded then: {NOT_ADJUSTED}"
+    for evaluator, number in history.rescored.items():
+        name = "the problems' own evaluators" if evaluator == "own" else format_code(evaluator)
+        yield (
+            f"{format_count(number, 'run')} judged again by {name} after results were known; the "
+            "first verdicts are in the ledger, and don't count"
+        )
+    if len(history.commits) > 1:
+        commits = ", ".join(
+            f"{format_code(name)} ({runs:,} runs)" for name, runs in history.commits.items()
+        )
+        yield f"runs were made at different commits, so that agents may have changed: {commits}"
+    for name, versions in history.versions.items():
+        listed = ", ".join(format_code(version) for version in versions)
+        yield f"runs were made with different versions of {format_code(name)}: {listed}"
+
+
+def _look_lines(data: RunTable, all_looks: Sequence[Look]) -> Iterator[str]:
+    """Yield a line about earlier interim looks that saw other results than this report."""
+    ended = (RunStatus.SUCCESS, RunStatus.FAILED)
+    now = sum(data.totals.statuses[status.value] for status in ended) if data.pending else None
+    if looks := [look for look in all_looks if look.results != now]:
+        seen = ", ".join(f"{look.results:,} of {look.planned:,}" for look in looks[:MAX_CHANGES])
         times = "once" if len(looks) == 1 else f"{len(looks):,} times"
         yield (
             f"verdicts were looked at {times} before all runs were done, after {seen}: if what was "
-            f"seen decided how the study went on, {ALLOWED}"
+            f"seen decided how the study went on, {NOT_ADJUSTED}"
         )
-    if again := sum(history.again.values()):
-        passed = history.again.get(RunStatus.SUCCESS.value, 0)
-        which = (
-            "1 run that had failed was" if again == 1 else f"{again:,} runs that had failed were"
-        )
-        yield f"{which} run again on request, of which {passed:,} succeeded then: {ALLOWED}"
-    for evaluator, number in history.rescored.items():
-        who = "the problems' own evaluators" if evaluator == "own" else code(evaluator)
-        yield (
-            f"{count(number, 'run')} judged again by {who} after results were known; the first "
-            "verdicts are in the ledger, and don't count"
-        )
-    if len(history.commits) > 1:
-        shown = ", ".join(f"{code(name)} ({n:,} runs)" for name, n in history.commits.items())
-        yield f"runs were made at different commits, so that agents may have changed: {shown}"
-    for name, versions in history.versions.items():
-        shown = ", ".join(code(version) for version in versions)
-        yield f"runs were made with different versions of {code(name)}: {shown}"
 
 
-def why_late(what: Departure, known: int) -> str:
-    """Why a claim is no longer the one that was laid down, in a few words."""
-    results = f"{count(known, 'result')} {'was' if known == 1 else 'were'} known"
-    if what == "family":
+def why_late(departure: Departure, known: int) -> str:
+    """Return why a claim differs from the one that was laid down.
+
+    departure: what changed
+    known: number of results that were known at the time of the change
+    """
+    results = _count_known(known)
+    if departure == "family":
         return f"other claims of its plan were changed after {results}, and share its p"
-    return f"{what} after {results}"
+    return f"{departure} after {results}"
 
 
 def standing_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
-    """Which claims were laid down before results, in a sentence or two; empty if there are none."""
+    """Return which hypotheses are confirmatory, exploratory or unknown; empty without tests."""
     groups: dict[str, dict[str, None]] = {}
     for test in tests:
         groups.setdefault(test.standing, {})[test.hypothesis_id] = None
-    named = {key: ", ".join(map(code, names)) for key, names in groups.items()}
+    named = {key: ", ".join(map(format_code, names)) for key, names in groups.items()}
     parts = []
     if "confirmatory" in named:
         parts.append(f"Confirmatory, laid down before the first result: {named['confirmatory']}.")

@@ -1,4 +1,4 @@
-"""Smaller comparisons within a question: pairs of levels, strata, a check with averaged runs."""
+"""Follow-up comparisons within a test: pairs of levels, simple effects, strata, averaged runs."""
 
 from __future__ import annotations
 
@@ -8,131 +8,180 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.study.model.hypotheses import HypothesisKind
-from fairtrial.study.report.pairing import circumstances, put_together
-from fairtrial.study.report.samples import Sample
-from fairtrial.study.report.test_result import Detail
+from fairtrial.study.report.pairing import match_runs, nuisance_factors
+from fairtrial.study.report.samples import ComparisonSample
+from fairtrial.study.report.test_requests import TestRequest
+from fairtrial.study.report.test_results import FollowUpComparison, Margin
 from fairtrial.study.stats.finding import Finding, UntestableError
 from fairtrial.study.stats.multiplicity import adjust_p
-from fairtrial.study.stats.two_groups import paired_t, welch
+from fairtrial.study.stats.proportions import (
+    barnard_exact,
+    fisher_exact,
+    mcnemar_exact,
+    tost_proportions,
+)
+from fairtrial.study.stats.two_groups import TwoSampleTest, paired_t_test, tost, welch_t_test
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
 Compare = Callable[["Values", "Values"], Finding]
-LEAST_SETS = 3
-ELSEWHERE = "The difference elsewhere (described, not tested)"
+"""A test of two groups."""
+TitledComparisons = tuple[str, tuple[FollowUpComparison, ...]]
+"""Comparisons with their heading."""
+NO_MARGIN = "the values don't vary: a margin in standard deviations has no size"
+MIN_SETS = 3
+STRATA_TITLE = "The difference elsewhere (described, not tested)"
+
+
+def two_group_test(request: TestRequest, test: TwoSampleTest, margin: Margin | None) -> Compare:
+    """Return a two-sample test with the requested alternative, or its test of equivalence.
+
+    Raises `UntestableError` if equivalence can't be tested this way.
+    """
+    if not request.is_equivalence:
+        return lambda left, right: test(left, right, request.alternative)
+    size = equivalence_margin(request, margin)
+    if test is mcnemar_exact:
+        raise UntestableError("mcnemar doesn't test equivalence; paired_t does")
+    if test in (fisher_exact, barnard_exact):
+        return lambda left, right: tost_proportions(left, right, size)
+    return lambda left, right: tost(test, left, right, size)
+
+
+def equivalence_margin(request: TestRequest, margin: Margin | None) -> float:
+    """Return the margin of an equivalence test; 0 for other tests.
+
+    Raises `UntestableError` if an equivalence test has no margin.
+    """
+    if not request.is_equivalence:
+        return 0.0
+    if margin is None:
+        raise UntestableError(NO_MARGIN)
+    return margin.size
 
 
 def compare_pairs(
-    sample: Sample, compare: Compare, columns: Sequence[Values], *, is_paired: bool = False
-) -> tuple[str, tuple[Detail, ...]]:
-    """Two levels at a time: each with the baseline for a claim with a side, else all pairs.
+    sample: ComparisonSample,
+    compare: Compare,
+    columns: Sequence[Values],
+    *,
+    is_paired: bool = False,
+) -> TitledComparisons:
+    """Compare two levels at a time: with the baseline for a directional claim, else all pairs.
 
     compare: the test of two of the columns
-    columns: the values of each level; pair by pair if `is_paired`
+    columns: the values of each level; matched rows if `is_paired`
     """
-    question, names = sample.question, sample.names
+    request, names = sample.request, sample.names
     last = len(names) - 1
-    if question.alternative == "two-sided":
-        chosen = list(itertools.combinations(range(last + 1), 2))
+    if request.alternative == "two-sided":
+        pairs = list(itertools.combinations(range(last + 1), 2))
         title = "Pairs of levels"
     else:
-        chosen = [(index, last) for index in range(last)]
+        pairs = [(index, last) for index in range(last)]
         title = f"Levels against {names[last]}"
-    found = [
-        _detail(f"{names[a]} − {names[b]}", compare, columns[a], columns[b], is_paired)
-        for a, b in chosen
+    comparisons = [
+        _compare(f"{names[a]} − {names[b]}", compare, columns[a], columns[b], is_paired)
+        for a, b in pairs
     ]
-    # That all pairs are equivalent takes every single test, so nothing is to be adjusted.
-    if question.is_equivalence:
-        return title, tuple(found)
-    return f"{title} (p adjusted by Holm)", _adjust(found)
+    # Equivalence of all pairs requires every single test to succeed: no adjustment is needed.
+    if request.is_equivalence:
+        return title, tuple(comparisons)
+    return f"{title} (p adjusted by Holm)", _adjust_by_holm(comparisons)
 
 
-def _detail(
+def _compare(
     label: str, compare: Compare, left: Values, right: Values, is_paired: bool = False
-) -> Detail:
+) -> FollowUpComparison:
     sizes = (len(left),) if is_paired else (len(left), len(right))
     try:
-        found = compare(left, right)
+        finding = compare(left, right)
     except UntestableError:
         has_both = bool(len(left) and len(right))
-        return Detail(label, sizes, float(left.mean() - right.mean()) if has_both else None)
-    return Detail(
+        difference = float(left.mean() - right.mean()) if has_both else None
+        return FollowUpComparison(label, sizes, difference)
+    return FollowUpComparison(
         label,
         sizes,
-        found.estimate,
-        found.interval,
-        found.bounds,
-        found.p,
-        found.p_opposite,
-        found.estimate_of,
+        finding.estimate,
+        finding.interval,
+        finding.bounds,
+        finding.p,
+        finding.p_opposite,
+        finding.estimate_of,
     )
 
 
-def _adjust(details: Sequence[Detail]) -> tuple[Detail, ...]:
-    adjusted = _holm([each.p for each in details])
-    opposite = _holm([each.p_opposite for each in details])
+def _adjust_by_holm(comparisons: Sequence[FollowUpComparison]) -> tuple[FollowUpComparison, ...]:
+    p_values = _holm([comparison.p for comparison in comparisons])
+    opposite = _holm([comparison.p_opposite for comparison in comparisons])
     return tuple(
-        replace(each, p=p, p_opposite=other)
-        for each, p, other in zip(details, adjusted, opposite, strict=True)
+        replace(comparison, p=p, p_opposite=p_opposite)
+        for comparison, p, p_opposite in zip(comparisons, p_values, opposite, strict=True)
     )
 
 
 def _holm(p_values: Sequence[float | None]) -> list[float | None]:
-    known = iter(adjust_p([p for p in p_values if p is not None], "holm"))
-    return [None if p is None else next(known) for p in p_values]
+    adjusted = iter(adjust_p([p for p in p_values if p is not None], "holm"))
+    return [None if p is None else next(adjusted) for p in p_values]
 
 
-def simple_effects(sample: Sample) -> tuple[str, tuple[Detail, ...]]:
-    """The difference of two levels at each level of a moderator."""
-    rows, columns = sample.question.levels(0), sample.question.levels(1)
+def simple_effects(sample: ComparisonSample) -> TitledComparisons:
+    """Compare two levels at each level of a moderator."""
+    rows, columns = sample.request.levels(0), sample.request.levels(1)
     if len(rows) != 2:
         return "", ()
-    found = [
-        _detail(
+    comparisons = [
+        _compare(
             f"{rows[0]} − {rows[1]} at {column}",
-            welch,
-            sample.of(index),
-            sample.of(len(columns) + index),
+            welch_t_test,
+            sample.group_values(index),
+            sample.group_values(len(columns) + index),
         )
         for index, column in enumerate(columns)
     ]
-    return "Simple effects (Welch's t, two-sided, p adjusted by Holm)", _adjust(found)
+    title = "Simple effects (Welch's t, two-sided, p adjusted by Holm)"
+    return title, _adjust_by_holm(comparisons)
 
 
-def describe_strata(sample: Sample) -> tuple[str, tuple[Detail, ...]]:
-    """For a claim of robustness: the difference under each level of each circumstance."""
-    if sample.question.hypothesis.kind is not HypothesisKind.ROBUSTNESS:
+def describe_strata(sample: ComparisonSample) -> TitledComparisons:
+    """For a claim of robustness, describe the difference at each level of each nuisance factor."""
+    if sample.request.hypothesis.kind is not HypothesisKind.ROBUSTNESS:
         return "", ()
-    found = []
-    for name, codes in circumstances(sample).items():
-        variable, all_codes = sample.question.table.variable(name)
+    comparisons = []
+    for name, codes in nuisance_factors(sample).items():
+        variable, all_codes = sample.request.table.variable(name)
         lowest = int(all_codes[sample.rows].min())
         for index, level in enumerate(variable.values):
             inside = codes == index - lowest
             left, right = (sample.y[inside & (sample.group == group)] for group in (0, 1))
             if len(left) and len(right):
-                size = float(left.mean() - right.mean())
-                found.append(Detail(f"{name} = {level}", (len(left), len(right)), size))
-    return ELSEWHERE, tuple(found)
+                difference = float(left.mean() - right.mean())
+                sizes = (len(left), len(right))
+                comparisons.append(FollowUpComparison(f"{name} = {level}", sizes, difference))
+    return STRATA_TITLE, tuple(comparisons)
 
 
-def check_by_sets(sample: Sample) -> list[str]:
-    """The same difference with replicates averaged: do problems and blocks agree on it?"""
-    if len(sample.names) != 2 or sample.question.is_equivalence:
+def check_averaged_replicates(sample: ComparisonSample) -> list[str]:
+    """Return a note with the paired t test of two groups after averaging replicates.
+
+    It shows whether problems and blocks agree on the difference. Empty where there is nothing to
+    average, or too few sets.
+    """
+    if len(sample.names) != 2 or sample.request.is_equivalence:
         return []
-    sets = put_together(sample, by_replicate=False)
-    if not sets.shared or len(sets.table) < LEAST_SETS or not sets.averaged:
+    sets = match_runs(sample, by_replicate=False)
+    if not sets.shared or len(sets.table) < MIN_SETS or not sets.averaged:
         return []
     try:
-        found = paired_t(sets.table[:, 0], sets.table[:, 1], sample.question.alternative)
+        finding = paired_t_test(sets.table[:, 0], sets.table[:, 1], sample.request.alternative)
     except UntestableError:
         return []
-    if found.estimate is None or found.interval is None:
+    if finding.estimate is None or finding.interval is None:
         return []
-    low, high = found.interval
+    low, high = finding.interval
     return [
         f"check with replicates averaged, {len(sets.table)} pairs by {sets.text}: "
-        f"{found.estimate:+.3g} [{low:.3g}, {high:.3g}], paired t test, p = {found.p:.2g}"
+        f"{finding.estimate:+.3g} [{low:.3g}, {high:.3g}], paired t test, p = {finding.p:.2g}"
     ]

@@ -1,6 +1,6 @@
-"""How the runs of a study came about, as its ledger tells: what was run again, judged again, when.
+"""The history of a study's runs from its ledger: repeated and rescored runs, commits, versions.
 
-Figures can't show it, and a reader should know.
+A report discloses it, because the numbers don't show it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.model.study import Study
 
-_AGAIN = (
+_REPEATED = (
     "SELECT results.status, count(DISTINCT turn) FROM attempts JOIN results USING (turn) "
     "WHERE attempts.status = ? GROUP BY results.status"
 )
@@ -28,19 +28,19 @@ _SESSIONS = "SELECT session, count(*) FROM results GROUP BY session ORDER BY ses
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """How the runs came about.
+class RunHistory:
+    """How the runs of a study came about.
 
-    again: runs that had failed and were run again on request, by what they came to
-    rescored: how many runs were judged anew, by evaluator
-    commits: how many runs were made at which commit of the study's folder
-    versions: the versions of each package that runs were made with, where there were several
-    left_out: how many results there are of runs that are no longer in the plan
-    ended_how: how the last session ended; None if it goes on, or was cut off
-    looks: when somebody was shown verdicts before all results were there
+    repeated: number of failed runs that were run again on request, by their final status
+    rescored: number of rescored runs, by evaluator
+    commits: number of runs at each commit of the study's folder
+    versions: the versions of each package that changed between runs
+    ended_how: how the last session ended; None if it is running or was killed
+    left_out: number of results of runs that are no longer in the plan
+    looks: interim looks at verdicts before all runs were done
     """
 
-    again: Mapping[str, int] = field(default_factory=dict)
+    repeated: Mapping[str, int] = field(default_factory=dict)
     rescored: Mapping[str, int] = field(default_factory=dict)
     commits: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -49,47 +49,59 @@ class History:
     looks: tuple[Look, ...] = ()
 
 
-def read_history(reader: LedgerReader) -> History:
-    """What a ledger tells of how its results came about."""
+def read_history(reader: LedgerReader) -> RunHistory:
+    """Read the history of the runs from a ledger."""
     with explained(reader.path):
-        again = dict(reader.connection.execute(_AGAIN, (RunStatus.FAILED.value,)).fetchall())
+        repeated = dict(reader.connection.execute(_REPEATED, (RunStatus.FAILED.value,)).fetchall())
         rescored = dict(reader.connection.execute(_RESCORED).fetchall())
         runs = dict(reader.connection.execute(_SESSIONS).fetchall())
     sessions = reader.sessions
-    told = {key: _provenance(sessions[key]) for key in runs if key in sessions}
+    provenances = {key: _parse_provenance(sessions[key]) for key in runs if key in sessions}
     commits: Counter[str] = Counter()
     versions: dict[str, dict[str, None]] = {}
-    for session, facts in told.items():
-        if facts.get("git_sha"):
-            commits[_commit(facts)] += runs[session]
-        packages = {"python": facts.get("python_version"), **(facts.get("package_versions") or {})}
+    for session, provenance in provenances.items():
+        if provenance.get("git_sha"):
+            commits[_describe_commit(provenance)] += runs[session]
+        packages = {
+            "python": provenance.get("python_version"),
+            **(provenance.get("package_versions") or {}),
+        }
         for name, version in packages.items():
             versions.setdefault(str(name), {})[str(version)] = None
-    last = next(reversed(sessions.values()), {})
-    several = {name: tuple(found) for name, found in versions.items() if len(found) > 1}
-    ended_how = last.get("ended_how")
-    looks = () if reader.path is None else read_looks(reader.path.parent)
-    return History(again, rescored, commits, several, ended_how, reader.left_out, looks)
+    last_session = next(reversed(sessions.values()), {})
+    return RunHistory(
+        repeated=repeated,
+        rescored=rescored,
+        commits=commits,
+        versions={name: tuple(used) for name, used in versions.items() if len(used) > 1},
+        ended_how=last_session.get("ended_how"),
+        left_out=reader.left_out,
+        looks=() if reader.path is None else read_looks(reader.path.parent),
+    )
 
 
-def _provenance(session: Mapping[str, Any]) -> Mapping[str, Any]:
+def _parse_provenance(session: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        facts = json.loads(session.get("provenance") or "{}")
+        provenance = json.loads(session.get("provenance") or "{}")
     except ValueError:
         return {}
-    return facts if isinstance(facts, dict) else {}
+    return provenance if isinstance(provenance, dict) else {}
 
 
-def _commit(facts: Mapping[str, Any]) -> str:
-    return f"{str(facts['git_sha'])[:12]}{' with changes' if facts.get('git_dirty') else ''}"
+def _describe_commit(provenance: Mapping[str, Any]) -> str:
+    suffix = " with changes" if provenance.get("git_dirty") else ""
+    return f"{str(provenance['git_sha'])[:12]}{suffix}"
 
 
 def record_for(reader: LedgerReader, study: Study) -> Record:
-    """How the claims of a study came to be; one that is not the ledger's is a change, too."""
+    """Return how a study's hypotheses were registered and changed.
+
+    study: the study to report; if it differs from the ledger's, that is a further change
+    """
     record = read_record(reader)
     if study == reader.study or not claim_changes(reader.study, study):
         return record
     known = results_known(reader)
-    if record.first is None:  # at least what the ledger holds now can be told from it
+    if record.first is None:  # the ledger's present study is the earliest version known
         record = Record(Laid(reader.study, known, None))
     return replace(record, later=(*record.later, Laid(study, known, None)))

@@ -1,4 +1,4 @@
-"""The numbers behind a question: which runs count, in which group, and which are missing."""
+"""The sample of a test: which runs count, their groups and values, and which are missing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import canonical_json, did_you_mean, is_scalar, scalar_text
 from fairtrial.study.power.hypothesis_power import ALPHA
-from fairtrial.study.report.test_questions import Question
-from fairtrial.study.report.values import REPLICATE, RunTable
-from fairtrial.study.stats.finding import UntestableError, finite, spread
+from fairtrial.study.report.run_table import REPLICATE, RunTable
+from fairtrial.study.report.test_requests import TestRequest
+from fairtrial.study.stats.finding import UntestableError, finite, sample_sd
 from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, missing_data_policy
 
 if TYPE_CHECKING:
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The runs of one level, or of one combination of levels.
+class GroupSummary:
+    """Summary of the runs of one level, or of one combination of levels.
 
-    n: the runs that count
-    mean, sd, median: of their values
-    failed: runs that failed, and have no value of their own
-    missing: runs that succeeded, and have none all the same
-    runs: all runs of the group that ended
+    name: the level or combination
+    n: number of runs in the test
+    runs: number of all finished runs of the group
+    mean, sd, median: of the values in the test
+    failed: number of failed runs, which have no value
+    missing: number of successful runs without a value
     """
 
     name: str
@@ -44,109 +45,122 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """The runs that a question is about.
+class ComparisonSample:
+    """The runs that a test compares.
 
-    names: the groups; the first minus the second is the difference, where there are two
-    rows: for each run that counts, its row in the table
-    y: its value
-    group: its group
-    parts: for each variable its level, numbered in the order of the question's levels
-    groups: the same in figures
-    notes: what happened to runs without a value
+    request: the requested test
+    names: names of the groups; a difference of two groups is the first minus the second
+    rows: row of each run in the run table
+    y: value of each run
+    group: group index of each run
+    parts: for each variable the level of each run, numbered in the order of the request's levels
+    groups: summary of each group
+    notes: how runs without a value were treated
     """
 
-    question: Question
+    request: TestRequest
     names: tuple[str, ...]
     rows: Codes
     y: Values
     group: Codes
     parts: tuple[Codes, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[GroupSummary, ...]
     notes: tuple[str, ...]
 
-    def of(self, group: int) -> Values:
-        """The values of a group."""
+    def group_values(self, group: int) -> Values:
+        """Return the values of one group."""
         values: Values = self.y[self.group == group]
         return values
 
     @property
     def values(self) -> list[Values]:
-        """The values of all groups."""
-        return [self.of(group) for group in range(len(self.names))]
+        """The values of each group."""
+        return [self.group_values(group) for group in range(len(self.names))]
 
 
-def take_sample(question: Question) -> Sample:
-    """The runs of the question's groups; raises `UntestableError` where they can't be had."""
+def select_sample(request: TestRequest) -> ComparisonSample:
+    """Return the runs that a test compares.
+
+    Raises `UntestableError` if the test can't be done, or no run has a value.
+    """
     import numpy as np
 
-    if question.reason:
-        raise UntestableError(question.reason)
-    table = question.table
-    reader = table.readers[question.outcome.name]
+    if request.reason:
+        raise UntestableError(request.reason)
+    table = request.table
+    reader = table.readers[request.outcome.name]
     if reader.reason:
         raise UntestableError(reader.reason)
-    names, parts = _grouping(question)
-    member = np.all(np.stack(parts) >= 0, axis=0) & _filtered(question)
-    sizes = [len(question.comparison.levels[i]) for i in range(len(parts))]
+    names, parts = _assign_groups(request)
+    member = np.all(np.stack(parts) >= 0, axis=0) & _apply_filters(request)
+    sizes = [len(request.comparison.levels[i]) for i in range(len(parts))]
     group = np.zeros(len(table), dtype=np.intp)
-    if question.comparison.shape != "slope":
+    if request.comparison.shape != "slope":
         for part, size in zip(parts, sizes, strict=True):
             group = group * size + part
-    values = table.values(question.outcome.name).copy()
+    values = table.values(request.outcome.name).copy()
     empty = np.isnan(values) & member
-    lost = (empty & table.failed, empty & ~table.failed)
-    notes = _fill(question, values, empty, lost)
+    failed, missing = empty & table.failed, empty & ~table.failed
+    notes = _fill_missing(request, values, empty, int(failed.sum()), int(missing.sum()))
     counted = member & ~np.isnan(values)
     if not counted.any():
-        raise UntestableError(_why_nothing(question, int(member.sum())))
+        raise UntestableError(_explain_empty(request, int(member.sum())))
     rows = np.flatnonzero(counted)
     groups = []
     for index, name in enumerate(names):
         inside = member & (group == index)
-        losses = [int((each & inside).sum()) for each in lost]
-        groups.append(_describe(name, int(inside.sum()), values[counted & inside], losses))
-    kept = tuple(part[rows] for part in parts)
-    return Sample(question, names, rows, values[rows], group[rows], kept, tuple(groups), notes)
+        lost = [int((mask & inside).sum()) for mask in (failed, missing)]
+        groups.append(_summarize(name, int(inside.sum()), values[counted & inside], lost))
+    return ComparisonSample(
+        request=request,
+        names=names,
+        rows=rows,
+        y=values[rows],
+        group=group[rows],
+        parts=tuple(part[rows] for part in parts),
+        groups=tuple(groups),
+        notes=notes,
+    )
 
 
-def _grouping(question: Question) -> tuple[tuple[str, ...], list[Codes]]:
-    """The groups' names, and for each variable the number of each run's level (-1: none)."""
+def _assign_groups(request: TestRequest) -> tuple[tuple[str, ...], list[Codes]]:
+    """Return the names of the groups, and for each variable the level of each run (-1: none)."""
     import numpy as np
 
-    parts, spelled = [], []
-    for position, name in enumerate(question.comparison.variables):
-        variable, codes = question.table.variable(name)
-        levels = question.levels(position)
+    parts, level_names = [], []
+    for position, name in enumerate(request.comparison.variables):
+        variable, codes = request.table.variable(name)
+        levels = request.levels(position)
         ranks = {level: rank for rank, level in enumerate(levels)}
-        # One more at the end, for runs that the variable doesn't apply to (-1).
+        # The last entry is for runs that the variable doesn't apply to (code -1).
         numbers = [ranks.get(level, -1) for level in variable.values] + [-1]
         parts.append(np.asarray(numbers, dtype=np.intp)[codes])
-        spelled.append(levels)
-    if question.comparison.shape == "slope":
+        level_names.append(levels)
+    if request.comparison.shape == "slope":
         return ("all",), parts
     if len(parts) == 1:
-        return spelled[0], parts
-    pairs = itertools.product(*spelled)
-    return tuple(" × ".join(levels) for levels in pairs), parts
+        return level_names[0], parts
+    combinations = itertools.product(*level_names)
+    return tuple(" × ".join(levels) for levels in combinations), parts
 
 
-def _describe(name: str, runs: int, values: Values, lost: Sequence[int]) -> Group:
+def _summarize(name: str, runs: int, values: Values, lost: Sequence[int]) -> GroupSummary:
+    """Return the summary of a group; `lost` are its failed runs and those without a value."""
     import numpy as np
 
     failed, missing = lost
     if not len(values):
-        return Group(name, 0, runs, failed=failed, missing=missing)
-    sd = spread(values) if len(values) > 1 else None
+        return GroupSummary(name, 0, runs, failed=failed, missing=missing)
+    sd = sample_sd(values) if len(values) > 1 else None
     mean, median = finite(math.fsum(values / len(values))), finite(np.median(values))
-    return Group(name, len(values), runs, mean, finite(sd), median, failed, missing)
+    return GroupSummary(name, len(values), runs, mean, finite(sd), median, failed, missing)
 
 
-def failure_note(groups: Sequence[Group]) -> str:
-    """A remark if some group's runs fail more often than others': then what is left differs too.
+def failure_note(groups: Sequence[GroupSummary]) -> str:
+    """Return a note if failure rates differ between groups, which biases a comparison of the rest.
 
-    By Fisher's exact test of two groups; of several, of the worst against the others, with p times
-    their number.
+    Uses Fisher's exact test; for several groups that of the worst one against the others, with p
+    multiplied by their number. Empty if failures don't differ, or failed runs count as 0.
     """
     from scipy import stats
 
@@ -154,36 +168,38 @@ def failure_note(groups: Sequence[Group]) -> str:
         len(groups) < 2
         or not any(group.failed for group in groups)
         or not min(group.runs for group in groups)
-        # Runs that count as 0 are not left out.
+        # Failed runs that count as 0 are in the comparison.
         or all(group.n == group.runs for group in groups)
     ):
         return ""
     worst = max(groups, key=lambda group: group.failed / group.runs)
-    others = [group for group in groups if group is not worst]
-    failed, runs = sum(each.failed for each in others), sum(each.runs for each in others)
+    rest = [group for group in groups if group is not worst]
+    failed, runs = sum(group.failed for group in rest), sum(group.runs for group in rest)
     table = [[worst.failed, worst.runs - worst.failed], [failed, runs - failed]]
     p = float(stats.fisher_exact(table).pvalue) * (1 if len(groups) == 2 else len(groups))
     if p >= ALPHA:
         return ""
-    against = others[0].name if len(others) == 1 else "the others"
+    rest_name = rest[0].name if len(rest) == 1 else "the others"
     return (
         f"failures differ: {worst.failed:,} of {worst.runs:,} runs failed for {worst.name}, "
-        f"{failed:,} of {runs:,} for {against} (Fisher's exact test, p = {p:.2g}); a comparison of "
-        "the runs that are left may be unfair"
+        f"{failed:,} of {runs:,} for {rest_name} (Fisher's exact test, p = {p:.2g}); a comparison "
+        "of the runs that are left may be unfair"
     )
 
 
-def _fill(
-    question: Question,
-    values: Values,
-    empty: NDArray[np.bool_],
-    lost: Sequence[NDArray[np.bool_]],
+def _fill_missing(
+    request: TestRequest, values: Values, empty: NDArray[np.bool_], failed: int, missing: int
 ) -> tuple[str, ...]:
-    """Do with missing values what the outcome's policy says; gives what to tell of it."""
-    failed, missing = (int(each.sum()) for each in lost)
+    """Apply the outcome's policy for missing data to `values`; returns notes about it.
+
+    empty: which runs have no value
+    failed, missing: number of those that failed, and of others
+
+    Raises `UntestableError` if the policy is unknown, or is to refuse the test.
+    """
     if not failed + missing:
         return ()
-    what = " and ".join(
+    missing_runs = " and ".join(
         text
         for count, text in (
             (failed, f"{failed:,} that failed"),
@@ -191,21 +207,26 @@ def _fill(
         )
         if count
     )
-    word = question.outcome.missing_data_policy
-    policy = missing_data_policy(word)
+    declared = request.outcome.missing_data_policy
+    policy = missing_data_policy(declared)
     if policy is None:
-        hint = did_you_mean(word, MISSING_DATA_POLICIES)
-        raise UntestableError(f"runs are missing ({what}) and policy '{word}' is unknown; {hint}")
+        hint = did_you_mean(declared, MISSING_DATA_POLICIES)
+        raise UntestableError(
+            f"runs are missing ({missing_runs}) and policy '{declared}' is unknown; {hint}"
+        )
     if policy == "fail":
-        raise UntestableError(f"runs are missing ({what}), and the outcome's policy is to stop")
+        raise UntestableError(
+            f"runs are missing ({missing_runs}), and the outcome's policy is to stop"
+        )
     if policy == "zero":
         values[empty] = 0.0
-        return (f"runs that count as 0: {what}",)
-    return (f"runs left out: {what}",)
+        return (f"runs that count as 0: {missing_runs}",)
+    return (f"runs left out: {missing_runs}",)
 
 
-def _why_nothing(question: Question, runs: int) -> str:
-    table, name = question.table, question.outcome.name
+def _explain_empty(request: TestRequest, runs: int) -> str:
+    """Return why no run has a value; `runs` is the number of runs in the groups."""
+    table, name = request.table, request.outcome.name
     if not len(table):
         return "no run has ended yet"
     if not runs:
@@ -213,47 +234,52 @@ def _why_nothing(question: Question, runs: int) -> str:
     reader = table.readers[name]
     if table.failed.all() and not reader.unreadable:
         return "every run failed"
-    return reader.why_nothing()
+    return reader.explain_missing()
 
 
-def _filtered(question: Question) -> NDArray[np.bool_]:
-    """Which runs the plan's filters let through: ``{column: value}`` or ``{column: [values]}``."""
+def _apply_filters(request: TestRequest) -> NDArray[np.bool_]:
+    """Return which runs match the plan's filters: ``{column: value}`` or ``{column: [values]}``.
+
+    Raises `UntestableError` for an invalid filter.
+    """
     import numpy as np
 
-    keep = np.ones(len(question.table), dtype=bool)
-    filters: Mapping[str, Any] = question.plan.filters if question.plan else {}
-    for column, wanted in filters.items():
-        listed = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
-        if not all(map(is_scalar, listed)):
+    keep = np.ones(len(request.table), dtype=bool)
+    filters: Mapping[str, Any] = request.plan.filters if request.plan else {}
+    for column, accepted in filters.items():
+        is_list = isinstance(accepted, (list, tuple, set, frozenset))
+        values = list(accepted) if is_list else [accepted]
+        if not all(map(is_scalar, values)):
             raise UntestableError(
-                f"filter '{column}' is neither a value nor a list of values: {wanted!r}"
+                f"filter '{column}' is neither a value nor a list of values: {accepted!r}"
             )
-        keep &= _matches(question.table, column, listed)
+        keep &= _match_values(request.table, column, values)
     return keep
 
 
-def _matches(table: RunTable, column: str, wanted: Sequence[Any]) -> NDArray[np.bool_]:
+def _match_values(table: RunTable, column: str, accepted: Sequence[Any]) -> NDArray[np.bool_]:
+    """Return which runs have one of the accepted values in a column."""
     import numpy as np
 
     if column == "status":
-        wants = {str(value).lower() for value in wanted}
-        return np.where(table.failed, "failed" in wants, "success" in wants)
+        statuses = {str(value).lower() for value in accepted}
+        return np.where(table.failed, "failed" in statuses, "success" in statuses)
     if column == REPLICATE:
-        return np.isin(table.column(REPLICATE), [v for v in wanted if isinstance(v, int)])
-    # What the tables say: a filter by an agent's option keeps as many runs of the others.
+        return np.isin(table.column(REPLICATE), [v for v in accepted if isinstance(v, int)])
+    # As in the exported tables: a filter by an option of one agent also filters runs of others.
     variable, codes = table.assigned(column)
     if not variable.source:
         study = table.study
-        known = [factor.name for factor in study.factors] + [block.name for block in study.blocks]
-        hint = did_you_mean(column, [*known, "agent_id", "problem_id", REPLICATE, "status"])
+        names = [factor.name for factor in study.factors] + [block.name for block in study.blocks]
+        hint = did_you_mean(column, [*names, "agent_id", "problem_id", REPLICATE, "status"])
         raise UntestableError(f"the plan filters by '{column}', which is no column here; {hint}")
     ranks = {level: rank for rank, level in enumerate(variable.values)}
-    found = []
-    for value in wanted:
+    accepted_ranks = []
+    for value in accepted:
         text = scalar_text(value) if is_scalar(value) else canonical_json(value)
         level = variable.find_level(text)
         if level is None:
             hint = did_you_mean(text, variable.values)
             raise UntestableError(f"the plan's filter: '{text}' is no level of {column}; {hint}")
-        found.append(ranks[level])
-    return np.isin(codes, found)
+        accepted_ranks.append(ranks[level])
+    return np.isin(codes, accepted_ranks)

@@ -17,7 +17,7 @@ from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.runner.bindings import make_problem
 from fairtrial.study.runner.run_attempt import judge
 from fairtrial.study.tables.export import export_tables
-from fairtrial.study.tables.rescored import Judge, Rescored, rescore
+from fairtrial.study.tables.rescored import Judge, RescoreResult, rescore
 
 
 def rescore_study(
@@ -25,7 +25,7 @@ def rescore_study(
     evaluator: Callable[[Any], Any] | str | None = None,
     *,
     problem_registry: dict[str, Any] | None = None,
-) -> Rescored:
+) -> RescoreResult:
     """Judge the stored outputs of a study again, without running an agent; tables follow.
 
     evaluator: takes the place of every problem's own: a callable, or ``module:callable``. None

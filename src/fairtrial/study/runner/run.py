@@ -41,7 +41,7 @@ from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.seeding import preserved_rng
 from fairtrial.study.runner.settings import EARLY_RESULTS, RunSettings
 from fairtrial.study.tables.export import check_target, export_tables
-from fairtrial.study.tables.provenance import gather
+from fairtrial.study.tables.provenance import collect_provenance
 from fairtrial.study.tables.results import Results
 
 
@@ -241,7 +241,7 @@ def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
             "slots": prepared.slots,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "provenance": dumps(gather(prepared.study)),
+            "provenance": dumps(collect_provenance(prepared.study)),
         }
     )
     session = _Session()

@@ -1,6 +1,6 @@
-"""Tests of several groups at once.
+"""Omnibus tests of more than two groups.
 
-They have no direction: they say that some of the groups differ, not which.
+They have no direction: they show that some groups differ, not which.
 
 References::
 
@@ -18,119 +18,156 @@ from typing import TYPE_CHECKING
 from fairtrial.study.stats.finding import (
     Finding,
     UntestableError,
-    check_groups,
-    check_varies,
-    need_statsmodels,
-    quiet,
-    spread,
+    check_group_sizes,
+    check_variation,
+    require_statsmodels,
+    sample_sd,
+    suppress_warnings,
 )
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
-UNEVEN = 2.0
-"""Standard deviations this many times apart are no longer about equal."""
+MAX_SD_RATIO = 2.0
+"""Standard deviations that differ by a larger factor are reported as unequal."""
 
 
-def one_way(groups: Sequence[Values]) -> Finding:
-    """The one-way analysis of variance; assumes equal variances."""
+def one_way_anova(groups: Sequence[Values]) -> Finding:
+    """One-way analysis of variance; assumes equal variances.
+
+    Args:
+        groups: values of each group.
+
+    Raises:
+        UntestableError: if a group has fewer than two values, or nothing varies.
+    """
     from scipy import stats
 
-    check_groups(groups)
-    check_varies(groups)
-    between, within = len(groups) - 1, sum(map(len, groups)) - len(groups)
-    with quiet():
-        found = stats.f_oneway(*groups)
-        explained = float(found.statistic) * between
+    check_group_sizes(groups)
+    check_variation(groups)
+    df_between, df_within = len(groups) - 1, sum(map(len, groups)) - len(groups)
+    with suppress_warnings():
+        result = stats.f_oneway(*groups)
+        explained = float(result.statistic) * df_between
         return Finding(
             method="one-way analysis of variance",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="F",
-            statistic=found.statistic,
-            df=(between, within),
+            statistic=result.statistic,
+            df=(df_between, df_within),
             effect_name="η²",
-            effect_size=explained / (explained + within),
-            notes=_uneven(groups),
+            effect_size=explained / (explained + df_within),
+            notes=_note_unequal_variances(groups),
         )
 
 
-def _uneven(groups: Sequence[Values]) -> tuple[str, ...]:
-    deviations = [spread(group) for group in groups]
-    if max(deviations) <= UNEVEN * min(deviations):
+def _note_unequal_variances(groups: Sequence[Values]) -> tuple[str, ...]:
+    deviations = [sample_sd(group) for group in groups]
+    if max(deviations) <= MAX_SD_RATIO * min(deviations):
         return ()
-    shown = f"{min(deviations):.3g} to {max(deviations):.3g}"
-    return (f"it assumes equal standard deviations, and they are {shown}: welch_anova does not",)
+    sd_range = f"{min(deviations):.3g} to {max(deviations):.3g}"
+    return (f"it assumes equal standard deviations, and they are {sd_range}: welch_anova does not",)
 
 
 def welch_anova(groups: Sequence[Values]) -> Finding:
-    """Welch's analysis of variance: one-way, without assuming equal variances."""
-    check_groups(groups)
-    check_varies(groups)
-    if any(spread(group) == 0 for group in groups):
+    """Welch's one-way analysis of variance, which does not assume equal variances.
+
+    Args:
+        groups: values of each group.
+
+    Raises:
+        UntestableError: if a group has fewer than two values or does not vary, or statsmodels is
+            not installed.
+    """
+    check_group_sizes(groups)
+    check_variation(groups)
+    if any(sample_sd(group) == 0 for group in groups):
         raise UntestableError("Welch's analysis of variance needs values that vary in every group")
-    need_statsmodels()
+    require_statsmodels()
     from statsmodels.stats.oneway import anova_oneway
 
-    with quiet():
-        found = anova_oneway(list(groups), use_var="unequal", welch_correction=True)
+    with suppress_warnings():
+        result = anova_oneway(list(groups), use_var="unequal", welch_correction=True)
         return Finding(
             method="Welch's analysis of variance",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="F",
-            statistic=found.statistic,
-            df=(found.df_num, found.df_denom),
+            statistic=result.statistic,
+            df=(result.df_num, result.df_denom),
         )
 
 
-def kruskal(groups: Sequence[Values]) -> Finding:
-    """The Kruskal-Wallis test: whether some group tends to larger numbers."""
+def kruskal_wallis(groups: Sequence[Values]) -> Finding:
+    """Kruskal-Wallis rank test of independent groups.
+
+    Args:
+        groups: values of each group.
+
+    Raises:
+        UntestableError: if a group has fewer than two values, or all values are equal.
+    """
     import numpy as np
     from scipy import stats
 
-    check_groups(groups)
-    if spread(np.concatenate(list(groups))) == 0:
+    check_group_sizes(groups)
+    if sample_sd(np.concatenate(list(groups))) == 0:
         raise UntestableError(f"every value is {groups[0][0]:g}")
     count = sum(map(len, groups))
-    with quiet():
-        found = stats.kruskal(*groups)
+    with suppress_warnings():
+        result = stats.kruskal(*groups)
         return Finding(
             method="Kruskal-Wallis test",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="H",
-            statistic=found.statistic,
+            statistic=result.statistic,
             df=(len(groups) - 1,),
             effect_name="ε²",
-            effect_size=float(found.statistic) / (count - 1),
+            effect_size=float(result.statistic) / (count - 1),
         )
 
 
-def friedman(table: Values) -> Finding:
-    """Friedman's test: the same for groups whose numbers stand in sets; a row for each set."""
+def friedman_test(table: Values) -> Finding:
+    """Friedman's rank test of repeated measures.
+
+    Args:
+        table: a row for each matched set, a column for each group.
+
+    Raises:
+        UntestableError: if there are fewer than two sets, or all values are equal.
+    """
     from scipy import stats
 
-    _check_sets(table)
-    with quiet():
-        found = stats.friedmanchisquare(*table.T)
+    _check_matched_sets(table)
+    with suppress_warnings():
+        result = stats.friedmanchisquare(*table.T)
         return Finding(
             method="Friedman's test",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="χ²",
-            statistic=found.statistic,
+            statistic=result.statistic,
             df=(table.shape[1] - 1,),
             effect_name="Kendall's W",
-            effect_size=float(found.statistic) / (len(table) * (table.shape[1] - 1)),
+            effect_size=float(result.statistic) / (len(table) * (table.shape[1] - 1)),
         )
 
 
-def repeated_measures(table: Values) -> Finding:
-    """The repeated-measures analysis of variance; a row for each set of numbers."""
+def repeated_measures_anova(table: Values) -> Finding:
+    """Repeated-measures analysis of variance.
+
+    Args:
+        table: a row for each matched set, a column for each group.
+
+    Raises:
+        UntestableError: if there are fewer than two sets, the differences between groups do not
+            vary, or statsmodels is not installed.
+    """
     import numpy as np
 
-    _check_sets(table)
+    _check_matched_sets(table)
     residuals = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
     if np.abs(residuals).max() <= 1e-12 * np.abs(table).max():
         raise UntestableError("the differences don't vary from set to set")
-    need_statsmodels()
+    require_statsmodels()
     import pandas as pd
     from statsmodels.stats.anova import AnovaRM
 
@@ -142,7 +179,7 @@ def repeated_measures(table: Values) -> Finding:
             "group": np.tile(np.arange(groups), sets),
         }
     )
-    with quiet():
+    with suppress_warnings():
         row = AnovaRM(data, "value", "set", within=["group"]).fit().anova_table.iloc[0]
         return Finding(
             method="repeated-measures analysis of variance",
@@ -154,9 +191,9 @@ def repeated_measures(table: Values) -> Finding:
         )
 
 
-def _check_sets(table: Values) -> None:
+def _check_matched_sets(table: Values) -> None:
     if len(table) < 2:
         count = "no complete sets" if len(table) == 0 else "one complete set"
         raise UntestableError(f"there is {count} of runs, one at each level; needs 2 or more")
-    if spread(table.ravel()) == 0:
+    if sample_sd(table.ravel()) == 0:
         raise UntestableError(f"every value is {table[0, 0]:g}")

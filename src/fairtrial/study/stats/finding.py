@@ -1,7 +1,7 @@
-"""What a test finds, and why some tests can't be made.
+"""The result type of all statistical tests, and helpers that the tests share.
 
-All tests take finite numbers and give a `Finding`; numbers that no test can use raise
-`UntestableError`, which says why in words that a report can print. No `nan` ever leaves here.
+Every test takes finite numbers and returns a `Finding`. Data that a test cannot use raise
+`UntestableError`, whose message a report can print. No result contains NaN.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Codes = NDArray[np.intp]
 
 Alternative = Literal["two-sided", "greater", "less"]
-"""Which difference is looked for: any, one above zero, or one below."""
+"""The alternative hypothesis: any difference, one above zero, or one below zero."""
 Interval = tuple[float, float]
 
 CONFIDENCE = 0.95
@@ -29,27 +29,27 @@ NEEDS_STATSMODELS = 'needs `pip install "fairtrial[stats]"`'
 
 
 class UntestableError(Exception):
-    """These numbers can't be tested in this way."""
+    """The data do not allow the requested test; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a test says of some numbers.
+    """The result of one statistical test.
 
-    method: the test, in words
-    p: the probability of such numbers, or more extreme ones, were there no difference
-    statistic_name, statistic: what the test computes: t, U, F, ...; None where that is infinite
-    df: its degrees of freedom, where it has any
-    estimate: the size of the difference; None for tests of several groups at once
-    estimate_of: what that is the size of: a difference of means, of medians, ...
-    interval: its 95% confidence interval, both sides, whatever the test's
-    bounds: the same of the difference of *means*, whatever the estimate is of: a smallest
-        difference of interest is held against it
-    effect_name, effect_size, effect_interval: the difference on a scale without units
-    leaning: above 0 if the first group tends to larger numbers, for tests of ranks: medians may be
-        the same, or lie the other way; None where the estimate says so
-    p_opposite: p of the opposite claim, for one-sided tests
-    notes: what to know before believing it
+    method: name of the test
+    p: p value
+    statistic_name, statistic: the test statistic (t, U, F, ...); None if it is infinite
+    df: degrees of freedom of the statistic, if it has any
+    estimate: estimated difference; None for tests of more than two groups
+    estimate_of: the quantity that is estimated: difference of means, of medians, ...
+    interval: two-sided 95% confidence interval of the estimate, also for one-sided tests
+    bounds: two-sided 95% confidence interval of the difference of *means*, whatever is estimated;
+        compared with the smallest effect of interest
+    effect_name, effect_size, effect_interval: standardized effect size
+    rank_direction: for rank tests, above 0 if the first group tends to larger values; medians may
+        be equal or differ in the other direction; None where the estimate has the direction
+    p_opposite: p value of the opposite alternative, for one-sided tests
+    notes: assumptions and caveats that a reader should know
     """
 
     method: str
@@ -64,27 +64,27 @@ class Finding:
     effect_name: str = ""
     effect_size: float | None = None
     effect_interval: Interval | None = None
-    leaning: float | None = None
+    rank_direction: float | None = None
     p_opposite: float | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.p):
             raise UntestableError(f"{self.method} has no number for these values")
-        for name in ("statistic", "estimate", "effect_size", "leaning", "p_opposite"):
+        for name in ("statistic", "estimate", "effect_size", "rank_direction", "p_opposite"):
             object.__setattr__(self, name, finite(getattr(self, name)))
         for name in ("interval", "bounds", "effect_interval"):
             object.__setattr__(self, name, finite_interval(getattr(self, name)))
         object.__setattr__(self, "p", float(self.p))
         object.__setattr__(self, "df", tuple(float(value) for value in self.df))
 
-    def noting(self, *notes: str) -> Finding:
-        """The same with more to know about it."""
+    def with_notes(self, *notes: str) -> Finding:
+        """Return a copy with further notes; empty notes are dropped."""
         return replace(self, notes=(*self.notes, *(note for note in notes if note)))
 
 
 def finite(value: Any) -> float | None:
-    """A plain finite number, or None."""
+    """Convert a number to a float; return None for None, NaN and infinity."""
     if value is None:
         return None
     number = float(value)
@@ -92,7 +92,7 @@ def finite(value: Any) -> float | None:
 
 
 def finite_interval(interval: Any) -> Interval | None:
-    """A pair of plain finite numbers, or None."""
+    """Convert an interval to a pair of floats; return None unless both ends are finite."""
     if interval is None:
         return None
     low, high = (float(end) for end in interval)
@@ -100,21 +100,17 @@ def finite_interval(interval: Any) -> Interval | None:
 
 
 @contextmanager
-def quiet() -> Iterator[list[str]]:
-    """A block in which libraries' warnings are collected, not printed."""
+def suppress_warnings() -> Iterator[None]:
+    """Suppress warnings of numerical libraries inside the block."""
     import numpy as np
 
-    messages: list[str] = []
-    with np.errstate(all="ignore"), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            yield messages
-        finally:
-            messages.extend(str(warning.message) for warning in caught)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
-def need_statsmodels() -> None:
-    """Refuse, with what to install, where statsmodels isn't there."""
+def require_statsmodels() -> None:
+    """Raise `UntestableError` with the install command if statsmodels is not installed."""
     try:
         import statsmodels  # noqa: F401
     except ImportError:
@@ -122,37 +118,46 @@ def need_statsmodels() -> None:
 
 
 def has_statsmodels() -> bool:
-    """Whether tests that need statsmodels can be made."""
+    """Return whether statsmodels is installed."""
     try:
-        need_statsmodels()
+        require_statsmodels()
     except UntestableError:
         return False
     return True
 
 
-def spread(values: Values) -> float:
-    """The standard deviation; 0 for fewer than two numbers, and where rounding is all there is."""
+def sample_sd(values: Values) -> float:
+    """Compute the sample standard deviation.
+
+    Returns:
+        The standard deviation; 0 for fewer than two values, and if values differ only by rounding.
+    """
     import numpy as np
 
     if len(values) < 2:
         return 0.0
-    with quiet():
+    with suppress_warnings():
         deviation = float(np.std(values, ddof=1))
-        # 0.1 + 0.2 and 0.3 are not two values.
+        # 0.1 + 0.2 and 0.3 count as the same value.
         return 0.0 if deviation <= 1e-12 * float(np.max(np.abs(values))) else deviation
 
 
 def pooled_sd(groups: Sequence[Values]) -> float:
-    """The standard deviation of a run within its group, over all groups; 0 if there is none."""
-    freedom = sum(len(group) - 1 for group in groups if len(group) > 1)
-    if freedom < 1:
+    """Compute the pooled within-group standard deviation; 0 if no group has two values."""
+    df = sum(len(group) - 1 for group in groups if len(group) > 1)
+    if df < 1:
         return 0.0
-    squares = math.fsum((len(group) - 1) * spread(group) ** 2 for group in groups)
-    return math.sqrt(squares / freedom) if math.isfinite(squares) else 0.0
+    squares = math.fsum((len(group) - 1) * sample_sd(group) ** 2 for group in groups)
+    return math.sqrt(squares / df) if math.isfinite(squares) else 0.0
 
 
-def check_groups(groups: Sequence[Values], names: Sequence[str] = ()) -> None:
-    """Refuse groups that say nothing about how much runs vary."""
+def check_group_sizes(groups: Sequence[Values], names: Sequence[str] = ()) -> None:
+    """Raise `UntestableError` if a group has fewer than two values.
+
+    Args:
+        groups: values of each group.
+        names: names of the groups for the message; by default they are numbered.
+    """
     for index, group in enumerate(groups):
         name = f"'{names[index]}'" if names else f"group {index + 1}"
         if len(group) < 2:
@@ -160,21 +165,35 @@ def check_groups(groups: Sequence[Values], names: Sequence[str] = ()) -> None:
             raise UntestableError(f"{name} has {count} with a value; a test needs 2 or more")
 
 
-def check_varies(groups: Sequence[Values]) -> None:
-    """Refuse groups within which all runs are alike: there is nothing to measure them against."""
-    if any(spread(group) > 0 for group in groups):
+def check_variation(groups: Sequence[Values]) -> None:
+    """Raise `UntestableError` if no group has any within-group variation."""
+    if any(sample_sd(group) > 0 for group in groups):
         return
-    firsts = [float(group[0]) for group in groups]
-    if max(firsts) - min(firsts) <= 1e-12 * max(map(abs, firsts)):
-        raise UntestableError(f"every value is {firsts[0]:g}")
-    shown = ", ".join(f"{value:g}" for value in firsts)
-    raise UntestableError(f"the values don't vary within the groups ({shown})")
+    constants = [float(group[0]) for group in groups]
+    if max(constants) - min(constants) <= 1e-12 * max(map(abs, constants)):
+        raise UntestableError(f"every value is {constants[0]:g}")
+    listed = ", ".join(f"{value:g}" for value in constants)
+    raise UntestableError(f"the values don't vary within the groups ({listed})")
 
 
-def from_estimate(
+def t_inference(
     estimate: float, error: float, df: float, alternative: Alternative
 ) -> tuple[float, float | None, Interval]:
-    """p, p of the opposite, and the interval of an estimate with a standard error, by t."""
+    """Test an estimate against zero by Student's t distribution.
+
+    Args:
+        estimate: the estimated quantity.
+        error: its standard error.
+        df: degrees of freedom of the standard error.
+        alternative: the alternative hypothesis.
+
+    Returns:
+        The p value, the p value of the opposite one-sided alternative (None if two-sided), and
+        the two-sided 95% confidence interval.
+
+    Raises:
+        UntestableError: if the standard error is not positive.
+    """
     from scipy import stats
 
     if not error > 0:
@@ -187,8 +206,12 @@ def from_estimate(
     return float(tails[alternative]), opposite, interval
 
 
-def equivalence_p(estimate: float, error: float, df: float, margin: float) -> float:
-    """p of two one-sided t tests that an estimate lies within ±margin."""
+def tost_p_value(estimate: float, error: float, df: float, margin: float) -> float:
+    """Compute the p value of two one-sided t tests (TOST) that an estimate lies within ±margin.
+
+    Raises:
+        UntestableError: if the standard error is not positive.
+    """
     from scipy import stats
 
     if not error > 0:

@@ -1,8 +1,8 @@
-"""Straight lines and linear models: slopes, correlations, regression, factorial analysis.
+"""Linear models: regression slopes, correlations, least squares and factorial analysis.
 
-A model is a list of terms, each of them columns of numbers. Levels are coded so that the
-coefficient of two levels is the difference of their means, and that of two such terms multiplied
-is the difference of differences.
+A model is a list of terms, each a matrix with one or more columns. Levels are coded so that the
+coefficient of a two-level term is the difference of the two means, and the coefficient of the
+product of two such terms is the difference of differences.
 
 References::
 
@@ -21,11 +21,11 @@ from fairtrial.study.stats.finding import (
     Alternative,
     Finding,
     UntestableError,
-    equivalence_p,
-    from_estimate,
-    need_statsmodels,
-    quiet,
-    spread,
+    require_statsmodels,
+    sample_sd,
+    suppress_warnings,
+    t_inference,
+    tost_p_value,
 )
 
 if TYPE_CHECKING:
@@ -33,41 +33,49 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A straight line through points.
+class SlopeFit:
+    """A simple linear regression.
 
-    finding: the test of its slope; the estimate is the rise over `span`
-    residual_sd: how far points lie from it
+    finding: test of the slope; the estimate is the rise over the range of x
+    residual_sd: standard deviation of the residuals
     """
 
     finding: Finding
     residual_sd: float
 
 
-def slope(
+def fit_slope(
     x: Values, y: Values, span: float, alternative: Alternative = "two-sided", margin: float = 0.0
-) -> Line:
-    """The slope of a straight line, as its rise over `span`.
+) -> SlopeFit:
+    """Fit a straight line and test its slope.
 
-    With a `margin` the test is whether that rise lies within ±margin.
+    Args:
+        x: predictor values.
+        y: response values.
+        span: the range of x over which the rise of the line is reported.
+        alternative: the alternative hypothesis about the slope.
+        margin: if above 0, test instead that the rise lies within ±margin (TOST).
+
+    Raises:
+        UntestableError: for fewer than three points, a constant x, or an exact line.
     """
     import numpy as np
     from scipy import stats
 
     if len(x) < 3:
         raise UntestableError(f"a line through {len(x)} points leaves nothing to judge it by")
-    if spread(x) == 0:
+    if sample_sd(x) == 0:
         raise UntestableError("all runs have the same x")
-    with quiet():
+    with suppress_warnings():
         line = stats.linregress(x / span, y)
         df = len(x) - 2
         residuals = y - (line.intercept + line.slope * (x / span))
         sd = float(np.sqrt(np.sum(residuals**2) / df))
         if sd <= 1e-12 * float(np.max(np.abs(y))):
             raise UntestableError("the values lie on a line exactly, or don't vary")
-        p, opposite, interval = from_estimate(line.slope, line.stderr, df, alternative)
+        p, opposite, interval = t_inference(line.slope, line.stderr, df, alternative)
         if margin:
-            p, opposite = equivalence_p(line.slope, line.stderr, df, margin), None
+            p, opposite = tost_p_value(line.slope, line.stderr, df, margin), None
         finding = Finding(
             method=f"{'two one-sided tests (TOST) of a' if margin else 'regression'} slope",
             p=p,
@@ -82,40 +90,58 @@ def slope(
             effect_size=line.rvalue,
             p_opposite=opposite,
         )
-    return Line(finding, sd)
+    return SlopeFit(finding, sd)
 
 
 def correlation(
     x: Values, y: Values, alternative: Alternative = "two-sided", *, by_rank: bool = False
 ) -> Finding:
-    """Pearson's correlation, or Spearman's by rank."""
+    """Test Pearson's correlation, or Spearman's rank correlation.
+
+    Args:
+        x: values of one variable.
+        y: values of the other.
+        alternative: the alternative hypothesis about the correlation.
+        by_rank: Spearman's instead of Pearson's.
+
+    Raises:
+        UntestableError: for fewer than four points, or a variable that does not vary.
+    """
     from scipy import stats
 
     if len(x) < 4:
         raise UntestableError(f"{len(x)} points are too few for a correlation; it needs 4")
-    if spread(x) == 0 or spread(y) == 0:
+    if sample_sd(x) == 0 or sample_sd(y) == 0:
         raise UntestableError("the values don't vary")
     test = stats.spearmanr if by_rank else stats.pearsonr
     name = "Spearman's ρ" if by_rank else "Pearson's r"
     opposite = {"greater": "less", "less": "greater"}.get(alternative)
-    with quiet():
-        found = test(x, y, alternative=alternative)
+    with suppress_warnings():
+        result = test(x, y, alternative=alternative)
         interval = None if by_rank else test(x, y).confidence_interval(CONFIDENCE)
         return Finding(
             method=f"{name.partition(' ')[0]} correlation",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="ρ" if by_rank else "r",
-            statistic=found.statistic,
+            statistic=result.statistic,
             df=(len(x) - 2,),
             effect_name=name,
-            effect_size=found.statistic,
+            effect_size=result.statistic,
             effect_interval=interval,
             p_opposite=test(x, y, alternative=opposite).pvalue if opposite else None,
         )
 
 
 def code_levels(codes: Codes, count: int) -> Values:
-    """Columns for levels numbered from 0: ½ and -½ for two of them, else effect coding."""
+    """Code the levels of a categorical variable as columns of numbers.
+
+    Args:
+        codes: level of each run, numbered from 0.
+        count: number of levels.
+
+    Returns:
+        One column of ½ and -½ for two levels; else effect coding in `count` - 1 columns.
+    """
     import numpy as np
 
     if count == 2:
@@ -126,17 +152,25 @@ def code_levels(codes: Codes, count: int) -> Values:
     return columns
 
 
-def cross(one: Values, other: Values) -> Values:
-    """The columns of an interaction: every column of one term times every one of the other."""
+def interaction_columns(first: Values, second: Values) -> Values:
+    """Return the products of every column of one term with every column of the other."""
     import numpy as np
 
-    products = [one[:, i] * other[:, j] for i in range(one.shape[1]) for j in range(other.shape[1])]
+    products = [
+        first[:, i] * second[:, j] for i in range(first.shape[1]) for j in range(second.shape[1])
+    ]
     return np.column_stack(products)
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """A fitted model, and where the tested term stands in it."""
+class LinearFit:
+    """A fitted linear model.
+
+    result: the results object of statsmodels
+    first: index of the first coefficient of the tested term
+    width: number of coefficients of the tested term
+    df: residual degrees of freedom
+    """
 
     result: Any
     first: int
@@ -144,34 +178,45 @@ class Fit:
     df: float
 
 
-def fit_model(y: Values, terms: Sequence[Values], *, robust: bool) -> Fit:
-    """Ordinary least squares of `y` on a constant and the terms; the first term is to be tested.
+def fit_ols(y: Values, terms: Sequence[Values], *, robust: bool) -> LinearFit:
+    """Fit ordinary least squares of `y` on a constant and the terms.
 
-    robust: whether standard errors allow for variances that differ (HC3)
+    Args:
+        y: response values.
+        terms: columns of each term; the first term is the one to be tested.
+        robust: use HC3 standard errors, which allow for unequal variances.
+
+    Raises:
+        UntestableError: if statsmodels is not installed, there are too few runs, terms are
+            collinear, the fit is exact, or (with `robust`) a coefficient depends on a single run.
     """
     import numpy as np
 
-    need_statsmodels()
+    require_statsmodels()
     from statsmodels.regression.linear_model import OLS
 
     exog = design_matrix(terms)
     df = len(y) - exog.shape[1]
     if df < 1:
         raise UntestableError(f"{len(y)} runs are too few for a model of {exog.shape[1]} terms")
-    with quiet():
+    with suppress_warnings():
         model = OLS(y, exog)
         plain = model.fit()
         if float(np.sqrt(plain.mse_resid)) <= 1e-12 * float(np.max(np.abs(y), initial=0.0)):
             raise UntestableError("the values don't vary within the groups")
         if robust and float(plain.get_influence().hat_matrix_diag.max()) > 1 - 1e-9:
             raise UntestableError("some term of the model rests on a single run")
-        return Fit(
+        return LinearFit(
             model.fit(cov_type="HC3", use_t=True) if robust else plain, 1, terms[0].shape[1], df
         )
 
 
 def design_matrix(terms: Sequence[Values]) -> Values:
-    """A constant and the terms, side by side; refuses terms that can't be told apart."""
+    """Return the design matrix: a constant column and the terms.
+
+    Raises:
+        UntestableError: if the columns are linearly dependent.
+    """
     import numpy as np
 
     exog = np.column_stack([np.ones(len(terms[0])), *terms])
@@ -182,32 +227,36 @@ def design_matrix(terms: Sequence[Values]) -> Values:
     return exog
 
 
-def judge_term(
-    fit: Fit, method: str, alternative: Alternative = "two-sided", margin: float = 0.0
+def wald_test(
+    fit: LinearFit, method: str, alternative: Alternative = "two-sided", margin: float = 0.0
 ) -> Finding:
-    """The test of a model's first term: by t if it is one column, else by F and without a side.
+    """Test the first term of a model: by t if it has one column, else by F without a direction.
 
-    With a `margin` the test of a single column is whether it lies within ±margin.
+    Args:
+        fit: the fitted model.
+        method: name of the method for the finding.
+        alternative: the alternative hypothesis, for a single column.
+        margin: if above 0, test that a single coefficient lies within ±margin (TOST).
     """
     import numpy as np
 
-    with quiet():
+    with suppress_warnings():
         if fit.width > 1:
-            pick = np.eye(len(fit.result.params))[fit.first : fit.first + fit.width]
-            found = fit.result.f_test(pick)
+            restrictions = np.eye(len(fit.result.params))[fit.first : fit.first + fit.width]
+            result = fit.result.f_test(restrictions)
             return Finding(
                 method=method,
-                p=float(found.pvalue),
+                p=float(result.pvalue),
                 statistic_name="F",
-                statistic=float(np.squeeze(found.fvalue)),
-                df=(found.df_num, found.df_denom),
+                statistic=float(np.squeeze(result.fvalue)),
+                df=(result.df_num, result.df_denom),
             )
         estimate = float(fit.result.params[fit.first])
         error = float(fit.result.bse[fit.first])
-        return judge_estimate(estimate, error, fit.df, method, alternative, margin)
+        return coefficient_test(estimate, error, fit.df, method, alternative, margin)
 
 
-def judge_estimate(
+def coefficient_test(
     estimate: float,
     error: float,
     df: float,
@@ -215,10 +264,19 @@ def judge_estimate(
     alternative: Alternative = "two-sided",
     margin: float = 0.0,
 ) -> Finding:
-    """The test of a coefficient by its standard error."""
-    p, opposite, interval = from_estimate(estimate, error, df, alternative)
+    """Test a coefficient by Student's t, given its standard error.
+
+    Args:
+        estimate: the coefficient.
+        error: its standard error.
+        df: degrees of freedom.
+        method: name of the method for the finding.
+        alternative: the alternative hypothesis.
+        margin: if above 0, test that the coefficient lies within ±margin (TOST).
+    """
+    p, opposite, interval = t_inference(estimate, error, df, alternative)
     if margin:
-        p, opposite = equivalence_p(estimate, error, df, margin), None
+        p, opposite = tost_p_value(estimate, error, df, margin), None
         method = f"two one-sided tests (TOST), {method}"
     return Finding(
         method=method,

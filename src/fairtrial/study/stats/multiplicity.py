@@ -1,4 +1,4 @@
-"""Several tests at once: p values that say what is left of each finding."""
+"""Adjustment of p values for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -16,10 +16,20 @@ POLICY_ALIASES = {
 
 
 def adjust_p(p_values: Sequence[float], policy: str) -> list[float]:
-    """The p values of one family of tests, adjusted by a policy: none, bonferroni, holm or bh.
+    """Adjust the p values of one family of tests.
 
-    Holm (1979) and Bonferroni hold the chance of any false finding, Benjamini and Hochberg (1995)
-    the share of false ones among the findings.
+    Bonferroni and Holm (1979) control the family-wise error rate; Benjamini and Hochberg (1995)
+    control the false discovery rate.
+
+    Args:
+        p_values: unadjusted p values.
+        policy: none, bonferroni, holm or bh, or an alias of one of these.
+
+    Returns:
+        The adjusted p values, in the same order.
+
+    Raises:
+        StudyError: if the policy is unknown.
     """
     name = policy_name(policy)
     if name not in _POLICIES:
@@ -29,15 +39,15 @@ def adjust_p(p_values: Sequence[float], policy: str) -> list[float]:
     return _POLICIES[name](list(p_values)) if p_values else []
 
 
-def policy_name(word: str) -> str:
-    """The policy that a word means; the word itself if it means none that is known."""
-    plain = word.strip().lower().replace("-", "_").replace(" ", "_")
-    return POLICY_ALIASES.get(plain, plain)
+def policy_name(name: str) -> str:
+    """Return the canonical name of a policy; an unknown name is returned in normalized form."""
+    normalized = name.strip().lower().replace("-", "_").replace(" ", "_")
+    return POLICY_ALIASES.get(normalized, normalized)
 
 
-def is_policy(word: str) -> bool:
-    """Whether a word means a policy."""
-    return policy_name(word) in _POLICIES
+def is_policy(name: str) -> bool:
+    """Return whether a policy of this name exists."""
+    return policy_name(name) in _POLICIES
 
 
 def _none(p_values: list[float]) -> list[float]:
@@ -49,7 +59,7 @@ def _bonferroni(p_values: list[float]) -> list[float]:
 
 
 def _holm(p_values: list[float]) -> list[float]:
-    # scipy has none, and statsmodels may not be there; tests check the two against each other.
+    # scipy lacks Holm's method and statsmodels is optional; a test compares the two.
     adjusted = [0.0] * len(p_values)
     largest = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):

@@ -1,9 +1,8 @@
-"""How likely a planned comparison is to find the difference that it looks for.
+"""Power of planned comparisons.
 
-Pure functions of numbers. Differences are standardised: they are measured in standard deviations of
-one run within its group (Cohen's d). Runs are taken as independent and normal, with the same
-standard deviation in all groups. Where a group has fewer than two runs there is no test, and the
-answer is None.
+Pure functions of numbers. Differences are standardized: they are measured in within-group standard
+deviations (Cohen's d). Runs are assumed independent and normal, with the same standard deviation in
+all groups. All functions return None if a group has fewer than two runs, since there is no test.
 
 References::
 
@@ -24,22 +23,28 @@ from typing import Any, Literal
 
 from fairtrial.core import Mistake, StudyError
 
-Test = Literal["two-sided", "one-sided", "equivalence"]
-"""What is asked of a difference: is it there, is it there and positive, or is it within ±d."""
+TestKind = Literal["two-sided", "one-sided", "equivalence"]
+"""The alternative: a difference, a positive difference, or a difference within ±d."""
 
 TARGET_POWER = 0.8
 LEAST_RUNS = 2
-"""A group of fewer runs says nothing about how much runs vary."""
-MOST_ERRORS = 1e8
-"""An effect of more standard errors than this is found for certain; scipy has no number for it."""
+"""Groups need this many runs to estimate their variance."""
+MAX_NONCENTRALITY = 1e8
+"""Effects of more standard errors than this have power 1; scipy returns NaN for them."""
 
 
 def t_test_power(
-    d: float, n1: int, n2: int, *, alpha: float = 0.05, test: Test = "two-sided"
+    d: float, n1: int, n2: int, *, alpha: float = 0.05, test: TestKind = "two-sided"
 ) -> float | None:
-    """The power of a two-sample t test for means `d` apart (Cohen 1988, ch. 2).
+    """Compute the power of a two-sample t test (Cohen 1988, ch. 2).
 
-    For an equivalence test `d` is the margin, and the means are the same.
+    Args:
+        d: standardized difference of the means; for an equivalence test the margin, with equal
+            means.
+        n1: runs in the first group.
+        n2: runs in the second group.
+        alpha: significance level.
+        test: the alternative.
     """
     return contrast_power(d, (1.0, -1.0), (n1, n2), alpha=alpha, test=test)
 
@@ -50,15 +55,22 @@ def contrast_power(
     sizes: Sequence[int],
     *,
     alpha: float = 0.05,
-    test: Test = "two-sided",
+    test: TestKind = "two-sided",
 ) -> float | None:
-    """The power of a t test of a weighted sum of group means whose true value is `d`.
+    """Compute the power of the t test of a contrast (a weighted sum of group means).
 
-    Weights 1 and -1 compare two groups, and zeros leave groups out of the comparison; these still
-    help to estimate the standard deviation. The weights 1, -1, -1, 1 ask for a difference of
-    differences. t has noncentrality d / sqrt(sum of w²/n) (Scheffé 1959, ch. 3).
+    The weights 1 and -1 compare two groups; 1, -1, -1, 1 test a difference of differences. Groups
+    of weight 0 only contribute to the estimate of the standard deviation. t has noncentrality
+    d / sqrt(sum of w²/n) (Scheffé 1959, ch. 3).
+
+    Args:
+        d: true value of the contrast.
+        weights: weight of each group.
+        sizes: runs in each group.
+        alpha: significance level.
+        test: the alternative.
     """
-    _check(d, alpha)
+    _check_arguments(d, alpha)
     if _too_few(sizes):
         return None
     error = math.sqrt(sum(w * w / n for w, n in zip(weights, sizes, strict=True)))
@@ -68,28 +80,39 @@ def contrast_power(
 def equivalence_power(
     margin: float, n1: int, n2: int, *, alpha: float = 0.05, true_d: float = 0.0
 ) -> float | None:
-    """The power of two one-sided t tests to show that means differ by less than `margin`.
+    """Compute the exact power of two one-sided t tests (TOST) of equivalence.
 
-    Each test is at level `alpha`, which is the same as a 1 - 2·alpha interval that lies within
-    ±margin (Schuirmann 1987). Exact, by Phillips' (1990) integral over the estimated standard
-    deviation; `true_d` is how far apart the means really are.
+    Each test has level `alpha`, which is equivalent to a 1 - 2·alpha interval within ±margin
+    (Schuirmann 1987). Integrates over the estimated standard deviation (Phillips 1990).
+
+    Args:
+        margin: standardized equivalence margin.
+        n1: runs in the first group.
+        n2: runs in the second group.
+        alpha: significance level of each test.
+        true_d: true standardized difference of the means.
     """
-    _check(margin, alpha)
-    _check(true_d, alpha)
+    _check_arguments(margin, alpha)
+    _check_arguments(true_d, alpha)
     if _too_few((n1, n2)):
         return None
     error = math.sqrt(1 / n1 + 1 / n2)
-    return _within_power(margin / error, true_d / error, n1 + n2 - 2, alpha)
+    return _tost_power(margin / error, true_d / error, n1 + n2 - 2, alpha)
 
 
 def anova_power(d: float, sizes: Sequence[int], *, alpha: float = 0.05) -> float | None:
-    """The power of a one-way analysis of variance when the outermost means are `d` apart.
+    """Compute the power of a one-way analysis of variance.
 
-    The other means lie half-way between. With equal groups no spread is harder to find, and Cohen's
-    f is d·sqrt(1/2k) (Cohen 1988, ch. 8, pattern 1). With unequal groups the two smallest hold the
-    outermost means.
+    Assumes the least favorable pattern of means: two are `d` apart and all others half-way between,
+    so that Cohen's f is d·sqrt(1/2k) for equal groups (Cohen 1988, ch. 8, pattern 1). With unequal
+    groups the two smallest have the extreme means.
+
+    Args:
+        d: standardized difference of the largest and the smallest mean.
+        sizes: runs in each group.
+        alpha: significance level.
     """
-    _check(d, alpha)
+    _check_arguments(d, alpha)
     if _too_few(sizes):
         return None
     low, high = sorted(sizes)[:2]
@@ -99,21 +122,24 @@ def anova_power(d: float, sizes: Sequence[int], *, alpha: float = 0.05) -> float
 
 
 def interaction_power(
-    d: float, cells: Sequence[Sequence[int]], *, alpha: float = 0.05, test: Test = "two-sided"
+    d: float, cells: Sequence[Sequence[int]], *, alpha: float = 0.05, test: TestKind = "two-sided"
 ) -> float | None:
-    """The power of the test for an interaction of two factors.
+    """Compute the power of the test of an interaction of two factors.
 
-    cells: the runs in each cell: a row for each level of one factor, a column for each of the other
-    d: the largest difference of differences, (a1b1 - a1b2) - (a2b1 - a2b2), over all choices of two
-        rows and two columns
+    Assumes the least favorable interaction: it is confined to the two rows and two columns with
+    the largest sum of 1/n. F then has noncentrality d² / sum of 1/n over these four cells (Scheffé
+    1959, ch. 4). A 2 × 2 interaction is one contrast, so its test can be one-sided or of
+    equivalence; the test of a larger one has no direction.
 
-    Of all interactions with that `d` the one that is hardest to find is taken: it sits in the two
-    rows and two columns with the fewest runs (in the sense of the largest sum of 1/n) and nowhere
-    else. F then has noncentrality d² / sum of 1/n over these four cells (Scheffé 1959, ch. 4). A
-    2 × 2 interaction is one contrast, and can be one-sided or about equivalence; a larger one has
-    no side.
+    Args:
+        d: largest difference of differences, (a1b1 - a1b2) - (a2b1 - a2b2), over all choices of
+            two rows and two columns.
+        cells: runs in each cell: a row for each level of one factor, a column for each level of
+            the other.
+        alpha: significance level.
+        test: the alternative.
     """
-    _check(d, alpha)
+    _check_arguments(d, alpha)
     sizes = [size for row in cells for size in row]
     if len(cells) < 2 or len(cells[0]) < 2 or _too_few(sizes):
         return None
@@ -121,8 +147,8 @@ def interaction_power(
         return contrast_power(d, (1, -1, -1, 1), sizes, alpha=alpha, test=test)
     if test == "equivalence":
         return None
-    groups = (len(cells) - 1) * (len(cells[0]) - 1)
-    return _f_power(d * d / _weakest_four(cells), groups, sum(sizes) - len(sizes), alpha)
+    df1 = (len(cells) - 1) * (len(cells[0]) - 1)
+    return _f_power(d * d / _largest_variance_factor(cells), df1, sum(sizes) - len(sizes), alpha)
 
 
 def slope_power(
@@ -131,31 +157,43 @@ def slope_power(
     *,
     span: float | None = None,
     alpha: float = 0.05,
-    test: Test = "two-sided",
+    test: TestKind = "two-sided",
 ) -> float | None:
-    """The power of the test for a straight line's slope (Cohen 1988, ch. 9).
+    """Compute the power of the t test of a regression slope (Cohen 1988, ch. 9).
 
-    runs_at: how many runs are made at each x
-    d: how far the line rises over `span`, which is the distance from the smallest to the largest x
-        if it isn't given
+    Args:
+        d: standardized rise of the line over `span`.
+        runs_at: number of runs at each x.
+        span: range of x that `d` refers to; by default the range of `runs_at`.
+        alpha: significance level.
+        test: the alternative.
     """
-    _check(d, alpha)
+    _check_arguments(d, alpha)
     total = sum(runs_at.values())
     if len(runs_at) < 2 or total <= LEAST_RUNS:
         return None
     span = span or max(runs_at) - min(runs_at)
-    middle = math.fsum(x * n for x, n in runs_at.items()) / total
-    # In units of the span: the squares of very large or very small x would be no numbers.
-    spread = math.sqrt(math.fsum(n * ((x - middle) / span) ** 2 for x, n in runs_at.items()))
-    return _t_power(d * spread, total - 2, alpha, test)
+    mean = math.fsum(x * n for x, n in runs_at.items()) / total
+    # In units of the span: the squares of very large or very small x would over- or underflow.
+    root_sum_squares = math.sqrt(
+        math.fsum(n * ((x - mean) / span) ** 2 for x, n in runs_at.items())
+    )
+    return _t_power(d * root_sum_squares, total - 2, alpha, test)
 
 
 def smallest_n(
     power_at: Callable[[int], float | None], target: float = TARGET_POWER, limit: int = 2**20
 ) -> int | None:
-    """The smallest n at which a power that grows with n reaches `target`; None beyond `limit`.
+    """Find the smallest n with at least the target power, by bisection.
 
-    Powers grow with n from about 0.1 on; below, an equivalence test may lose a little at first.
+    Args:
+        power_at: power as a function of n; must grow with n where it is above about 0.1. (The
+            power of an equivalence test may first fall a little below that.)
+        target: required power.
+        limit: largest n to try.
+
+    Returns:
+        The smallest such n, or None if it is above `limit`.
     """
 
     def reaches(n: int) -> bool:
@@ -174,17 +212,17 @@ def smallest_n(
     return high
 
 
-def _t_power(noncentrality: float, df: int, alpha: float, test: Test) -> float:
+def _t_power(noncentrality: float, df: int, alpha: float, test: TestKind) -> float:
     from scipy import stats
 
     if test == "equivalence":
-        return _within_power(noncentrality, 0.0, df, alpha)
-    noncentrality = max(-MOST_ERRORS, min(MOST_ERRORS, noncentrality))
+        return _tost_power(noncentrality, 0.0, df, alpha)
+    noncentrality = max(-MAX_NONCENTRALITY, min(MAX_NONCENTRALITY, noncentrality))
     if test == "one-sided":
         critical = stats.t.isf(alpha, df)
         return _probability(stats.nct.sf(critical, df, noncentrality))
     critical = stats.t.isf(alpha / 2, df)
-    # The lower tail is the upper one of the mirrored distribution; scipy's own is NaN far out.
+    # The lower tail is the upper tail of the mirrored distribution; scipy's cdf is NaN far out.
     above = stats.nct.sf(critical, df, noncentrality)
     below = stats.nct.sf(critical, df, -noncentrality)
     return _probability(above + below)
@@ -194,16 +232,16 @@ def _f_power(noncentrality: float, df1: int, df2: int, alpha: float) -> float:
     from scipy import stats
 
     if noncentrality == 0:
-        return alpha  # scipy 1.17 gives something else
-    noncentrality = min(MOST_ERRORS**2, noncentrality)
+        return alpha  # scipy 1.17 returns a wrong value for this case
+    noncentrality = min(MAX_NONCENTRALITY**2, noncentrality)
     return _probability(stats.ncf.sf(stats.f.isf(alpha, df1, df2), df1, df2, noncentrality))
 
 
-def _within_power(margin: float, true: float, df: int, alpha: float) -> float:
-    """The power of two one-sided tests; margin and true difference in standard errors.
+def _tost_power(margin: float, true: float, df: int, alpha: float) -> float:
+    """Compute the power of two one-sided tests; margin and true difference in standard errors.
 
-    Given the estimated standard deviation s (in units of the true one) both tests reject when the
-    estimate falls between -margin + t·s and margin - t·s. That is averaged over s.
+    Given the estimated standard deviation s (in units of the true one), both tests reject if the
+    estimate lies between -margin + t·s and margin - t·s; this probability is averaged over s.
     """
     import numpy as np
     from scipy import stats
@@ -226,20 +264,20 @@ def _within_power(margin: float, true: float, df: int, alpha: float) -> float:
 
 @functools.cache
 def _quadrature() -> tuple[Any, Any]:
-    """Gauss-Legendre points and weights on 0..1."""
+    """Return Gauss-Legendre points and weights on [0, 1]."""
     import numpy as np
 
     points, weights = np.polynomial.legendre.leggauss(160)
     return (points + 1) / 2, weights / 2
 
 
-def _weakest_four(cells: Sequence[Sequence[int]]) -> float:
-    """The largest sum of 1/n over the four cells in which two rows and two columns meet."""
-    worst = 0.0
-    for one, two in itertools.combinations(cells, 2):
-        columns = sorted(1 / a + 1 / b for a, b in zip(one, two, strict=True))
-        worst = max(worst, columns[-1] + columns[-2])
-    return worst
+def _largest_variance_factor(cells: Sequence[Sequence[int]]) -> float:
+    """Return the largest sum of 1/n over the four cells of any two rows and two columns."""
+    largest = 0.0
+    for first_row, second_row in itertools.combinations(cells, 2):
+        columns = sorted(1 / a + 1 / b for a, b in zip(first_row, second_row, strict=True))
+        largest = max(largest, columns[-1] + columns[-2])
+    return largest
 
 
 def _too_few(sizes: Sequence[int]) -> bool:
@@ -247,14 +285,15 @@ def _too_few(sizes: Sequence[int]) -> bool:
 
 
 def _probability(value: Any) -> float:
-    """A plain float within 0..1, without what rounding adds beyond."""
+    """Convert a value to a float clipped to [0, 1]; raises `ArithmeticError` for NaN."""
     number = float(value)
     if math.isnan(number):
-        raise ArithmeticError("scipy has no number for this power")
+        raise ArithmeticError("scipy returned NaN for this power")
     return min(1.0, max(0.0, number))
 
 
-def _check(d: float, alpha: float) -> None:
+def _check_arguments(d: float, alpha: float) -> None:
+    """Raise `StudyError` for an infinite effect or a level outside (0, 1)."""
     mistakes = []
     if not math.isfinite(d):
         mistakes.append(Mistake(("d",), f"must be a finite number, got {d}"))

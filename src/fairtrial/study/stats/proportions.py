@@ -1,4 +1,4 @@
-"""Tests of outcomes that are yes or no, given as ones and zeros.
+"""Tests of proportions: binary outcomes given as ones and zeros.
 
 References::
 
@@ -19,62 +19,75 @@ from fairtrial.study.stats.finding import (
     Finding,
     Interval,
     UntestableError,
-    check_groups,
+    check_group_sizes,
     finite,
     has_statsmodels,
-    need_statsmodels,
     pooled_sd,
-    quiet,
+    require_statsmodels,
+    suppress_warnings,
 )
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
-MOST_FOR_BARNARD = 400
-"""Barnard's test of more runs than this takes minutes."""
+MAX_BARNARD_RUNS = 400
+"""Barnard's test of more runs takes minutes."""
 ODDS = "odds ratio"
 NO_INTERVAL = "the interval of a difference of proportions needs `fairtrial[stats]`"
 
 
 def is_binary(values: Values) -> bool:
-    """Whether all numbers are 0 or 1, and both occur."""
+    """Return whether all values are 0 or 1, and both occur."""
     import numpy as np
 
     return set(np.unique(values).tolist()) == {0.0, 1.0}
 
 
-def fisher(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
-    """Fisher's exact test of two proportions."""
+def fisher_exact(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
+    """Fisher's exact test of two proportions.
+
+    Args:
+        left: ones and zeros of the first group.
+        right: ones and zeros of the second group.
+        alternative: the alternative hypothesis about left minus right.
+
+    Raises:
+        UntestableError: if a group has fewer than two values, or values are not 0 or 1, or all are
+            equal.
+    """
     from scipy import stats
 
-    return _exact(
+    return _exact_test(
         "Fisher's exact test",
         ODDS,
-        lambda table, way: stats.fisher_exact(table, alternative=way),
+        lambda table, side: stats.fisher_exact(table, alternative=side),
         left,
         right,
         alternative,
     )
 
 
-def barnard(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
-    """Barnard's exact test of two proportions: sharper than Fisher's, and slower."""
+def barnard_exact(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
+    """Barnard's exact test of two proportions: more powerful than Fisher's, and slower.
+
+    Takes the same arguments as `fisher_exact`; raises `UntestableError` for large groups, too.
+    """
     from scipy import stats
 
-    if len(left) + len(right) > MOST_FOR_BARNARD:
+    if len(left) + len(right) > MAX_BARNARD_RUNS:
         raise UntestableError(
-            f"Barnard's test of more than {MOST_FOR_BARNARD} runs takes too long; use fisher_exact"
+            f"Barnard's test of more than {MAX_BARNARD_RUNS} runs takes too long; use fisher_exact"
         )
 
-    def test(table: list[list[int]], way: str) -> Any:
-        # scipy has groups in columns, and asks whether the first has the smaller share.
-        turned = [[table[0][0], table[1][0]], [table[0][1], table[1][1]]]
-        return stats.barnard_exact(turned, alternative=way)
+    def test(table: list[list[int]], side: str) -> Any:
+        # scipy expects the groups in columns.
+        transposed = [[table[0][0], table[1][0]], [table[0][1], table[1][1]]]
+        return stats.barnard_exact(transposed, alternative=side)
 
-    return _exact("Barnard's exact test", "Wald", test, left, right, alternative)
+    return _exact_test("Barnard's exact test", "Wald", test, left, right, alternative)
 
 
-def _exact(
+def _exact_test(
     method: str,
     statistic_name: str,
     test: Callable[[list[list[int]], str], Any],
@@ -84,23 +97,23 @@ def _exact(
 ) -> Finding:
     from scipy import stats
 
-    check_groups((left, right))
+    check_group_sizes((left, right))
     _check_binary((left, right))
-    table = [_yes_and_no(left), _yes_and_no(right)]
-    with quiet():
-        interval = _newcombe(table)
-        found = test(table, alternative)
+    table = [_count_outcomes(left), _count_outcomes(right)]
+    with suppress_warnings():
+        interval = _newcombe_interval(table)
+        result = test(table, alternative)
         opposite = {"greater": "less", "less": "greater"}.get(alternative)
         odds = stats.contingency.odds_ratio(table)
         notes = [] if has_statsmodels() else [NO_INTERVAL]
-        if statistic_name == ODDS and finite(found.statistic) is None:
+        if statistic_name == ODDS and finite(result.statistic) is None:
             notes.append("the odds ratio is infinite: in one group all runs, or none, are a yes")
         return Finding(
             method=method,
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name=statistic_name,
-            # With an empty cell the odds ratio is infinite; the test stands all the same.
-            statistic=finite(found.statistic),
+            # An empty cell makes the odds ratio infinite, but the test remains valid.
+            statistic=finite(result.statistic),
             estimate=float(left.mean() - right.mean()),
             estimate_of="difference of proportions",
             interval=interval,
@@ -113,8 +126,18 @@ def _exact(
         )
 
 
-def mcnemar(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
-    """McNemar's exact test: of the pairs that differ, how many differ one way."""
+def mcnemar_exact(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
+    """McNemar's exact test of paired proportions.
+
+    Args:
+        left: 0 or 1, first value of each pair.
+        right: 0 or 1, second value of each pair.
+        alternative: the alternative hypothesis about left minus right.
+
+    Raises:
+        UntestableError: if there are fewer than two pairs, no pair differs, or values are not 0
+            or 1.
+    """
     from scipy import stats
 
     if len(left) < 2:
@@ -123,14 +146,14 @@ def mcnemar(left: Values, right: Values, alternative: Alternative = "two-sided")
     wins, losses = int(((left - right) > 0).sum()), int(((left - right) < 0).sum())
     if wins + losses == 0:
         raise UntestableError("the two values of every pair are the same")
-    with quiet():
-        found = stats.binomtest(wins, wins + losses, alternative=alternative)
+    with suppress_warnings():
+        result = stats.binomtest(wins, wins + losses, alternative=alternative)
         opposite = {"greater": "less", "less": "greater"}.get(alternative)
-        other = stats.binomtest(wins, wins + losses, alternative=opposite) if opposite else None
+        reverse = stats.binomtest(wins, wins + losses, alternative=opposite) if opposite else None
         share = stats.binomtest(wins, wins + losses)
         return Finding(
             method="McNemar's exact test",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="pairs for the first of those that differ",
             statistic=wins,
             df=(),
@@ -139,66 +162,81 @@ def mcnemar(left: Values, right: Values, alternative: Alternative = "two-sided")
             effect_name="share of differing pairs for the first",
             effect_size=share.statistic,
             effect_interval=share.proportion_ci(CONFIDENCE),
-            p_opposite=other.pvalue if other else None,
+            p_opposite=reverse.pvalue if reverse else None,
         )
 
 
 def chi_square(groups: Sequence[Values]) -> Finding:
-    """Pearson's chi-squared test: whether several proportions differ."""
+    """Pearson's chi-squared test of several proportions, without continuity correction.
+
+    Args:
+        groups: ones and zeros of each group.
+
+    Raises:
+        UntestableError: if a group has fewer than two values, or values are not 0 or 1, or all are
+            equal.
+    """
     from scipy import stats
 
-    check_groups(groups)
+    check_group_sizes(groups)
     _check_binary(groups)
-    table = [_yes_and_no(group) for group in groups]
-    with quiet():
-        found = stats.chi2_contingency(table, correction=False)
-        few = float(found.expected_freq.min())
+    table = [_count_outcomes(group) for group in groups]
+    with suppress_warnings():
+        result = stats.chi2_contingency(table, correction=False)
+        least = float(result.expected_freq.min())
         cramer = stats.contingency.association(table, method="cramer")
+        note = f"an expected count is {least:.2g}: p is inaccurate below 5"
         return Finding(
             method="chi-squared test",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="χ²",
-            statistic=found.statistic,
-            df=(found.dof,),
+            statistic=result.statistic,
+            df=(result.dof,),
             effect_name="Cramér's V",
             effect_size=cramer,
-            notes=(f"an expected count is {few:.2g}: too few for a good p",) if few < 5 else (),
+            notes=(note,) if least < 5 else (),
         )
 
 
-def equivalent_proportions(left: Values, right: Values, margin: float) -> Finding:
-    """Two one-sided score tests that two proportions differ by less than `margin`."""
-    check_groups((left, right))
+def tost_proportions(left: Values, right: Values, margin: float) -> Finding:
+    """Two one-sided score tests (TOST) that two proportions differ by less than `margin`.
+
+    Raises:
+        UntestableError: if the values are not testable (see `fisher_exact`), or statsmodels is not
+            installed.
+    """
+    check_group_sizes((left, right))
     _check_binary((left, right))
-    need_statsmodels()
+    require_statsmodels()
     from statsmodels.stats.proportion import tost_proportions_2indep
 
-    table = [_yes_and_no(left), _yes_and_no(right)]
-    with quiet():
-        interval = _newcombe(table)
-        found = tost_proportions_2indep(
+    table = [_count_outcomes(left), _count_outcomes(right)]
+    with suppress_warnings():
+        interval = _newcombe_interval(table)
+        result = tost_proportions_2indep(
             table[0][0], len(left), table[1][0], len(right), -margin, margin, method="score"
         )
         return Finding(
             method="two one-sided score tests (TOST) of proportions",
-            p=found.pvalue,
+            p=result.pvalue,
             statistic_name="z",
-            statistic=found.statistic,
+            statistic=result.statistic,
             estimate=float(left.mean() - right.mean()),
             estimate_of="difference of proportions",
             interval=interval,
             bounds=interval,
             effect_name="Cohen's d",
-            effect_size=_standardise(left, right),
+            effect_size=_cohens_d(left, right),
         )
 
 
-def _standardise(left: Values, right: Values) -> float | None:
+def _cohens_d(left: Values, right: Values) -> float | None:
     sd = pooled_sd((left, right))
     return float(left.mean() - right.mean()) / sd if sd else None
 
 
 def _check_binary(groups: Sequence[Values]) -> None:
+    """Raise `UntestableError` unless all values are 0 or 1 and both occur."""
     import numpy as np
 
     values = np.concatenate(list(groups))
@@ -208,18 +246,20 @@ def _check_binary(groups: Sequence[Values]) -> None:
         raise UntestableError(f"every value is {values[0]:g}")
 
 
-def _yes_and_no(values: Values) -> list[int]:
-    yes = int(values.sum())
-    return [yes, len(values) - yes]
+def _count_outcomes(values: Values) -> list[int]:
+    """Return the number of ones and of zeros."""
+    ones = int(values.sum())
+    return [ones, len(values) - ones]
 
 
-def _newcombe(table: list[list[int]]) -> Interval | None:
+def _newcombe_interval(table: list[list[int]]) -> Interval | None:
+    """Return Newcombe's interval of the difference; None if statsmodels is not installed."""
     if not has_statsmodels():
         return None
     from statsmodels.stats.proportion import confint_proportions_2indep
 
-    (yes, no), (other_yes, other_no) = table
+    (ones1, zeros1), (ones2, zeros2) = table
     low, high = confint_proportions_2indep(
-        yes, yes + no, other_yes, other_yes + other_no, method="newcomb", alpha=1 - CONFIDENCE
+        ones1, ones1 + zeros1, ones2, ones2 + zeros2, method="newcomb", alpha=1 - CONFIDENCE
     )
     return (float(low), float(high))

@@ -1,4 +1,4 @@
-"""The words that plans use for tests, and what they mean."""
+"""Registry of the test names and missing-data policies that analysis plans may use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fairtrial.core import did_you_mean
 
 MISSING_DATA_POLICIES = ("drop", "zero", "fail")
-"""What can happen to runs without a value: they don't count, count as 0, or stop the test."""
+"""How runs without a value are treated: dropped, counted as 0, or the test is refused."""
 MISSING_ALIASES = {
     "": "drop",
     "omit": "drop",
@@ -25,12 +25,12 @@ MISSING_ALIASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A test as plans name it.
+class NamedTest:
+    """A test that an analysis plan can request by name.
 
-    name: the word
-    meaning: what it does, for people
-    aliases: other words for it
+    name: canonical name
+    meaning: description for readers of reports and docs
+    aliases: other accepted names
     """
 
     name: str
@@ -38,93 +38,100 @@ class Word:
     aliases: tuple[str, ...] = ()
 
 
-WORDS = (
-    Word(
+NAMED_TESTS = (
+    NamedTest(
         "difference_in_means",
         "the test that fits the claim: Welch's t for two levels (Fisher's for yes/no outcomes), "
         "Welch's ANOVA for more (the plain one without statsmodels), a regression slope for "
         "numbers sampled from a range, an interaction for a moderation",
         ("mean_difference", "difference", "default"),
     ),
-    Word(
+    NamedTest(
         "welch_t",
         "Welch's t test",
         ("welch", "welch_t_test", "t_test", "ttest", "t", "two_sample_t", "independent_t"),
     ),
-    Word(
+    NamedTest(
         "mann_whitney",
         "Mann-Whitney test of ranks (Kruskal-Wallis for more than two levels)",
         ("mann_whitney_u", "mannwhitneyu", "rank_sum", "wilcoxon_rank_sum"),
     ),
-    Word(
+    NamedTest(
         "paired_t",
         "paired t test (repeated-measures ANOVA for more than two levels)",
         ("paired_t_test", "ttest_rel", "dependent_t", "repeated_measures_anova", "rm_anova"),
     ),
-    Word(
+    NamedTest(
         "wilcoxon",
         "Wilcoxon's signed-rank test of pairs (Friedman's for more than two levels)",
         ("wilcoxon_signed_rank", "signed_rank", "friedman"),
     ),
-    Word("anova", "one-way analysis of variance", ("one_way_anova", "oneway_anova", "f_test")),
-    Word("welch_anova", "Welch's analysis of variance"),
-    Word("kruskal_wallis", "Kruskal-Wallis test of ranks", ("kruskal",)),
-    Word(
+    NamedTest("anova", "one-way analysis of variance", ("one_way_anova", "oneway_anova", "f_test")),
+    NamedTest("welch_anova", "Welch's analysis of variance"),
+    NamedTest("kruskal_wallis", "Kruskal-Wallis test of ranks", ("kruskal",)),
+    NamedTest(
         "factorial_anova",
         "analysis of variance of all the claim's variables and their interactions",
         ("two_way_anova", "anova_two_way", "three_way_anova", "interaction", "moderation"),
     ),
-    Word(
+    NamedTest(
         "regression",
         "least squares on all the claim's variables and the covariates, with HC3 errors",
         ("linear_regression", "ols", "ancova", "linear_model"),
     ),
-    Word(
+    NamedTest(
         "mixed_effects",
         "linear mixed model with the plan's random effects (the problem, if it names none)",
         ("mixed_model", "linear_mixed_model", "lmm", "mixedlm", "mixed_effects_model"),
     ),
-    Word(
+    NamedTest(
         "equivalence",
         "two one-sided Welch tests within plus and minus the minimum effect",
         ("tost", "equivalence_test", "two_one_sided_tests"),
     ),
-    Word(
+    NamedTest(
         "fisher_exact",
         "Fisher's exact test of proportions (chi-squared for more than two levels)",
         ("fisher", "fishers_exact", "difference_in_proportions", "proportions"),
     ),
-    Word("barnard_exact", "Barnard's exact test of proportions", ("barnard",)),
-    Word("chi_square", "chi-squared test of proportions", ("chi2", "chi_squared")),
-    Word("mcnemar", "McNemar's exact test of paired proportions", ()),
-    Word("correlation", "Pearson's correlation with a numeric factor", ("pearson", "pearsonr")),
-    Word("spearman", "Spearman's rank correlation with a numeric factor", ("spearmanr",)),
+    NamedTest("barnard_exact", "Barnard's exact test of proportions", ("barnard",)),
+    NamedTest("chi_square", "chi-squared test of proportions", ("chi2", "chi_squared")),
+    NamedTest("mcnemar", "McNemar's exact test of paired proportions", ()),
+    NamedTest(
+        "correlation", "Pearson's correlation with a numeric factor", ("pearson", "pearsonr")
+    ),
+    NamedTest("spearman", "Spearman's rank correlation with a numeric factor", ("spearmanr",)),
 )
-_BY_WORD = {word: entry for entry in WORDS for word in (entry.name, *entry.aliases)}
+_TEST_BY_NAME = {name: test for test in NAMED_TESTS for name in (test.name, *test.aliases)}
 
 
 def known_tests() -> tuple[str, ...]:
-    """Every word that an analysis plan may use for a test, without the aliases."""
-    return tuple(word.name for word in WORDS)
+    """Return the canonical names of all tests."""
+    return tuple(test.name for test in NAMED_TESTS)
 
 
-def find_test(word: str) -> Word | None:
-    """The test that a word means; None if it means none. Case, spaces and hyphens don't matter."""
-    return _BY_WORD.get(_plain(word))
+def find_test(name: str) -> NamedTest | None:
+    """Find a test by name or alias, ignoring case, spaces and hyphens.
+
+    Returns:
+        The test, or None if the name is unknown.
+    """
+    return _TEST_BY_NAME.get(_normalize(name))
 
 
-def missing_data_policy(word: str) -> str | None:
-    """The policy that a word means; None if it means none."""
-    plain = MISSING_ALIASES.get(_plain(word), _plain(word))
-    return plain if plain in MISSING_DATA_POLICIES else None
+def missing_data_policy(name: str) -> str | None:
+    """Return the canonical name of a missing-data policy, or None if the name is unknown."""
+    normalized = _normalize(name)
+    policy = MISSING_ALIASES.get(normalized, normalized)
+    return policy if policy in MISSING_DATA_POLICIES else None
 
 
-def _plain(word: str) -> str:
-    return word.strip().lower().replace("'", "").replace("-", "_").replace(" ", "_")
+def _normalize(name: str) -> str:
+    return name.strip().lower().replace("'", "").replace("-", "_").replace(" ", "_")
 
 
-def hint_at_test(word: str) -> str:
-    """What may be meant by a word for a test that nobody knows; other words for one count."""
-    aliases = [alias for each in WORDS for alias in each.aliases]
-    hints = [did_you_mean(word, names) for names in (known_tests(), aliases)]
+def suggest_test(name: str) -> str:
+    """Return a hint for an unknown test name: the most similar name or alias."""
+    aliases = [alias for test in NAMED_TESTS for alias in test.aliases]
+    hints = [did_you_mean(name, names) for names in (known_tests(), aliases)]
     return next((hint for hint in hints if hint.startswith("did")), hints[0])

@@ -1,7 +1,7 @@
-"""Tests of two groups: independent or paired, by means or by ranks, of difference or equivalence.
+"""Two-sample tests: independent or paired, of means or ranks, of difference or equivalence.
 
-Differences are always of the first group minus the second. Intervals have two sides even where
-the test has one.
+Differences are of the first group minus the second. Intervals are two-sided, also for one-sided
+tests.
 
 References::
 
@@ -25,52 +25,70 @@ from fairtrial.study.stats.finding import (
     Finding,
     Interval,
     UntestableError,
-    check_groups,
-    check_varies,
+    check_group_sizes,
+    check_variation,
     has_statsmodels,
     pooled_sd,
-    quiet,
-    spread,
+    sample_sd,
+    suppress_warnings,
 )
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
-TwoGroups = Callable[["Values", "Values", Alternative], Finding]
+TwoSampleTest = Callable[["Values", "Values", Alternative], Finding]
 
 RESAMPLES = 2_000
-MOST_RESAMPLED = 20_000
-"""Medians of more numbers than this are not resampled: it would take minutes."""
-MOST_CORRECTED = 1_000
-"""Up to this many numbers the bootstrap is corrected for bias (BCa), which costs their square."""
+MAX_BOOTSTRAP_SIZE = 20_000
+"""Larger groups get no bootstrap interval: it would take minutes."""
+MAX_BCA_SIZE = 1_000
+"""Larger groups get percentile intervals: the cost of BCa grows with the square of the size."""
 _OPPOSITE: dict[str, Alternative] = {"greater": "less", "less": "greater"}
 
 
-def welch(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
-    """Welch's t test: the difference of two means, without assuming equal variances."""
+def welch_t_test(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
+    """Welch's t test of two independent groups; does not assume equal variances.
+
+    Args:
+        left: values of the first group.
+        right: values of the second group.
+        alternative: the alternative hypothesis about left minus right.
+
+    Raises:
+        UntestableError: if a group has fewer than two values, or nothing varies.
+    """
     from scipy import stats
 
-    check_groups((left, right))
-    check_varies((left, right))
+    check_group_sizes((left, right))
+    check_variation((left, right))
     return _t_test(
         "Welch's t test",
-        lambda way: stats.ttest_ind(left, right, equal_var=False, alternative=way),
+        lambda side: stats.ttest_ind(left, right, equal_var=False, alternative=side),
         alternative,
         left,
         right,
     )
 
 
-def paired_t(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
-    """The paired t test: the mean of the differences; the numbers stand pair by pair."""
+def paired_t_test(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
+    """Paired t test.
+
+    Args:
+        left: first value of each pair.
+        right: second value of each pair.
+        alternative: the alternative hypothesis about left minus right.
+
+    Raises:
+        UntestableError: if there are fewer than two pairs, or all differences are equal.
+    """
     from scipy import stats
 
     differences = _differences(left, right)
-    if spread(differences) == 0:
+    if sample_sd(differences) == 0:
         raise UntestableError(f"the two values of every pair differ by {differences[0]:g}")
     return _t_test(
         "paired t test",
-        lambda way: stats.ttest_rel(left, right, alternative=way),
+        lambda side: stats.ttest_rel(left, right, alternative=side),
         alternative,
         left,
         right,
@@ -84,18 +102,18 @@ def _t_test(
     left: Values,
     right: Values,
 ) -> Finding:
-    with quiet():
-        whole, asked = test("two-sided"), test(alternative)
+    with suppress_warnings():
+        two_sided, result = test("two-sided"), test(alternative)
         opposite = _OPPOSITE.get(alternative)
         estimate = float(left.mean() - right.mean())
-        interval = whole.confidence_interval(CONFIDENCE)
+        interval = two_sided.confidence_interval(CONFIDENCE)
         sd = pooled_sd((left, right))
         return Finding(
             method=method,
-            p=asked.pvalue,
+            p=result.pvalue,
             statistic_name="t",
-            statistic=asked.statistic,
-            df=(asked.df,),
+            statistic=result.statistic,
+            df=(result.df,),
             estimate=estimate,
             estimate_of="difference of means",
             interval=interval,
@@ -106,30 +124,40 @@ def _t_test(
         )
 
 
-def mann_whitney(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
-    """The Mann-Whitney test: whether numbers of one group tend to be larger than the other's."""
+def mann_whitney_u(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
+    """Mann-Whitney U test of two independent groups.
+
+    Args:
+        left: values of the first group.
+        right: values of the second group.
+        alternative: the alternative hypothesis: left tends to larger ("greater") or smaller
+            ("less") values than right.
+
+    Raises:
+        UntestableError: if a group has fewer than two values, or all values are equal.
+    """
     import numpy as np
     from scipy import stats
 
-    check_groups((left, right))
-    if spread(np.concatenate((left, right))) == 0:
+    check_group_sizes((left, right))
+    if sample_sd(np.concatenate((left, right))) == 0:
         raise UntestableError(f"every value is {left[0]:g}")
-    with quiet():
-        asked = stats.mannwhitneyu(left, right, alternative=alternative)
+    with suppress_warnings():
+        result = stats.mannwhitneyu(left, right, alternative=alternative)
         opposite = _OPPOSITE.get(alternative)
-        larger = float(stats.mannwhitneyu(left, right).statistic) / (len(left) * len(right))
+        p_larger = float(stats.mannwhitneyu(left, right).statistic) / (len(left) * len(right))
         return Finding(
             method="Mann-Whitney test",
-            p=asked.pvalue,
+            p=result.pvalue,
             statistic_name="U",
-            statistic=asked.statistic,
+            statistic=result.statistic,
             estimate=float(np.median(left) - np.median(right)),
             estimate_of="difference of medians",
             interval=_median_interval(left, right),
-            bounds=_mean_bounds(welch, left, right),
+            bounds=_mean_bounds(welch_t_test, left, right),
             effect_name="rank-biserial r",
-            effect_size=2 * larger - 1,
-            leaning=2 * larger - 1,
+            effect_size=2 * p_larger - 1,
+            rank_direction=2 * p_larger - 1,
             effect_interval=_rank_interval(left, right),
             p_opposite=(
                 stats.mannwhitneyu(left, right, alternative=opposite).pvalue if opposite else None
@@ -137,62 +165,83 @@ def mann_whitney(left: Values, right: Values, alternative: Alternative = "two-si
         )
 
 
-def wilcoxon(left: Values, right: Values, alternative: Alternative = "two-sided") -> Finding:
-    """Wilcoxon's signed-rank test: whether paired differences lie to one side of zero."""
+def wilcoxon_signed_rank(
+    left: Values, right: Values, alternative: Alternative = "two-sided"
+) -> Finding:
+    """Wilcoxon's signed-rank test of paired differences.
+
+    Args:
+        left: first value of each pair.
+        right: second value of each pair.
+        alternative: the alternative hypothesis about left minus right.
+
+    Raises:
+        UntestableError: if there are fewer than two pairs, or all differences are zero.
+    """
     import numpy as np
     from scipy import stats
 
     differences = _differences(left, right)
     if not np.any(differences):
         raise UntestableError("the two values of every pair are the same")
-    with quiet():
-        asked = stats.wilcoxon(differences, alternative=alternative)
+    with suppress_warnings():
+        result = stats.wilcoxon(differences, alternative=alternative)
         opposite = _OPPOSITE.get(alternative)
         ranks = stats.rankdata(np.abs(differences[differences != 0]))
         signs = np.sign(differences[differences != 0])
-        leaning = float(np.sum(ranks * signs) / np.sum(ranks))
+        rank_biserial = float(np.sum(ranks * signs) / np.sum(ranks))
         median = stats.quantile_test(differences, q=0.0, p=0.5)
         return Finding(
             method="Wilcoxon's signed-rank test",
-            p=asked.pvalue,
+            p=result.pvalue,
             statistic_name="W",
-            statistic=asked.statistic,
+            statistic=result.statistic,
             estimate=float(np.median(differences)),
             estimate_of="median of the differences",
             interval=median.confidence_interval(CONFIDENCE),
-            bounds=_mean_bounds(paired_t, left, right),
+            bounds=_mean_bounds(paired_t_test, left, right),
             effect_name="rank-biserial r",
-            effect_size=leaning,
-            leaning=leaning,
+            effect_size=rank_biserial,
+            rank_direction=rank_biserial,
             p_opposite=(
                 stats.wilcoxon(differences, alternative=opposite).pvalue if opposite else None
             ),
         )
 
 
-def equivalent(test: TwoGroups, left: Values, right: Values, margin: float) -> Finding:
-    """Two one-sided tests that the groups differ by less than `margin`, each way.
+def tost(test: TwoSampleTest, left: Values, right: Values, margin: float) -> Finding:
+    """Two one-sided tests (TOST) of equivalence: the groups differ by less than `margin`.
 
-    Moves one group by the margin either way and asks `test` whether it now lies beyond the other.
-    Ranks need values finer than that: else a small step makes every tie a win.
+    Shifts the first group by plus and minus the margin and applies `test` to each.
+
+    Args:
+        test: the two-sample test to apply.
+        left: values of the first group.
+        right: values of the second group.
+        margin: the equivalence margin, in the units of the values.
+
+    Raises:
+        UntestableError: if `test` can't use the data, or it is a rank test and the values are too
+            coarse for the margin.
     """
-    if test in (mann_whitney, wilcoxon):
-        _check_fine(left, right, margin)
-    whole = test(left, right, "two-sided")
-    above = test(left + margin, right, "greater")
-    below = test(left - margin, right, "less")
-    worse = above if above.p >= below.p else below
+    if test in (mann_whitney_u, wilcoxon_signed_rank):
+        _check_resolution(left, right, margin)
+    two_sided = test(left, right, "two-sided")
+    lower = test(left + margin, right, "greater")
+    upper = test(left - margin, right, "less")
+    weaker = lower if lower.p >= upper.p else upper
     return replace(
-        whole,
-        method=f"two one-sided tests (TOST), {whole.method}",
-        p=worse.p,
-        statistic=worse.statistic,
-        df=worse.df,
+        two_sided,
+        method=f"two one-sided tests (TOST), {two_sided.method}",
+        p=weaker.p,
+        statistic=weaker.statistic,
+        df=weaker.df,
         p_opposite=None,
     )
 
 
-def _check_fine(left: Values, right: Values, margin: float) -> None:
+def _check_resolution(left: Values, right: Values, margin: float) -> None:
+    """Raise `UntestableError` if values are so coarse that a shift turns every tie into a win."""
     import numpy as np
 
     steps = np.diff(np.unique(np.concatenate((left, right))))
@@ -204,7 +253,7 @@ def _check_fine(left: Values, right: Values, margin: float) -> None:
 
 
 def _differences(left: Values, right: Values) -> Values:
-    """The differences of pairs; what is left of rounding is none."""
+    """Return the differences of pairs, with rounding errors set to 0."""
     import numpy as np
 
     if len(left) < 2:
@@ -215,7 +264,8 @@ def _differences(left: Values, right: Values) -> Values:
     return differences
 
 
-def _mean_bounds(test: TwoGroups, left: Values, right: Values) -> Interval | None:
+def _mean_bounds(test: TwoSampleTest, left: Values, right: Values) -> Interval | None:
+    """Return the interval of the difference of means; None if a t test can't use the values."""
     try:
         return test(left, right, "two-sided").bounds
     except UntestableError:
@@ -223,9 +273,9 @@ def _mean_bounds(test: TwoGroups, left: Values, right: Values) -> Interval | Non
 
 
 def _rank_interval(left: Values, right: Values) -> Interval | None:
-    """The interval of the rank-biserial correlation, from Brunner and Munzel's for P(left > right).
+    """Return the interval of the rank-biserial correlation, by Brunner and Munzel's method.
 
-    None where statsmodels isn't there, or where the groups don't overlap.
+    None if statsmodels is not installed.
     """
     if not has_statsmodels():
         return None
@@ -236,28 +286,31 @@ def _rank_interval(left: Values, right: Values) -> Interval | None:
 
 
 def _median_interval(left: Values, right: Values) -> Interval | None:
-    """A bootstrap interval of the difference of medians; the same numbers give the same one."""
+    """Return a bootstrap interval of the difference of medians; None for very large groups.
+
+    The generator has a fixed seed, so that the same values give the same interval.
+    """
     import numpy as np
     from scipy import stats
 
-    count = max(len(left), len(right))
-    if count > MOST_RESAMPLED:
+    size = max(len(left), len(right))
+    if size > MAX_BOOTSTRAP_SIZE:
         return None
 
-    def difference(one: Values, other: Values, axis: int) -> Values:
-        return np.asarray(np.median(one, axis=axis) - np.median(other, axis=axis))
+    def difference(first: Values, second: Values, axis: int) -> Values:
+        return np.asarray(np.median(first, axis=axis) - np.median(second, axis=axis))
 
     # scipy 1.15 renamed the argument.
-    renamed = "rng" in inspect.signature(stats.bootstrap).parameters
-    found = stats.bootstrap(
+    has_rng = "rng" in inspect.signature(stats.bootstrap).parameters
+    result = stats.bootstrap(
         (left, right),
         difference,
         n_resamples=RESAMPLES,
         confidence_level=CONFIDENCE,
-        method="BCa" if count <= MOST_CORRECTED else "percentile",
-        batch=max(1, 1_000_000 // count),
+        method="BCa" if size <= MAX_BCA_SIZE else "percentile",
+        batch=max(1, 1_000_000 // size),
         vectorized=True,
-        **{"rng" if renamed else "random_state": np.random.default_rng(0)},
+        **{"rng" if has_rng else "random_state": np.random.default_rng(0)},
     )
-    low, high = found.confidence_interval
+    low, high = result.confidence_interval
     return (float(low), float(high))

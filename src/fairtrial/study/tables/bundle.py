@@ -1,7 +1,7 @@
-"""One archive of a study's results, the same bytes for the same content, and how to check one.
+"""Reproducible archives (bundles) of a study's results, and their verification.
 
-Names are sorted; times, owners and modes say nothing. `CHECKSUMS.sha256` lists every file in the
-way that ``sha256sum -c`` reads.
+The same content gives the same bytes: names are sorted, and times, owners and modes are fixed.
+`CHECKSUMS.sha256` lists every file in the format of ``sha256sum -c``.
 """
 
 from __future__ import annotations
@@ -26,15 +26,20 @@ from fairtrial.core import LabError, LedgerError, Mistake, StudyError
 from fairtrial.study.ledger.lock import LOCK_NAME
 from fairtrial.study.ledger.schema import LEDGER_NAME
 from fairtrial.study.tables.canonical import MANIFEST_FILE
-from fairtrial.study.tables.generation import exclusive, locate, read_manifest, sha256_of
+from fairtrial.study.tables.generation import (
+    file_sha256,
+    locate_file,
+    lock_folder,
+    read_manifest,
+)
 from fairtrial.study.tables.integrity import validate_artifacts
 
 CHECKSUMS = "CHECKSUMS.sha256"
 WORKSPACES = "workspaces"
 COMPRESSION = 6
-LONGEST_LIST_BYTES = 256 * 1024**2
+MAX_LIST_BYTES = 256 * 1024**2
 _NOT_RESULTS = (LOCK_NAME, "control", CHECKSUMS)
-_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+_CHECKSUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 def bundle_results(
@@ -44,11 +49,13 @@ def bundle_results(
     with_ledger: bool = False,
     with_workspaces: bool = False,
 ) -> Path:
-    """Make one archive of an output directory; returns where it is.
+    """Write one archive of an output directory; returns its path.
 
-    bundle_path: by default beside the directory, `<its name>.tar.gz`
-    with_ledger: also what the tables are made of: all attempts, tracebacks, what runs printed
-    with_workspaces: also the folders that runs worked in
+    bundle_path: path of the archive; by default `<directory>.tar.gz`
+    with_ledger: include the ledger: all attempts, tracebacks, output of the runs
+    with_workspaces: include the working folders of the runs
+
+    Raises `StudyError` if the tables are not valid, and `LabError` if the archive can't be written.
     """
     folder = Path(output_dir).absolute()
     target = Path(bundle_path or folder.with_name(f"{folder.name}.tar.gz")).absolute()
@@ -57,44 +64,46 @@ def bundle_results(
     if target.resolve().is_relative_to(folder.resolve()):
         hint = "put it beside the folder, not into it"
         raise StudyError(Mistake((), f"{target} would become part of the next bundle", hint))
-    with exclusive(folder), tempfile.TemporaryDirectory() as spare:
+    with lock_folder(folder), tempfile.TemporaryDirectory() as temporary:
         problems = validate_artifacts(folder)
         if problems:
             hint = f"`fairtrial export {output_dir}` writes them anew"
-            raise StudyError([Mistake((), f"{output_dir}: {each}", hint) for each in problems])
-        files = _collect(folder, with_workspaces=with_workspaces)
+            raise StudyError([Mistake((), f"{output_dir}: {text}", hint) for text in problems])
+        files = _collect_files(folder, with_workspaces=with_workspaces)
         if with_ledger:
-            files[LEDGER_NAME] = _copy_ledger(folder, Path(spare) / LEDGER_NAME)
-        manifest = read_manifest(locate(folder, MANIFEST_FILE).parent) or {}
+            files[LEDGER_NAME] = _copy_ledger(folder, Path(temporary) / LEDGER_NAME)
+        manifest = read_manifest(locate_file(folder, MANIFEST_FILE).parent) or {}
         root = re.sub(r"[^\w.-]+", "_", str(manifest.get("study_id", folder.name))).lstrip(".")
         _write(target, root or "study", files)
     return target
 
 
-def _collect(folder: Path, *, with_workspaces: bool) -> dict[str, Path]:
-    """The files that a bundle holds, by their names in it; links only to what lies inside."""
+def _collect_files(folder: Path, *, with_workspaces: bool) -> dict[str, Path]:
+    """Return the files of a bundle by their names in it; links out of the folder are left out."""
     files = {}
-    inside = folder.resolve()
-    for where, folders, names in os.walk(folder):
-        base = Path(where)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        if base == folder and not with_workspaces and WORKSPACES in folders:
-            folders.remove(WORKSPACES)
+    root = folder.resolve()
+    for directory, subfolders, names in os.walk(folder):
+        base = Path(directory)
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+        if base == folder and not with_workspaces and WORKSPACES in subfolders:
+            subfolders.remove(WORKSPACES)
         for name in names:
             path = base / name
-            is_ours = base == folder and (name in _NOT_RESULTS or name.startswith(LEDGER_NAME))
-            if is_ours or name.startswith(".") or name.endswith(".part"):
+            is_internal = base == folder and (name in _NOT_RESULTS or name.startswith(LEDGER_NAME))
+            if is_internal or name.startswith(".") or name.endswith(".part"):
                 continue
-            if path.is_file() and path.resolve().is_relative_to(inside):
+            if path.is_file() and path.resolve().is_relative_to(root):
                 files[path.relative_to(folder).as_posix()] = path.resolve()
-    odd = [name for name in files if "\n" in name or "\\" in name]
-    if odd:
-        raise StudyError([Mistake((), f"{name!r} is no name for a bundle") for name in odd])
+    invalid = [name for name in files if "\n" in name or "\\" in name]
+    if invalid:
+        raise StudyError(
+            [Mistake((), f"{name!r} is not a valid name in a bundle") for name in invalid]
+        )
     return files
 
 
 def _copy_ledger(folder: Path, copy: Path) -> Path:
-    """A copy that is whole even while the ledger is written, and the same for the same content."""
+    """Copy the ledger consistently, even while it is written; equal content gives equal bytes."""
     source = folder / LEDGER_NAME
     if not source.is_file():
         raise LedgerError(f"{folder} has no ledger to put into the bundle")
@@ -107,13 +116,13 @@ def _copy_ledger(folder: Path, copy: Path) -> Path:
 
 
 def _write(target: Path, root: str, files: dict[str, Path]) -> None:
-    sums = "".join(f"{sha256_of(path)}  {name}\n" for name, path in sorted(files.items()))
+    checksums = "".join(f"{file_sha256(path)}  {name}\n" for name, path in sorted(files.items()))
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
             with _archive(file) as archive:
-                _add(archive, f"{root}/{CHECKSUMS}", io.BytesIO(sums.encode("utf-8")))
+                _add(archive, f"{root}/{CHECKSUMS}", io.BytesIO(checksums.encode("utf-8")))
                 for name in sorted(files):
                     with files[name].open("rb") as content:
                         _add(archive, f"{root}/{name}", content)
@@ -145,12 +154,12 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> None:
 
 
 def verify_bundle(path: str | Path) -> list[str]:
-    """What is wrong with a bundle: nothing, if the list is empty. Nothing of it is unpacked."""
+    """Return the problems of a bundle; an empty list if it is valid. Nothing is unpacked."""
     try:
         with gzip.open(path) as packed:
             with tarfile.open(fileobj=packed, mode="r|") as archive:
-                problems = _Inspection(archive).problems()
-            while rest := packed.read(1 << 20):  # to the end, where its own checksum stands
+                problems = _BundleInspection(archive).problems()
+            while rest := packed.read(1 << 20):  # to the end, where gzip checks its checksum
                 if rest.strip(b"\0"):
                     return [*problems, "something follows the end of the archive"]
             return problems
@@ -160,80 +169,81 @@ def verify_bundle(path: str | Path) -> list[str]:
         return [f"can't be read: {error.strerror or error}"]
 
 
-class _Inspection:
-    """One pass over an archive, in little memory."""
+class _BundleInspection:
+    """Checks an archive in one pass and constant memory."""
 
     def __init__(self, archive: tarfile.TarFile) -> None:
         self._archive = archive
-        self._sums: dict[str, str] = {}
-        self._kept: dict[str, bytes] = {}
+        self._checksums: dict[str, str] = {}
+        self._lists: dict[str, bytes] = {}
         self._problems: list[str] = []
         self._roots: set[str] = set()
 
     def problems(self) -> list[str]:
+        """Return all problems of the archive."""
         for member in self._archive:
-            self._take(member)
+            self._read_member(member)
         if len(self._roots) > 1:
             self._problems.append(f"expected one folder, found {', '.join(sorted(self._roots))}")
-        if CHECKSUMS not in self._kept:
+        if CHECKSUMS not in self._lists:
             return [*self._problems, f"{CHECKSUMS} is missing"]
-        self._compare(_read_sums(self._kept[CHECKSUMS]), "its checksum")
-        if MANIFEST_FILE not in self._kept:
+        self._compare_checksums(_parse_checksums(self._lists[CHECKSUMS]))
+        if MANIFEST_FILE not in self._lists:
             return [*self._problems, f"{MANIFEST_FILE} is missing"]
         self._compare_manifest()
         return self._problems
 
-    def _take(self, member: tarfile.TarInfo) -> None:
-        shown = repr(member.name)
+    def _read_member(self, member: tarfile.TarInfo) -> None:
+        quoted = repr(member.name)
         parts = PurePosixPath(member.name).parts
         is_inside = len(parts) > 1 and not member.name.startswith("/") and ".." not in parts
         if not is_inside or "\\" in member.name or "\0" in member.name:
-            self._problems.append(f"{shown}: is no name that a bundle may hold")
+            self._problems.append(f"{quoted}: is not a valid name in a bundle")
             return
         if not member.isreg():
-            self._problems.append(f"{shown}: is no plain file")
+            self._problems.append(f"{quoted}: is not a plain file")
             return
         name = "/".join(parts[1:])
         self._roots.add(parts[0])
-        if name in self._sums:
-            self._problems.append(f"{shown}: is there twice")
+        if name in self._checksums:
+            self._problems.append(f"{quoted}: occurs twice")
             return
         content = self._archive.extractfile(member)
         assert content is not None
-        if name in (CHECKSUMS, MANIFEST_FILE) and member.size <= LONGEST_LIST_BYTES:
-            self._kept[name] = content.read()
-            self._sums[name] = hashlib.sha256(self._kept[name]).hexdigest()
+        if name in (CHECKSUMS, MANIFEST_FILE) and member.size <= MAX_LIST_BYTES:
+            self._lists[name] = content.read()
+            self._checksums[name] = hashlib.sha256(self._lists[name]).hexdigest()
         else:
-            self._sums[name] = _digest(content)
+            self._checksums[name] = _sha256(content)
 
-    def _compare(self, told: dict[str, str], what: str) -> None:
-        found = {name: digest for name, digest in self._sums.items() if name != CHECKSUMS}
-        for name in sorted({*told, *found}):
-            if name not in found:
+    def _compare_checksums(self, expected: dict[str, str]) -> None:
+        actual = {name: digest for name, digest in self._checksums.items() if name != CHECKSUMS}
+        for name in sorted({*expected, *actual}):
+            if name not in actual:
                 self._problems.append(f"{name}: is missing")
-            elif name not in told:
+            elif name not in expected:
                 self._problems.append(f"{name}: is not in {CHECKSUMS}")
-            elif told[name] != found[name]:
-                self._problems.append(f"{name}: differs from {what}")
+            elif expected[name] != actual[name]:
+                self._problems.append(f"{name}: differs from its checksum")
 
     def _compare_manifest(self) -> None:
-        told: Any = json.loads(self._kept[MANIFEST_FILE])
-        for name, facts in told["files"].items() if isinstance(told, dict) else ():
-            if self._sums.get(name, facts["sha256"]) != facts["sha256"]:
+        manifest: Any = json.loads(self._lists[MANIFEST_FILE])
+        for name, facts in manifest["files"].items() if isinstance(manifest, dict) else ():
+            if self._checksums.get(name, facts["sha256"]) != facts["sha256"]:
                 self._problems.append(f"{name}: differs from what {MANIFEST_FILE} says")
 
 
-def _read_sums(content: bytes) -> dict[str, str]:
-    sums = {}
+def _parse_checksums(content: bytes) -> dict[str, str]:
+    checksums = {}
     for line in content.decode("utf-8").split("\n")[:-1]:
-        match = _LINE.fullmatch(line)
+        match = _CHECKSUM_LINE.fullmatch(line)
         if match is None:
-            raise ValueError(f"{CHECKSUMS} holds the line {line[:80]!r}")
-        sums[match[2]] = match[1]
-    return sums
+            raise ValueError(f"{CHECKSUMS} has the invalid line {line[:80]!r}")
+        checksums[match[2]] = match[1]
+    return checksums
 
 
-def _digest(content: IO[bytes]) -> str:
+def _sha256(content: IO[bytes]) -> str:
     digest = hashlib.sha256()
     while chunk := content.read(1 << 20):
         digest.update(chunk)

@@ -1,6 +1,6 @@
-"""The canonical tables, schema 0.2.0: their columns, and the rows that are known beforehand.
+"""The canonical tables (schema 0.2.0): their columns, and the rows known before any run.
 
-`rows` makes the others, of results.
+The module `rows` makes the rows of results.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ RUN_COLUMNS = (
     "primary_outcome",
     "trace_path",
     "manifest_path",
-    # what schema 0.2.0 leaves to the writer; every further scalar metric follows
+    # columns beyond schema 0.2.0; the scalar metrics follow them
     "error_info",
     "failure_kind",
     "attempt",
@@ -91,9 +91,9 @@ SQLITE_FILE = "study.sqlite"
 
 
 def condition_columns(study: Study, conditions: Iterable[Condition] = ()) -> list[str]:
-    """The columns of the table of conditions: its keys, then factors, then blocks.
+    """Return the columns of the table of conditions: key columns, then factors, then blocks.
 
-    Conditions that were made by hand may assign what the study doesn't declare: it comes last.
+    Undeclared factors and blocks, which only conditions made by hand can assign, come last.
     """
     factors = [factor.name for factor in study.factors]
     blocks = [f"block_{block.name}" for block in study.blocks]
@@ -105,7 +105,7 @@ def condition_columns(study: Study, conditions: Iterable[Condition] = ()) -> lis
 
 
 def condition_rows(study: Study, conditions: Sequence[Condition]) -> Iterator[dict[str, Any]]:
-    """One row for each condition, inadmissible ones included."""
+    """Yield one row for each condition, including inadmissible ones."""
     for condition in conditions:
         yield {
             "study_id": study.study_id,
@@ -119,7 +119,7 @@ def condition_rows(study: Study, conditions: Sequence[Condition]) -> Iterator[di
 
 
 def plan_rows(runs: Iterable[RunSpec]) -> Iterator[dict[str, Any]]:
-    """One row for each planned run: the columns of the table of runs that are known beforehand."""
+    """Yield one row for each planned run, with the columns that are known before it runs."""
     for run in runs:
         yield {
             "study_id": run.study_id,

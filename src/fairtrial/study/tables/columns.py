@@ -1,4 +1,4 @@
-"""What type a column has, by all the values in it."""
+"""Column types of the SQLite and Parquet files, inferred from all values of a column."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from fairtrial.study.extensions import extra_tables
 from fairtrial.study.tables.canonical import RUN_COLUMNS
 
-EXACT = 2**53
-"""Whole numbers up to this have a float of their own."""
-_FLOATS = ("latency_s", "cost_usd")
-_SORTS = {bool: "bool", float: "float", str: "text"}
+MAX_EXACT_INT = 2**53
+"""Integers up to this magnitude are exact as floats."""
+_FLOAT_COLUMNS = ("latency_s", "cost_usd")
+_VALUE_KINDS = {bool: "bool", float: "float", str: "text"}
 
 
 class ColumnType(Enum):
-    """What a typed file calls a column."""
+    """The type of a column in a typed file."""
 
     BOOL = "bool"
     INT = "int"
@@ -24,7 +24,7 @@ class ColumnType(Enum):
     TEXT = "text"
 
 
-_OF = {
+_COLUMN_TYPES = {
     bool: ColumnType.BOOL,
     int: ColumnType.INT,
     float: ColumnType.FLOAT,
@@ -33,70 +33,77 @@ _OF = {
 
 
 class ColumnTypes:
-    """Gathers the types of all columns of all tables; a mixed column is text."""
+    """Infers the column types of all tables; columns of mixed types are text.
+
+    columns: column names of each table; set when all rows have been observed
+    """
 
     def __init__(self) -> None:
         self.columns: dict[str, list[str]] = {}
-        self._seen: dict[str, list[set[str]]] = {}
+        self._kinds: dict[str, list[set[str]]] = {}
 
-    def note(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Take note of rows; later rows may be longer than earlier ones."""
-        seen = self._seen.setdefault(table, [])
+    def observe(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Record the types of the values in some rows; later rows may have more cells."""
+        column_kinds = self._kinds.setdefault(table, [])
         for row in rows:
-            while len(seen) < len(row):
-                seen.append(set())
-            for sorts, value in zip(seen, row, strict=False):
+            while len(column_kinds) < len(row):
+                column_kinds.append(set())
+            for kinds, value in zip(column_kinds, row, strict=False):
                 if value is not None:
-                    sorts.add(_SORTS.get(type(value)) or _sort_of_int(value))
+                    kinds.add(_VALUE_KINDS.get(type(value)) or _int_kind(value))
 
-    def of(self, table: str) -> list[ColumnType]:
-        """The types of a table's columns."""
+    def column_types(self, table: str) -> list[ColumnType]:
+        """Return the types of a table's columns."""
         if extra := extra_tables().get(table):
-            return [_OF[column.type] for column in extra.columns.values()]
+            return [_COLUMN_TYPES[column.type] for column in extra.columns.values()]
         columns = self.columns[table]
-        seen = self._seen.get(table, [])
-        sorts = [*seen, *(set() for _ in columns[len(seen) :])]
-        types = [_type_of(each) for each in sorts]
+        observed = self._kinds.get(table, [])
+        column_kinds = [*observed, *(set() for _ in columns[len(observed) :])]
+        types = [_infer_type(kinds) for kinds in column_kinds]
         if table == "runs":
             types[: len(RUN_COLUMNS)] = [
-                ColumnType.FLOAT if name in _FLOATS else kind
-                for name, kind in zip(RUN_COLUMNS, types, strict=False)
+                ColumnType.FLOAT if name in _FLOAT_COLUMNS else column_type
+                for name, column_type in zip(RUN_COLUMNS, types, strict=False)
             ]
         return types
 
     def converters(self, table: str) -> list[Callable[[Any], Any] | None]:
-        """For each column what makes its values of one type; None where they are already."""
-        seen = self._seen.get(table, [])
+        """Return for each column a function that converts its values to the column's type.
+
+        None for columns whose values all have that type already.
+        """
+        observed = self._kinds.get(table, [])
         return [
-            _convert(kind, seen[index] if index < len(seen) else set())
-            for index, kind in enumerate(self.of(table))
+            _find_converter(column_type, observed[index] if index < len(observed) else set())
+            for index, column_type in enumerate(self.column_types(table))
         ]
 
 
-def _sort_of_int(value: int) -> str:
-    if -EXACT <= value <= EXACT:
+def _int_kind(value: int) -> str:
+    """Classify an integer: exact as a float, within 64 bits, or larger."""
+    if -MAX_EXACT_INT <= value <= MAX_EXACT_INT:
         return "int"
     return "wide" if -(2**63) <= value < 2**63 else "huge"
 
 
-def _type_of(sorts: set[str]) -> ColumnType:
-    if sorts <= {"int", "wide"} and sorts:
+def _infer_type(kinds: set[str]) -> ColumnType:
+    if kinds <= {"int", "wide"} and kinds:
         return ColumnType.INT
-    if sorts <= {"int", "float"} and sorts:
+    if kinds <= {"int", "float"} and kinds:
         return ColumnType.FLOAT
-    return ColumnType.BOOL if sorts == {"bool"} else ColumnType.TEXT
+    return ColumnType.BOOL if kinds == {"bool"} else ColumnType.TEXT
 
 
-def _convert(kind: ColumnType, sorts: set[str]) -> Callable[[Any], Any] | None:
-    if kind is ColumnType.FLOAT:
-        return _float if "int" in sorts else None
-    return _text if kind is ColumnType.TEXT and sorts - {"text"} else None
+def _find_converter(column_type: ColumnType, kinds: set[str]) -> Callable[[Any], Any] | None:
+    if column_type is ColumnType.FLOAT:
+        return _to_float if "int" in kinds else None
+    return _to_text if column_type is ColumnType.TEXT and kinds - {"text"} else None
 
 
-def _float(value: Any) -> float | None:
+def _to_float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _text(value: Any) -> str | None:
-    """As the CSV file spells it."""
+def _to_text(value: Any) -> str | None:
+    """Convert a value to the text that the CSV file has."""
     return value if value is None or isinstance(value, str) else str(value)

@@ -1,7 +1,7 @@
-"""The tables as CSV files, written in one pass however many runs there are.
+"""CSV files: writing tables in one pass in constant memory, and reading them back.
 
-Which metrics there are is known only after the last run, so rows of runs are written without a
-header first, and get it, and the cells that they lack, when all are there.
+The metrics, and so the columns of the table of runs, are known only after the last run. Its rows
+are written without a header first; header and missing cells are added at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ CHUNK_ROWS = 1_000
 
 
 class CsvFile:
-    """A CSV file that grows by rows, and knows how many it has."""
+    """A CSV file that is written row by row.
+
+    path: the file
+    rows: number of rows written
+    """
 
     def __init__(self, path: Path, columns: Sequence[str] = ()) -> None:
         self.path = path
@@ -29,17 +33,17 @@ class CsvFile:
             self._file.write(format_csv([columns]).encode("utf-8"))
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows; blank cells for None."""
+        """Write rows; None becomes an empty cell."""
         self._file.write(format_csv(rows).encode("utf-8"))
         self.rows += len(rows)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 class OptionalCsvFile:
-    """A CSV file that is there only if it has rows."""
+    """A CSV file that is created with its first row; without rows there is no file."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self._path, self._columns = path, columns
@@ -50,20 +54,20 @@ class OptionalCsvFile:
         return 0 if self._file is None else self._file.rows
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows; the file is made with the first of them."""
+        """Write rows; the first one creates the file."""
         if self._file is None and rows:
             self._file = CsvFile(self._path, self._columns)
         if self._file is not None:
             self._file.add(rows)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
 
 class GrowingCsvFile:
-    """A CSV file whose columns are known only at its end; rows are as long as they are known."""
+    """A CSV file whose columns are known only at the end; early rows may have fewer cells."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,12 +79,12 @@ class GrowingCsvFile:
         return self._body.rows
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows, each in the columns known so far."""
+        """Write rows, each with the columns known so far."""
         self._widths.update(map(len, rows))
         self._body.add(rows)
 
     def finish(self, columns: Sequence[str]) -> None:
-        """Put the file together."""
+        """Write the final file, with its header and all rows padded to the same width."""
         self._body.close()
         if self._widths <= {len(columns)}:
             with self.path.open("xb") as file, self._body.path.open("rb") as body:
@@ -91,7 +95,7 @@ class GrowingCsvFile:
         self._body.path.unlink()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._body.close()
 
     def _pad(self, columns: Sequence[str]) -> None:
@@ -115,7 +119,11 @@ def _chunks(rows: Iterable[list[str]]) -> Iterator[list[list[str]]]:
 
 
 class CsvTable:
-    """A CSV file as it is read back: header and rows, with its checksum and size at the end."""
+    """Reads a CSV file and computes its checksum and size in the same pass.
+
+    rows: number of rows, without the header, when it has been read to the end
+    size: number of bytes read
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -125,18 +133,18 @@ class CsvTable:
 
     @property
     def sha256(self) -> str:
-        """The checksum of what was read so far."""
+        """The SHA-256 checksum of the bytes read so far."""
         return self._digest.hexdigest()
 
     def read(self) -> Iterator[list[str]]:
-        """The header, then the rows; to be gone through to its end."""
+        """Yield the header, then the rows; must be iterated to the end."""
         with self.path.open("rb") as file, unlimited_csv_fields():
-            for row in csv.reader(map(self._take, file)):
+            for row in csv.reader(map(self._decode, file)):
                 yield row
                 self.rows += 1
         self.rows = max(self.rows - 1, 0)
 
-    def _take(self, line: bytes) -> str:
+    def _decode(self, line: bytes) -> str:
         self._digest.update(line)
         self.size += len(line)
         return line.decode("utf-8")

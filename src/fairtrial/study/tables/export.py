@@ -1,8 +1,7 @@
-"""From results to files: all tables of a study, as one set.
+"""Export of all tables of a study as one consistent set of files.
 
-A set is written in full where nobody looks, checked, and then put in place in one step
-(`generation`). It is made of a ledger alone, and the same ledger gives the same bytes, but for the
-time of writing in the manifest.
+A set is written completely into a hidden folder, checked, and then published in one step
+(`generation`). The same ledger gives the same bytes, except for the time in the manifest.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from fairtrial.study.tables.canonical import (
 )
 from fairtrial.study.tables.columns import ColumnTypes
 from fairtrial.study.tables.csv_tables import CsvFile, GrowingCsvFile, OptionalCsvFile
-from fairtrial.study.tables.generation import new_generation, refuse_foreign
+from fairtrial.study.tables.generation import new_generation, refuse_foreign_files
 from fairtrial.study.tables.integrity import EXPECTED, check_set
-from fairtrial.study.tables.manifest import Tally, make_manifest
+from fairtrial.study.tables.manifest import ManifestTotals, build_manifest
 from fairtrial.study.tables.parquet import ParquetMirror
 from fairtrial.study.tables.results import Results
 from fairtrial.study.tables.rows import Row, RunRows, as_cell, evaluation_rows, event_rows
 from fairtrial.study.tables.source import (
-    Source,
+    TableSource,
     ledger_source,
     object_source,
-    only_complete,
+    only_complete_cases,
 )
 from fairtrial.study.tables.sqlite_mirror import SqliteMirror
-from fairtrial.study.tables.write_errors import explained
+from fairtrial.study.tables.write_errors import explain_write_errors
 
 COMPLETE_CASES_FOLDER = "complete-cases"
 BATCH_RUNS = 256
@@ -65,14 +64,14 @@ def export_tables(
     parquet: bool = False,
     complete_cases: bool = False,
 ) -> dict[str, Path]:
-    """Write all tables of a study; returns where each file is.
+    """Write all tables of a study; returns the path of each file.
 
-    sqlite: also as one SQLite file
-    parquet: also as Parquet files
-    complete_cases: also, in a folder below, without failed, broken and skipped runs, for readers
-        that can't take gaps; its manifest says how many were left out
+    sqlite: also write one SQLite file
+    parquet: also write Parquet files
+    complete_cases: also write the tables without failed, broken and skipped runs into a subfolder,
+        for readers that can't handle missing values; its manifest has the number left out
 
-    The forms that are there are written anew, too: nothing goes, and nothing goes stale.
+    Formats that the folder already has are written again, so that no file becomes stale.
     """
     reader = origin.reader if isinstance(origin, Results) else origin
     target = Path(folder)
@@ -83,9 +82,9 @@ def export_tables(
         source = ledger_source(reader)
         paths = write_set(source, target, sqlite=sqlite, parquet=parquet)
         if complete_cases:
-            below = target / COMPLETE_CASES_FOLDER
-            write_set(only_complete(source), below, sqlite=sqlite, parquet=parquet)
-            paths[COMPLETE_CASES_FOLDER] = below
+            subfolder = target / COMPLETE_CASES_FOLDER
+            write_set(only_complete_cases(source), subfolder, sqlite=sqlite, parquet=parquet)
+            paths[COMPLETE_CASES_FOLDER] = subfolder
     return paths
 
 
@@ -98,27 +97,30 @@ def export_analysis_tables(
     include_sqlite: bool = False,
     validate_with_analysis_package: bool = False,
 ) -> dict[str, Path]:
-    """Write the tables of results that Python code has at hand; returns where each file is.
+    """Write the tables of results given as Python objects; returns the path of each file.
 
-    validate_with_analysis_package: also have *design-research-analysis* look at the events
+    validate_with_analysis_package: also validate the events with *design-research-analysis*
     """
     source = object_source(study, conditions, list(run_results))
     folder = Path(output_dir or study.output_dir or Path("artifacts") / study.study_id)
     paths = write_set(source, folder, sqlite=include_sqlite)
     if validate_with_analysis_package:
-        _ask_analysis_package(paths["events.csv"])
+        _validate_with_analysis_package(paths["events.csv"])
     return paths
 
 
 def check_target(folder: str | Path, *, parquet: bool = False) -> None:
-    """Refuse now, rather than after the last run, a folder that holds somebody else's files."""
+    """Raise `StudyError` if tables can't be written into a folder because of foreign files.
+
+    Called before the first run, so that the error does not come after the last one.
+    """
     if parquet:
         require_pyarrow()
-    refuse_foreign(Path(folder), file_names(sqlite=True, parquet=True))
+    refuse_foreign_files(Path(folder), file_names(sqlite=True, parquet=True))
 
 
 def file_names(*, sqlite: bool, parquet: bool) -> list[str]:
-    """The files that a set consists of."""
+    """Return the names of the files of a set."""
     names = [*EXPECTED, MANIFEST_FILE]
     if sqlite:
         names.append(SQLITE_FILE)
@@ -126,68 +128,69 @@ def file_names(*, sqlite: bool, parquet: bool) -> list[str]:
 
 
 def write_set(
-    source: Source, folder: Path, *, sqlite: bool = False, parquet: bool = False
+    source: TableSource, folder: Path, *, sqlite: bool = False, parquet: bool = False
 ) -> dict[str, Path]:
-    """Write one set of tables and put it in place."""
+    """Write and publish one set of tables; returns the path of each file."""
     if parquet:
         require_pyarrow()
-    _refuse_clashes(source)
+    _refuse_column_clashes(source)
     names = file_names(sqlite=sqlite, parquet=parquet)
-    with explained(folder):
+    with explain_write_errors(folder):
         if folder.exists():
-            refuse_foreign(folder, names)
-        with new_generation(folder) as place:
-            written = _write(source, place, sqlite=sqlite, parquet=parquet)
+            refuse_foreign_files(folder, names)
+        with new_generation(folder) as generation_folder:
+            written = _write(source, generation_folder, sqlite=sqlite, parquet=parquet)
     return {name: folder / name for name in dict.fromkeys([*names, *written])}
 
 
-def _write(source: Source, place: Path, *, sqlite: bool, parquet: bool) -> list[str]:
-    study, tally = source.study, Tally()
+def _write(source: TableSource, folder: Path, *, sqlite: bool, parquet: bool) -> list[str]:
+    """Write and check all files of a set; returns their names."""
+    study, totals = source.study, ManifestTotals()
     types = ColumnTypes() if sqlite or parquet else None
-    write_study(study, place / STUDY_FILE, "yaml")
-    _write_json(place / HYPOTHESES_FILE, dump_record(study.hypotheses))
-    _write_json(place / PLANS_FILE, dump_record(study.analysis_plans))
-    rows = _write_csv(source, place, tally, types)
+    write_study(study, folder / STUDY_FILE, "yaml")
+    _write_json(folder / HYPOTHESES_FILE, dump_record(study.hypotheses))
+    _write_json(folder / PLANS_FILE, dump_record(study.analysis_plans))
+    rows = _write_csv(source, folder, totals, types)
     if types is not None:
-        _write_mirrors(source, place, types, sqlite=sqlite, parquet=parquet)
-    manifest = make_manifest(source, tally, place, rows)
-    _write_json(place / MANIFEST_FILE, manifest)
-    problems = check_set(manifest, {name: place / name for name in manifest["files"]})
+        _write_mirrors(source, folder, types, sqlite=sqlite, parquet=parquet)
+    manifest = build_manifest(source, totals, folder, rows)
+    _write_json(folder / MANIFEST_FILE, manifest)
+    problems = check_set(manifest, {name: folder / name for name in manifest["files"]})
     if problems:
         raise StudyError(
-            [Mistake((), f"the tables don't hold together: {each}") for each in problems]
+            [Mistake((), f"the tables are inconsistent: {problem}") for problem in problems]
         )
     return list(manifest["files"])
 
 
 def _write_csv(
-    source: Source, place: Path, tally: Tally, types: ColumnTypes | None
+    source: TableSource, folder: Path, totals: ManifestTotals, types: ColumnTypes | None
 ) -> dict[str, int]:
-    """Write the CSV files in one pass; returns how many rows each has."""
+    """Write the CSV files in one pass; returns the number of rows of each."""
     conditions = condition_columns(source.study, source.conditions)
     runs = RunRows(source.study)
     extra = extra_tables()
     with ExitStack() as stack:
-        growing = GrowingCsvFile(place / "runs.csv")
+        growing = GrowingCsvFile(folder / "runs.csv")
         files: dict[str, CsvFile | GrowingCsvFile | OptionalCsvFile] = {
-            "conditions": CsvFile(place / "conditions.csv", conditions),
+            "conditions": CsvFile(folder / "conditions.csv", conditions),
             "runs": growing,
-            "events": CsvFile(place / "events.csv", EVENT_COLUMNS),
-            "evaluations": CsvFile(place / "evaluations.csv", EVALUATION_COLUMNS),
+            "events": CsvFile(folder / "events.csv", EVENT_COLUMNS),
+            "evaluations": CsvFile(folder / "evaluations.csv", EVALUATION_COLUMNS),
             **{
-                name: OptionalCsvFile(place / f"{name}.csv", tuple(table.columns))
+                name: OptionalCsvFile(folder / f"{name}.csv", tuple(table.columns))
                 for name, table in extra.items()
             },
         }
         for file in files.values():
             stack.callback(file.close)
-        for batch in _batches(source, runs, conditions, tally):
+        for batch in _batches(source, runs, conditions, totals):
             for table, rows in batch.items():
                 files[table].add(rows)
                 if types is not None:
-                    types.note(table, rows)
+                    types.observe(table, rows)
         growing.finish(runs.columns)
-    tally.metrics_left_out = runs.metrics.left_out
+    totals.metrics_left_out = runs.metrics.left_out
     if types is not None:
         types.columns = {
             "conditions": conditions,
@@ -200,33 +203,33 @@ def _write_csv(
 
 
 def _write_mirrors(
-    source: Source, place: Path, types: ColumnTypes, *, sqlite: bool, parquet: bool
+    source: TableSource, folder: Path, types: ColumnTypes, *, sqlite: bool, parquet: bool
 ) -> None:
-    """A second pass, now that every column and its type is known."""
+    """Write the SQLite and Parquet files in a second pass, when all column types are known."""
     runs = RunRows(source.study)
     with ExitStack() as stack:
         mirrors: list[SqliteMirror | ParquetMirror] = []
         if sqlite:
-            mirrors.append(stack.enter_context(SqliteMirror(place / SQLITE_FILE, types)))
+            mirrors.append(stack.enter_context(SqliteMirror(folder / SQLITE_FILE, types)))
         if parquet:
-            mirrors.append(stack.enter_context(ParquetMirror(place, types)))
-        for batch in _batches(source, runs, types.columns["conditions"], Tally()):
+            mirrors.append(stack.enter_context(ParquetMirror(folder, types)))
+        for batch in _batches(source, runs, types.columns["conditions"], ManifestTotals()):
             for table, rows in batch.items():
                 for mirror in mirrors if rows else ():
                     mirror.add(table, rows)
 
 
 def _batches(
-    source: Source, runs: RunRows, conditions: Sequence[str], tally: Tally
+    source: TableSource, runs: RunRows, conditions: Sequence[str], totals: ManifestTotals
 ) -> Iterator[Rows]:
-    """The rows of all tables, some hundred runs at a time."""
+    """Yield the rows of all tables in batches of runs; adds the results to the totals."""
     study = source.study
-    told = condition_rows(study, source.conditions)
-    yield {"conditions": [[as_cell(row.get(name)) for name in conditions] for row in told]}
+    named_rows = condition_rows(study, source.conditions)
+    yield {"conditions": [[as_cell(row.get(name)) for name in conditions] for row in named_rows]}
     extra = extra_tables()
     results = source.results()
     while chunk := list(itertools.islice(results, BATCH_RUNS)):
-        tally.add(chunk)
+        totals.add(chunk)
         yield {
             "runs": [runs.row(result) for result in chunk],
             "events": [row for result in chunk for row in event_rows(study, result)],
@@ -238,18 +241,20 @@ def _batches(
         }
 
 
-def _refuse_clashes(source: Source) -> None:
-    """A factor named like a key column would take its place."""
-    own = condition_columns(source.study, source.conditions)[len(CONDITION_COLUMNS) :]
-    assigned = {name for each in source.conditions for name in each.factor_assignments}
+def _refuse_column_clashes(source: TableSource) -> None:
+    """Raise `StudyError` for factors named like a key column or, ignoring case, like another."""
+    columns = condition_columns(source.study, source.conditions)[len(CONDITION_COLUMNS) :]
+    assigned = {name for condition in source.conditions for name in condition.factor_assignments}
     declared = {factor.name for factor in source.study.factors}
     clashing = sorted((assigned | declared) & set(CONDITION_COLUMNS))
-    counts = Counter(name.lower() for name in own)
-    twins = sorted(name for name in own if counts[name.lower()] > 1)
+    counts = Counter(name.lower() for name in columns)
+    duplicates = sorted(name for name in columns if counts[name.lower()] > 1)
     mistakes = [
         Mistake(("factors",), f"'{name}' is a key column of the tables", "use another name")
         for name in clashing
-    ] + [Mistake(("factors",), f"'{name}' would share a column with another") for name in twins]
+    ] + [
+        Mistake(("factors",), f"'{name}' would share a column with another") for name in duplicates
+    ]
     if mistakes:
         raise StudyError(mistakes)
 
@@ -259,7 +264,7 @@ def _write_json(path: Path, data: Any) -> None:
     path.write_bytes(text.encode("utf-8"))
 
 
-def _ask_analysis_package(events: Path) -> None:
+def _validate_with_analysis_package(events: Path) -> None:
     try:
         import design_research_analysis as analysis  # type: ignore[import-not-found]
     except ImportError:

@@ -1,4 +1,4 @@
-"""A set of tables against itself: is it whole, and does it hold together?"""
+"""Validation of a set of tables: checksums, columns, row counts and references between tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairtrial.study.tables.canonical import (
     STUDY_FILE,
 )
 from fairtrial.study.tables.csv_tables import CsvTable
-from fairtrial.study.tables.generation import locate, sha256_of
+from fairtrial.study.tables.generation import file_sha256, locate_file
 
 COLUMNS = {
     "conditions.csv": CONDITION_COLUMNS,
@@ -41,66 +41,75 @@ MANIFEST_KEYS = (
     "provenance",
     "files",
 )
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 CHUNK_ROWS = 10_000
+RowCheck = Callable[[str, Iterator[list[str]]], Iterator[str]]
+"""Takes the name of a table and its rows; yields problems."""
 
 
 def validate_artifacts(folder: str | Path) -> list[str]:
-    """What is wrong with the tables in a folder: nothing, if the list is empty.
+    """Return the problems of the tables in a folder; an empty list if they are valid.
 
-    Every file is read in full and compared with its checksum in the manifest; rows, columns and
-    ids must agree. Works on a folder that is being exported to.
+    Every file is read completely and compared with its checksum in the manifest; columns, row
+    counts and ids must be consistent. Safe while the folder is being exported to.
     """
     base = Path(folder)
-    manifest_path = locate(base, MANIFEST_FILE)
+    manifest_path = locate_file(base, MANIFEST_FILE)
     try:
         manifest = json.loads(manifest_path.read_text("utf-8"))
     except OSError as error:
         return [f"{MANIFEST_FILE}: {error.strerror or error}"]
     except ValueError as error:
-        return [f"{MANIFEST_FILE}: is no JSON: {error}"]
+        return [f"{MANIFEST_FILE}: is not JSON: {error}"]
     if not isinstance(manifest, dict):
         return [f"{MANIFEST_FILE}: expected a mapping"]
     missing = [name for name in MANIFEST_KEYS if name not in manifest]
     if missing:
         return [f"{MANIFEST_FILE}: lacks {', '.join(missing)}"]
-    # Beside the manifest that was read, wherever a newer set may be by now.
-    places = {name: _beside(base, manifest_path, name) for name in {*EXPECTED, *manifest["files"]}}
-    return check_set(manifest, places)
+    # Files of the same generation as the manifest; a newer one may be published meanwhile.
+    paths = {
+        name: _same_generation(base, manifest_path, name)
+        for name in {*EXPECTED, *manifest["files"]}
+    }
+    return check_set(manifest, paths)
 
 
-def _beside(folder: Path, manifest_path: Path, name: str) -> Path:
+def _same_generation(folder: Path, manifest_path: Path, name: str) -> Path:
     path = folder / name
     return manifest_path.parent / name if path.is_symlink() else path
 
 
-def check_set(manifest: Mapping[str, Any], places: Mapping[str, Path]) -> list[str]:
-    """What is wrong with the files at these places, by their manifest and among each other."""
+def check_set(manifest: Mapping[str, Any], paths: Mapping[str, Path]) -> list[str]:
+    """Return the problems of a set of files; an empty list if they are valid.
+
+    manifest: the manifest of the set
+    paths: the path of each file, by its name in the manifest
+    """
     problems = []
-    if manifest["schema_version"] != SCHEMA_VERSION:
-        found = manifest["schema_version"]
-        problems.append(f"{MANIFEST_FILE}: expected schema {SCHEMA_VERSION}, found {found}")
+    version = manifest["schema_version"]
+    if version != SCHEMA_VERSION:
+        problems.append(f"{MANIFEST_FILE}: expected schema {SCHEMA_VERSION}, found {version}")
     present = {}
-    for name in sorted(places):
+    for name in sorted(paths):
         if name not in manifest["files"]:
             problems.append(f"{name}: the manifest doesn't list it")
-        elif not places[name].is_file():
+        elif not paths[name].is_file():
             problems.append(f"{name}: is missing")
         else:
-            present[name] = places[name]
+            present[name] = paths[name]
     extra = {f"{name}.csv": table for name, table in extra_tables().items()}
-    known = {*COLUMNS, *extra}
+    table_names = {*COLUMNS, *extra}
     for name, path in present.items():
-        if name not in known and sha256_of(path) != manifest["files"][name]["sha256"]:
+        if name not in table_names and file_sha256(path) != manifest["files"][name]["sha256"]:
             problems.append(f"{name}: differs from its checksum")
     tables = {name: present[name] for name in (*COLUMNS, *extra) if name in present}
     if tables.keys() >= COLUMNS.keys():
-        problems.extend(_Tables(manifest, tables, extra).problems())
+        problems.extend(_TableChecker(manifest, tables, extra).problems())
     return problems
 
 
-class _Tables:
-    """The tables, read once each; what must agree is kept in numbers of 8 bytes."""
+class _TableChecker:
+    """Checks all tables, reading each once; run ids are kept as 8-byte hashes."""
 
     def __init__(
         self,
@@ -111,37 +120,32 @@ class _Tables:
         self._manifest = manifest
         self._paths = paths
         self._extra = extra
-        self._conditions: set[str] = set()
-        self._runs = array("q")
+        self._condition_ids: set[str] = set()
+        self._run_hashes = array("q")
 
     def _columns(self, name: str) -> Sequence[str]:
         return COLUMNS[name] if name in COLUMNS else tuple(self._extra[name].columns)
 
     def problems(self) -> Iterator[str]:
-        judges: dict[str, Callable[[str, Iterator[list[str]]], Iterator[str]]] = {
-            "conditions.csv": self._judge_conditions,
-            "runs.csv": self._judge_runs,
-            "events.csv": self._judge_references,
-            "evaluations.csv": self._judge_references,
-            **dict.fromkeys(self._extra, self._judge_extra),
+        """Yield all problems, but not more than some for each table."""
+        checks: dict[str, RowCheck] = {
+            "conditions.csv": self._check_conditions,
+            "runs.csv": self._check_runs,
+            "events.csv": self._check_references,
+            "evaluations.csv": self._check_references,
+            **dict.fromkeys(self._extra, self._check_extra),
         }
         for name in self._paths:
-            judge = judges[name]
             table = CsvTable(self._paths[name])
             try:
-                found = list(self._judge(name, table, judge))
-            except (ValueError, OSError) as error:  # no UTF-8, or no CSV
-                found = [f"{name}: can't be read: {error}"]
-            yield from found[:MOST_SHOWN]
-            if len(found) > MOST_SHOWN:
-                yield f"{name}: and {len(found) - MOST_SHOWN:,} more"
+                problems = list(self._check_table(name, table, checks[name]))
+            except (ValueError, OSError) as error:  # invalid UTF-8 or CSV
+                problems = [f"{name}: can't be read: {error}"]
+            yield from problems[:MAX_SHOWN]
+            if len(problems) > MAX_SHOWN:
+                yield f"{name}: and {len(problems) - MAX_SHOWN:,} more"
 
-    def _judge(
-        self,
-        name: str,
-        table: CsvTable,
-        judge: Callable[[str, Iterator[list[str]]], Iterator[str]],
-    ) -> Iterator[str]:
+    def _check_table(self, name: str, table: CsvTable, check_rows: RowCheck) -> Iterator[str]:
         rows = table.read()
         header = next(rows, [])
         columns = self._columns(name)
@@ -150,90 +154,95 @@ class _Tables:
         ):
             yield f"{name}: expected the columns {', '.join(columns)}"
         elif len(set(header)) < len(header):
-            yield f"{name}: a column stands there twice"
+            yield f"{name}: a column occurs twice"
         else:
-            yield from judge(name, _of_width(rows, len(header)))
-        for _ in rows:
+            yield from check_rows(name, _check_width(rows, len(header)))
+        for _ in rows:  # to the end, for the checksum
             pass
-        told = self._manifest["files"][name]
-        if (table.sha256, table.size) != (told["sha256"], told["bytes"]):
+        facts = self._manifest["files"][name]
+        if (table.sha256, table.size) != (facts["sha256"], facts["bytes"]):
             yield f"{name}: differs from its checksum"
-        if table.rows != told["rows"]:
-            yield f"{name}: has {table.rows:,} rows, the manifest says {told['rows']:,}"
+        if table.rows != facts["rows"]:
+            yield f"{name}: has {table.rows:,} rows, the manifest says {facts['rows']:,}"
 
-    def _judge_conditions(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
+    def _check_conditions(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
         for row in rows:
-            if row[1] in self._conditions:
-                yield f"{name}: {row[1]} stands there twice"
-            self._conditions.add(row[1])
+            condition_id = row[1]
+            if condition_id in self._condition_ids:
+                yield f"{name}: {condition_id} occurs twice"
+            self._condition_ids.add(condition_id)
 
-    def _judge_runs(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
+    def _check_runs(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
         for row in rows:
-            self._runs.append(hash(row[2]))
-            if row[1] not in self._conditions:
-                yield f"{name}: {row[2]} has the condition {row[1]}, which is not in conditions.csv"
-        repeated = _sort(self._runs)
+            condition_id, run_id = row[1:3]
+            self._run_hashes.append(hash(run_id))
+            if condition_id not in self._condition_ids:
+                yield (
+                    f"{name}: {run_id} has the condition {condition_id}, which is not in "
+                    "conditions.csv"
+                )
+        repeated = _sort(self._run_hashes)
         if repeated:
-            yield from self._name_twins(name, repeated)
-        if len(self._runs) != self._manifest["run_count"]:
+            yield from self._find_duplicates(name, repeated)
+        if len(self._run_hashes) != self._manifest["run_count"]:
             yield f"{name}: the manifest counts {self._manifest['run_count']} runs"
 
-    def _name_twins(self, name: str, suspects: set[int]) -> Iterator[str]:
-        """Which runs stand there twice; two that only hash alike are none."""
+    def _find_duplicates(self, name: str, suspects: set[int]) -> Iterator[str]:
+        """Yield the runs that occur twice; different ids with the same hash are not reported."""
         seen: set[str] = set()
         for row in CsvTable(self._paths[name]).read():
             if len(row) > 2 and hash(row[2]) in suspects:
                 if row[2] in seen:
-                    yield f"{name}: {row[2]} stands there twice"
+                    yield f"{name}: {row[2]} occurs twice"
                 seen.add(row[2])
 
-    def _judge_references(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
+    def _check_references(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
         column = self._columns(name).index("run_id")
-        runs = (run for run, _ in itertools.groupby(row[column] for row in rows))
-        strangers = 0
-        while named := list(itertools.islice(runs, CHUNK_ROWS)):
-            strangers += _count_missing(named, self._runs)
-        if strangers:
-            yield f"{name}: {strangers:,} times names a run that is not in runs.csv"
+        run_ids = (run_id for run_id, _ in itertools.groupby(row[column] for row in rows))
+        unknown = 0
+        while chunk := list(itertools.islice(run_ids, CHUNK_ROWS)):
+            unknown += _count_missing(chunk, self._run_hashes)
+        if unknown:
+            yield f"{name}: refers {unknown:,} times to a run that is not in runs.csv"
 
-    def _judge_extra(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
+    def _check_extra(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
         seen: set[str] = set()
-        said: list[str] = []
+        problems: list[str] = []
         table = self._extra[name]
         item = table.name.removesuffix("s")
 
-        def looked_at() -> Iterator[list[str]]:
+        def check_items() -> Iterator[list[str]]:
             run_id = None
             for row in rows:
                 if row[0] != run_id:
                     run_id = row[0]
                     seen.clear()
                 if row[1] in seen:
-                    said.append(f"{name}: {row[0]} has the {item} {row[1]} twice")
+                    problems.append(f"{name}: {row[0]} has the {item} {row[1]} twice")
                 seen.add(row[1])
-                if column := misfit(table, row):
-                    said.append(f"{name}: {column} of {row[0]}, {item} {row[1]}, makes no sense")
+                if column := find_invalid_column(table, row):
+                    problems.append(f"{name}: {column} of {row[0]}, {item} {row[1]}, is not valid")
                 yield row
 
-        yield from self._judge_references(name, looked_at())
-        yield from said
+        yield from self._check_references(name, check_items())
+        yield from problems
 
 
-def misfit(table: ExtraTable, row: list[str]) -> str | None:
-    """Return the first column of a row whose text isn't of the column's type; None if all are."""
+def find_invalid_column(table: ExtraTable, row: list[str]) -> str | None:
+    """Return the first column of a row whose text doesn't have the column's type, or None."""
     for (name, column), cell in zip(table.columns.items(), row, strict=True):
-        kind = column.type
-        if kind is bool and cell not in ("", "True", "False"):
+        if column.type is bool and cell not in ("", "True", "False"):
             return name
-        if kind in (int, float) and cell:
+        if column.type in (int, float) and cell:
             try:
-                kind(cell)
+                column.type(cell)
             except ValueError:
                 return name
     return None
 
 
-def _of_width(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+def _check_width(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+    """Yield rows unchanged; raises `ValueError` for one of another width."""
     for number, row in enumerate(rows, start=1):
         if len(row) != width:
             raise ValueError(f"row {number:,} has {len(row)} cells instead of {width}")
@@ -241,7 +250,7 @@ def _of_width(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
 
 
 def _sort(values: array[int]) -> set[int]:
-    """Sort numbers where they are; returns those that are there twice."""
+    """Sort numbers in place; returns those that occur more than once."""
     import numpy as np
 
     ordered = np.frombuffer(values, dtype=np.int64)
@@ -249,13 +258,13 @@ def _sort(values: array[int]) -> set[int]:
     return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
 
 
-def _count_missing(names: Sequence[str], among: array[int]) -> int:
-    """How many names are not among those with these hashes, which are sorted."""
+def _count_missing(names: Sequence[str], sorted_hashes: array[int]) -> int:
+    """Return the number of names whose hash is not among the sorted hashes."""
     import numpy as np
 
-    ordered = np.frombuffer(among, dtype=np.int64)
+    ordered = np.frombuffer(sorted_hashes, dtype=np.int64)
     hashes = np.array([hash(name) for name in names], dtype=np.int64)
-    places = np.searchsorted(ordered, hashes)
-    found = places < len(ordered)
-    found[found] = ordered[places[found]] == hashes[found]
-    return int((~found).sum())
+    positions = np.searchsorted(ordered, hashes)
+    is_present = positions < len(ordered)
+    is_present[is_present] = ordered[positions[is_present]] == hashes[is_present]
+    return int((~is_present).sum())

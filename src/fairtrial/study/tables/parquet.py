@@ -1,4 +1,4 @@
-"""The tables once more as Parquet files, with types, written in batches (extra `parquet`)."""
+"""Copies of the tables as Parquet files with typed columns (extra `parquet`)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.study.tables.columns import ColumnType, ColumnTypes
-from fairtrial.study.tables.sqlite_mirror import fit
+from fairtrial.study.tables.sqlite_mirror import convert_row
 
 GROUP_ROWS = 10_000
 
 
 class ParquetMirror:
-    """Fills one Parquet file for each table; a context manager."""
+    """Writes one Parquet file for each table; a context manager."""
 
     def __init__(self, folder: Path, types: ColumnTypes) -> None:
         self._files = {table: _ParquetFile(folder, table, types) for table in types.columns}
@@ -22,7 +22,7 @@ class ParquetMirror:
         return self
 
     def add(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Add rows; those that are short of columns get nulls."""
+        """Add rows; missing cells become nulls."""
         self._files[table].add(rows)
 
     def __exit__(self, *_: object) -> None:
@@ -31,6 +31,8 @@ class ParquetMirror:
 
 
 class _ParquetFile:
+    """One Parquet file, written in row groups."""
+
     def __init__(self, folder: Path, table: str, types: ColumnTypes) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -42,14 +44,14 @@ class _ParquetFile:
             ColumnType.TEXT: pa.string(),
         }
         names = types.columns[table]
-        kinds = [arrow[kind] for kind in types.of(table)]
-        self._schema = pa.schema(list(zip(names, kinds, strict=True)))
+        arrow_types = [arrow[column_type] for column_type in types.column_types(table)]
+        self._schema = pa.schema(list(zip(names, arrow_types, strict=True)))
         self._converters = types.converters(table)
         self._writer = pq.ParquetWriter(folder / f"{table}.parquet", self._schema)
         self._rows: list[list[Any]] = []
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._rows.extend(fit(row, self._converters) for row in rows)
+        self._rows.extend(convert_row(row, self._converters) for row in rows)
         if len(self._rows) >= GROUP_ROWS:
             self._flush()
 

@@ -1,4 +1,4 @@
-"""The one number that a run is judged by."""
+"""The primary outcome of a run, found among its metrics and evaluations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairtrial.core import plain_number
 from fairtrial.study.model.hypotheses import OutcomeSpec
 
 PRIMARY = "primary_outcome"
-_COMBINE: dict[str, Callable[[Sequence[Any]], Any]] = {
+_AGGREGATIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
     "sum": sum,
@@ -26,32 +26,34 @@ def primary_outcome(
     evaluations: Sequence[Mapping[str, Any]],
     outcomes: Sequence[OutcomeSpec],
 ) -> Any:
-    """A run's primary outcome; None if it has none.
+    """Return the primary outcome of a run; None if it has none.
 
-    The metric of that name, which an agent may set itself; else the column of the study's first
-    primary outcome, among metrics or evaluations; else the first evaluation.
+    This is the metric `primary_outcome`, which an agent may set itself; else the column of the
+    study's first primary outcome, among metrics or evaluations; else the first evaluation.
     """
     own = metrics.get(PRIMARY)
     if own is not None:
         return own
-    first = next((outcome for outcome in outcomes if outcome.primary), None)
-    if first is not None:
-        measured = metrics.get(first.column)
-        judged = [
-            row.get("metric_value") for row in evaluations if row.get("metric_name") == first.column
+    primary = next((outcome for outcome in outcomes if outcome.primary), None)
+    if primary is not None:
+        metric = metrics.get(primary.column)
+        scores = [
+            row.get("metric_value")
+            for row in evaluations
+            if row.get("metric_name") == primary.column
         ]
-        if judged and (measured is None or first.source_table == "evaluations"):
-            return _combine(judged, first.aggregation)
-        if measured is not None:
-            return measured
+        if scores and (metric is None or primary.source_table == "evaluations"):
+            return _aggregate(scores, primary.aggregation)
+        if metric is not None:
+            return metric
     return evaluations[0].get("metric_value") if evaluations else None
 
 
-def _combine(values: Sequence[Any], how: str) -> Any:
-    """One value of several, the way the outcome says; the first of values that aren't numbers."""
-    combine = _COMBINE.get(how)
-    if combine is None or (len(values) == 1 and how != "count"):
+def _aggregate(values: Sequence[Any], aggregation: str) -> Any:
+    """Aggregate several values; returns the first one if they are not all numbers."""
+    aggregate = _AGGREGATIONS.get(aggregation)
+    if aggregate is None or (len(values) == 1 and aggregation != "count"):
         return values[0]
-    if how != "count" and any(plain_number(value) is None for value in values):
+    if aggregation != "count" and any(plain_number(value) is None for value in values):
         return values[0]
-    return combine(values)
+    return aggregate(values)

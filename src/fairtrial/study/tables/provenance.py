@@ -1,7 +1,7 @@
-"""Where and how a study was run: host, platform, versions, commit, command line.
+"""Provenance of a study: host, platform, package versions, git commit, command line.
 
-Gathered once per session, when it begins, and kept in the ledger. Nothing that looks like a secret
-gets in.
+Collected once at the beginning of each session and stored in the ledger. Values that look like
+secrets are redacted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairtrial.study.model.study import Study
 HIDDEN = "***"
 GIT_TIMEOUT_S = 10.0
 USER_KEY = "provenance_metadata"
-"""Where a study's own facts go that are named like recorded ones."""
+"""Key for metadata of the study that has the same names as collected provenance."""
 _SECRET_NAME = re.compile(
     r"key|token(?!s)|secret|passw|passphrase|pwd|credential|cookie|bearer|auth(?!ors?\b)",
     re.IGNORECASE,
@@ -37,11 +37,15 @@ _SECRET_VALUE = re.compile(
 )
 _SCHEME = re.compile(r"\b(bearer|basic)\s+[^\s'\"]+", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
-_ASSIGNED = re.compile(r"([\w.\-\[\]]+)(\s*[=:]\s*)(\S.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([\w.\-\[\]]+)(\s*[=:]\s*)(\S.*)", re.DOTALL)
 
 
-def gather(study: Study, command: Sequence[str] | None = None) -> dict[str, Any]:
-    """What there is to know of this process and its surroundings."""
+def collect_provenance(study: Study, command: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the provenance of this process.
+
+    study: the study; its folder determines the git commit
+    command: the command line; by default that of this process
+    """
     folder = study.folder or Path.cwd()
     sha, is_dirty = read_commit(folder)
     return {
@@ -53,47 +57,56 @@ def gather(study: Study, command: Sequence[str] | None = None) -> dict[str, Any]
         "package_versions": _versions(study),
         "git_sha": sha,
         "git_dirty": is_dirty,
-        "command": redact(sys.argv if command is None else command),
+        "command": redact_command(sys.argv if command is None else command),
         "seed_policy": dump_record(study.seed_policy),
     }
 
 
-def add_own(recorded: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Recorded facts and the study's own; where both name one, the recorded one stays."""
+def merge_metadata(recorded: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the recorded provenance with the metadata that a study declares.
+
+    Recorded values take precedence; declared ones of the same name go under `USER_KEY`.
+    """
     merged = dict(recorded)
-    clashing = {name: value for name, value in own.items() if name in recorded}
-    merged.update((name, value) for name, value in own.items() if name not in recorded)
+    clashing = {name: value for name, value in declared.items() if name in recorded}
+    merged.update((name, value) for name, value in declared.items() if name not in recorded)
     return {**merged, USER_KEY: clashing} if clashing else merged
 
 
-def redact(command: Iterable[str]) -> list[str]:
-    """A command line without what looks like a secret: by its name, or by its own shape."""
-    shown: list[str] = []
+def redact_command(command: Iterable[str]) -> list[str]:
+    """Return a command line with values replaced that look like secrets.
+
+    A value is redacted because of the name of its option or because of its own format.
+    """
+    redacted: list[str] = []
     hide_next = False
-    for word in command:
-        if hide_next and not word.startswith("-"):
-            shown.append(HIDDEN)
+    for argument in command:
+        if hide_next and not argument.startswith("-"):
+            redacted.append(HIDDEN)
             hide_next = False
             continue
-        is_bare_option = word.startswith("-") and "=" not in word and " " not in word
-        hide_next = is_bare_option and _SECRET_NAME.search(word) is not None
-        shown.append(_redact_word(word))
-    return shown
+        is_bare_option = argument.startswith("-") and "=" not in argument and " " not in argument
+        hide_next = is_bare_option and _SECRET_NAME.search(argument) is not None
+        redacted.append(_redact_argument(argument))
+    return redacted
 
 
-def _redact_word(word: str) -> str:
-    word = _SCHEME.sub(rf"\1 {HIDDEN}", word)
-    assigned = _ASSIGNED.fullmatch(word)
-    if assigned and _SECRET_NAME.search(assigned[1]):
-        return f"{assigned[1]}{assigned[2]}{HIDDEN}"
-    return _IN_ADDRESS.sub(HIDDEN, _SECRET_VALUE.sub(HIDDEN, word))
+def _redact_argument(argument: str) -> str:
+    argument = _SCHEME.sub(rf"\1 {HIDDEN}", argument)
+    assignment = _ASSIGNMENT.fullmatch(argument)
+    if assignment and _SECRET_NAME.search(assignment[1]):
+        return f"{assignment[1]}{assignment[2]}{HIDDEN}"
+    return _IN_ADDRESS.sub(HIDDEN, _SECRET_VALUE.sub(HIDDEN, argument))
 
 
 def read_commit(folder: Path) -> tuple[str | None, bool | None]:
-    """The commit that a folder is at, and whether tracked files differ from it; or nothing."""
+    """Return the git commit of a folder, and whether tracked files differ from it.
+
+    Both are None if there is no repository, no commit, or no git.
+    """
     command = ["git", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch"]
     try:
-        told = subprocess.run(
+        status = subprocess.run(
             [*command, "--untracked-files=no"],
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -104,7 +117,7 @@ def read_commit(folder: Path) -> tuple[str | None, bool | None]:
         )
     except (OSError, subprocess.SubprocessError):
         return None, None
-    lines = told.stdout.decode("utf-8", "replace").splitlines()
+    lines = status.stdout.decode("utf-8", "replace").splitlines()
     sha = next((line.split()[2] for line in lines if line.startswith("# branch.oid ")), None)
     if sha == "(initial)":
         return None, None
@@ -112,10 +125,10 @@ def read_commit(folder: Path) -> tuple[str | None, bool | None]:
 
 
 def _versions(study: Study) -> dict[str, str]:
-    """Versions of fairtrial, what it needs, and what the study's modules belong to."""
+    """Return the versions of fairtrial, its requirements, and the packages that the study uses."""
     names = {"fairtrial", *_requirements("fairtrial"), *_modules(study)}
-    found = {name: _version(name) for name in sorted(names, key=str.lower)}
-    return {name: version for name, version in found.items() if version is not None}
+    versions = {name: _version(name) for name in sorted(names, key=str.lower)}
+    return {name: version for name, version in versions.items() if version is not None}
 
 
 def _requirements(package: str) -> Iterable[str]:
@@ -127,7 +140,7 @@ def _requirements(package: str) -> Iterable[str]:
 
 
 def _modules(study: Study) -> Iterable[str]:
-    """The top-level modules that a study names; a package mostly has the name of its module."""
+    """Return the top-level modules that a study refers to; most packages are named like them."""
     references = [study.condition_runner, *(agent.use for agent in study.agents.values())]
     for problem in study.problems.values():
         references += [problem.use, problem.evaluator]
@@ -136,7 +149,10 @@ def _modules(study: Study) -> Iterable[str]:
 
 @functools.cache
 def _version(name: str) -> str | None:
-    """The version of a package when it was first asked for: what is loaded stays as it was."""
+    """Return the version of an installed package, or None.
+
+    Cached: an upgrade during the process does not change the code that is loaded.
+    """
     try:
         return metadata.version(name)
     except (metadata.PackageNotFoundError, ValueError):

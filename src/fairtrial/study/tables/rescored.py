@@ -1,4 +1,4 @@
-"""A new evaluator over stored outputs: no agent runs again, and the first verdicts are kept."""
+"""Rescoring: evaluation of stored outputs by a new evaluator, without running agents again."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import EVALUATOR_FAILED, RunResult, RunStatus
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
-from fairtrial.study.tables.source import done_places
+from fairtrial.study.tables.source import done_plan_indices
 
 GROUP_RUNS = 256
 FAILED_METRIC = "evaluation_error"
-"""The metric of a run that the evaluator failed on: without a value, the reason in its notes."""
-LONGEST_REASON = 500
+"""Metric of a run on which the evaluator failed: it has no value, and the reason in its notes."""
+MAX_REASON_CHARS = 500
 Judge = Callable[[RunResult], Sequence[Mapping[str, Any]]]
+"""Takes a result; returns the rows of its evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rescored:
-    """What a new evaluator came to.
+class RescoreResult:
+    """The result of rescoring a study.
 
-    scored: how many runs it judged
-    failures: for each run that it failed on why; its earlier verdict no longer counts, unless it
-        was the lab that broke
-    passed_over: how many runs have no output to judge: their agent failed, or they broke
+    scored: number of runs that were evaluated
+    failures: reason for each run on which the evaluator failed; its earlier evaluation no longer
+        counts, unless the failure was one of fairtrial itself
+    passed_over: number of runs without output, because the agent failed or the run broke
     """
 
     scored: int
@@ -37,55 +38,58 @@ class Rescored:
     passed_over: int = 0
 
 
-def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: str) -> Rescored:
-    """Judge the stored output of every run anew whose agent was done.
+def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: str) -> RescoreResult:
+    """Evaluate the stored output of every run whose agent finished.
 
-    A run that failed since its evaluator did is a success once it is judged.
+    The new evaluations replace earlier ones in tables and results; the ledger keeps the first
+    ones. A run that had failed only in its evaluator becomes a success. Evaluations are stored in
+    groups, so that an interrupted rescoring can be repeated.
 
-    judge: gives the rows of evaluations for a run; whatever it raises is that run's affair
-    evaluator: its name, for the ledger and the manifest
-
-    Takes the place of all earlier verdicts, in tables and results; the first ones stay in the
-    ledger. Stored in groups: what an interruption leaves undone is done by calling it again.
+    judge: returns the evaluations of a run; an exception counts as a failure of that run only
+    evaluator: name of the evaluator for the ledger and the manifest
     """
     scored, passed_over = 0, 0
     failures: dict[str, str] = {}
     group: list[tuple[int, bytes]] = []
-    for place, result in zip(done_places(reader), reader.results(), strict=True):
-        was_unjudged = (result.error_info or "").startswith(EVALUATOR_FAILED)
-        if result.status is not RunStatus.SUCCESS and not was_unjudged:
+    for plan_index, result in zip(done_plan_indices(reader), reader.results(), strict=True):
+        had_evaluator_error = (result.error_info or "").startswith(EVALUATOR_FAILED)
+        if result.status is not RunStatus.SUCCESS and not had_evaluator_error:
             passed_over += 1
             continue
         try:
             rows = [dict(row) for row in judge(result)]
             packed = pack(_scores(result, rows, reader.study.outcomes))
             scored += 1
-        except (Exception, SystemExit) as error:  # the evaluator is not ours
-            reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+        except (Exception, SystemExit) as error:  # the evaluator is user code
+            reason = f"{type(error).__name__}: {error}"[:MAX_REASON_CHARS]
             failures[result.run_id] = reason
-            if was_unjudged or isinstance(error, (LabError, Broken)):
-                continue  # it stays as it was
-            packed = pack(_scores(result, [_failed(evaluator, reason)], reader.study.outcomes))
-        group.append((reader.turns[place], packed))
+            if had_evaluator_error or isinstance(error, (LabError, Broken)):
+                continue  # the run keeps its stored result
+            row = _failed_evaluation(evaluator, reason)
+            packed = pack(_scores(result, [row], reader.study.outcomes))
+        group.append((reader.turns[plan_index], packed))
         if len(group) >= GROUP_RUNS:
             ledger.write_scores(evaluator, group)
             group = []
     ledger.write_scores(evaluator, group)
-    return Rescored(scored, failures, passed_over)
+    return RescoreResult(scored, failures, passed_over)
 
 
 def _scores(
     result: RunResult, rows: Sequence[Mapping[str, Any]], outcomes: Sequence[OutcomeSpec]
 ) -> dict[str, Any]:
-    """What is stored: the rows and, where it came from an evaluation, the new primary outcome."""
-    others = {name: value for name, value in result.metrics.items() if name != PRIMARY}
-    judged = primary_outcome(others, result.evaluator_outputs, outcomes)
-    if repr(result.metrics.get(PRIMARY)) != repr(judged):  # so that nan is nan
-        return {"rows": rows, "metrics": {}}  # the agent's own
-    return {"rows": rows, "metrics": {PRIMARY: primary_outcome(others, rows, outcomes)}}
+    """Return the data to store: the evaluations, and the primary outcome if it derives from them.
+
+    A primary outcome that the agent set itself is not changed.
+    """
+    metrics = {name: value for name, value in result.metrics.items() if name != PRIMARY}
+    derived = primary_outcome(metrics, result.evaluator_outputs, outcomes)
+    if repr(result.metrics.get(PRIMARY)) != repr(derived):  # repr, so that nan equals nan
+        return {"rows": rows, "metrics": {}}
+    return {"rows": rows, "metrics": {PRIMARY: primary_outcome(metrics, rows, outcomes)}}
 
 
-def _failed(evaluator: str, reason: str) -> dict[str, Any]:
+def _failed_evaluation(evaluator: str, reason: str) -> dict[str, Any]:
     return {
         "evaluator_id": evaluator,
         "metric_name": FAILED_METRIC,

@@ -1,4 +1,4 @@
-"""Results as Python sees them: a sequence that is read lazily, and tables as rows and columns."""
+"""Results of a study for Python code: a lazily read sequence, and tables as rows and columns."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ from fairtrial.study.tables.canonical import (
     condition_rows,
 )
 from fairtrial.study.tables.rows import RunRows, evaluation_rows, event_rows
-from fairtrial.study.tables.source import done_places, with_skipped
+from fairtrial.study.tables.source import add_skipped, done_plan_indices
 
-Named = dict[str, Any]
+NamedRow = dict[str, Any]
+"""A row of a table: the cells by column name."""
 
 
 class Results(Sequence[RunResult]):
-    """What came of a study's runs, in plan order: those that are done, as of when it was opened.
+    """The results of the runs that were done when it was opened, in plan order.
 
-    Each result is read from the ledger when it is asked for. A context manager; without one it
-    lets go of the ledger when nobody needs it any more.
+    Each result is read from the ledger when it is accessed. A context manager; without one the
+    ledger is closed when the object is garbage-collected.
 
-    stopped: why the study ended before its plan did; None if it didn't
+    stopped: why the study ended before all runs were done; None if it did not
     """
 
     def __init__(self, reader: LedgerReader, *, stopped: str | None = None) -> None:
         self.reader = reader
         self.stopped = stopped
-        # Not __del__: in a circle of garbage the connection might go before it.
+        # Not __del__: in a reference cycle the connection might be collected first.
         weakref.finalize(self, reader.close)
-        self._places = done_places(reader)
+        self._plan_indices = done_plan_indices(reader)
 
     @property
     def study(self) -> Study:
-        """The study, as it was when the plan was last laid down."""
+        """The study as of the last version of the plan."""
         return self.reader.study
 
     @property
     def conditions(self) -> Sequence[Condition]:
-        """The conditions, in plan order, inadmissible ones included."""
+        """All conditions in plan order, including inadmissible ones."""
         return self.reader.conditions
 
     @property
@@ -62,7 +63,7 @@ class Results(Sequence[RunResult]):
     # -- results --
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._plan_indices)
 
     @overload
     def __getitem__(self, index: int) -> RunResult: ...
@@ -70,28 +71,29 @@ class Results(Sequence[RunResult]):
     def __getitem__(self, index: slice) -> list[RunResult]: ...
     def __getitem__(self, index: int | slice) -> RunResult | list[RunResult]:
         if isinstance(index, slice):
-            return [self._result(place) for place in self._places[index]]
+            return [self._result(plan_index) for plan_index in self._plan_indices[index]]
         try:
-            place = self._places[index]
+            plan_index = self._plan_indices[index]
         except IndexError:
             raise IndexError(f"there are {len(self):,} results, no {index}") from None
-        return self._result(place)
+        return self._result(plan_index)
 
     def __iter__(self) -> Iterator[RunResult]:
-        # A generator, and so one that holds on to these results: nobody else may, in a `for` loop.
-        if len(self._places) == len(self.reader.plan):  # there can't be any new ones
+        # A generator keeps a reference to self; in `for result in open_results(...)` it is the
+        # only one, and without it the ledger would be closed.
+        if len(self._plan_indices) == len(self.reader.plan):  # no new results can come
             yield from self.reader.results()
         else:
-            yield from map(self._result, self._places)
+            yield from map(self._result, self._plan_indices)
 
     def __repr__(self) -> str:
         planned = self.reader.plan.runnable
         return f"<Results of '{self.study.study_id}': {len(self):,} of {planned:,} runs done>"
 
-    def _result(self, place: int) -> RunResult:
-        result = self.reader.result(place)
+    def _result(self, plan_index: int) -> RunResult:
+        result = self.reader.result(plan_index)
         if result is None:
-            run_id = self.reader.plan.spec(place).run_id
+            run_id = self.reader.plan.spec(plan_index).run_id
             raise LedgerError(f"the result of {run_id} is gone; open the results anew")
         return result
 
@@ -99,56 +101,56 @@ class Results(Sequence[RunResult]):
 
     @property
     def condition_table(self) -> TableView:
-        """The table of conditions: what each assigns."""
+        """The table of conditions with their assignments."""
         columns = condition_columns(self.study, self.conditions)
         return TableView(columns, lambda: condition_rows(self.study, self.conditions))
 
     @property
     def runs(self) -> TableView:
-        """The table of runs: skipped ones are among them."""
+        """The table of runs, including skipped ones."""
         return TableView(RUN_COLUMNS, self._run_rows)
 
     @property
     def events(self) -> TableView:
-        """The table of events: what runs emitted."""
+        """The table of events that runs emitted."""
         return TableView(EVENT_COLUMNS, self._event_rows)
 
     @property
     def evaluations(self) -> TableView:
-        """The table of evaluations: what judged each output, and how."""
+        """The table of evaluations of the runs' outputs."""
         return TableView(EVALUATION_COLUMNS, self._evaluation_rows)
 
     @property
     def candidates(self) -> TableView:
-        """The table of candidates: what optimizers tried; empty if none did."""
+        """The table of code candidates that optimizers proposed; empty if there are none."""
         return self.extra_table("candidates")
 
     def extra_table(self, name: str) -> TableView:
-        """A table that an extension adds; raises `StudyError` if there is none of that name."""
+        """Return a table that an extension adds; raises `StudyError` for an unknown name."""
         tables = extra_tables()
         if name not in tables:
             raise StudyError(Mistake((), f"there is no table '{name}'", did_you_mean(name, tables)))
         table = tables[name]
 
-        def rows() -> Iterator[Named]:
+        def rows() -> Iterator[NamedRow]:
             for result in self:
                 for row in table.rows(result):
                     yield dict(zip(table.columns, row, strict=True))
 
         return TableView(tuple(table.columns), rows)
 
-    def _run_rows(self) -> Iterator[Named]:
+    def _run_rows(self) -> Iterator[NamedRow]:
         rows = RunRows(self.study)
-        for result in with_skipped(self.reader.plan, self._places, iter(self)):
+        for result in add_skipped(self.reader.plan, self._plan_indices, iter(self)):
             row = rows.row(result)
             yield dict(zip(rows.columns, row, strict=True))
 
-    def _event_rows(self) -> Iterator[Named]:
+    def _event_rows(self) -> Iterator[NamedRow]:
         for result in self:
             for row in event_rows(self.study, result):
                 yield dict(zip(EVENT_COLUMNS, row, strict=True))
 
-    def _evaluation_rows(self) -> Iterator[Named]:
+    def _evaluation_rows(self) -> Iterator[NamedRow]:
         for result in self:
             for row in evaluation_rows(result):
                 yield dict(zip(EVALUATION_COLUMNS, row, strict=True))
@@ -156,7 +158,7 @@ class Results(Sequence[RunResult]):
     # -- the ledger --
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""
         self.reader.close()
 
     def __enter__(self) -> Results:
@@ -167,39 +169,44 @@ class Results(Sequence[RunResult]):
 
 
 class TableView:
-    """A table as rows and as columns; each is read from the ledger when it is asked for.
+    """A table that is read from the ledger on each access, by rows or by columns.
 
-    A row of runs holds the metrics that were met so far; `columns` holds all of them.
+    A row of the table of runs has the metrics of the runs so far; `columns` returns all metrics.
     """
 
-    def __init__(self, fixed: Sequence[str], rows: Callable[[], Iterator[Named]]) -> None:
-        self._fixed = fixed
+    def __init__(
+        self, fixed_columns: Sequence[str], rows: Callable[[], Iterator[NamedRow]]
+    ) -> None:
+        self._fixed_columns = fixed_columns
         self._rows = rows
 
-    def __iter__(self) -> Iterator[Named]:
+    def __iter__(self) -> Iterator[NamedRow]:
         return self._rows()
 
     def columns(self, *names: str) -> dict[str, list[Any]]:
-        """Columns by name, all of them if none is named; ``pandas.DataFrame`` takes them as is."""
-        found: dict[str, list[Any]] = {name: [] for name in names or self._fixed}
-        known = set(self._fixed)
+        """Return columns by name, by default all; ``pandas.DataFrame`` accepts the result.
+
+        Raises `StudyError` for an unknown column.
+        """
+        columns: dict[str, list[Any]] = {name: [] for name in names or self._fixed_columns}
+        existing = set(self._fixed_columns)
         for length, row in enumerate(self._rows()):
-            known.update(row)
+            existing.update(row)
             if not names:
-                for name in [name for name in row if name not in found]:
-                    found[name] = [None] * length
-            for name, values in found.items():
+                for name in [name for name in row if name not in columns]:
+                    columns[name] = [None] * length
+            for name, values in columns.items():
                 values.append(row.get(name))
-        unknown = [name for name in names if name not in known]
+        unknown = [name for name in names if name not in existing]
         if unknown:
-            hint = did_you_mean(unknown[0], sorted(known))
+            hint = did_you_mean(unknown[0], sorted(existing))
             raise StudyError(Mistake((), f"there is no column '{unknown[0]}'", hint))
-        return found
+        return columns
 
 
 def open_results(folder: str | Path) -> Results:
-    """The results of a finished or running study, by its output directory.
+    """Open the results of a finished or running study by its output directory.
 
-    Of one that is running: what is safely written down right now; open it again for more.
+    For a running study these are the results committed so far; open it again for newer ones.
     """
     return Results(LedgerReader.open(Path(folder)))

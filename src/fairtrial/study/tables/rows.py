@@ -1,7 +1,7 @@
-"""What results become: rows of the tables of runs, events and evaluations.
+"""Rows of the tables of runs, events and evaluations, made from results.
 
-A row is a list of cells in the order of the table's columns; numbers stay numbers, None is no
-value. Nothing here depends on when a table is written: the same results give the same rows.
+A row is a list of cells in the order of the table's columns; numbers stay numbers, and None means
+no value. Rows do not depend on when a table is written: the same results give the same rows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from fairtrial.study.tables.canonical import EVENT_COLUMNS, MANIFEST_FILE, RUN_C
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
 
 PREFIX = "metric_"
-"""Put before a metric's name where a column of that name is there already."""
-IN_KEY_COLUMNS = ("latency_s", "cost_usd", "input_tokens", "output_tokens", PRIMARY)
-"""Metrics that have a column of their own among those of every run."""
+"""Prefix of a metric's column if its name is already taken by another column."""
+KEY_METRICS = ("latency_s", "cost_usd", "input_tokens", "output_tokens", PRIMARY)
+"""Metrics that have one of the fixed columns of the table of runs."""
 UNKNOWN = "unknown"
 _SCALARS = frozenset({int, float, bool, str, type(None)})
 _EVENT_KEYS = frozenset((*EVENT_COLUMNS, "meta"))
@@ -32,20 +32,23 @@ Row = list[Any]
 
 
 class MetricColumns:
-    """The columns that metrics get, in the order in which the metrics first appear.
+    """The columns of metrics, in the order in which the metrics first appear.
 
-    A metric that is named like another column, letter case aside, gets a prefix. One that is no
-    scalar has no column; `left_out` counts its values.
+    A metric whose name equals another column's, ignoring case, gets a prefix. Metrics that are not
+    scalars have no column.
+
+    names: the columns so far
+    left_out: how many values each metric without a column had
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.left_out: dict[str, int] = {}
-        self._places: dict[str, int | None] = dict.fromkeys(IN_KEY_COLUMNS)
+        self._indices: dict[str, int | None] = dict.fromkeys(KEY_METRICS)
         self._taken = {name.lower() for name in RUN_COLUMNS}
 
     def cells(self, metrics: Mapping[str, Any]) -> Row:
-        """A run's metrics in the columns known so far, new ones included."""
+        """Return a run's metrics in the columns known so far; adds columns for new metrics."""
         cells: Row = [None] * len(self.names)
         for name, value in metrics.items():
             if type(value) not in _SCALARS:
@@ -53,15 +56,15 @@ class MetricColumns:
                 if type(value) not in _SCALARS:
                     self.left_out[name] = self.left_out.get(name, 0) + 1
                     continue
-            if name not in self._places:
-                self._places[name] = self._add(name)
+            if name not in self._indices:
+                self._indices[name] = self._add_column(name)
                 cells.append(None)
-            place = self._places[name]
-            if place is not None:
-                cells[place] = value
+            index = self._indices[name]
+            if index is not None:
+                cells[index] = value
         return cells
 
-    def _add(self, name: str) -> int:
+    def _add_column(self, name: str) -> int:
         column = str(name)
         while column.lower() in self._taken:
             column = PREFIX + column
@@ -71,7 +74,7 @@ class MetricColumns:
 
 
 class RunRows:
-    """Makes rows of the table of runs; `columns` grows with the metrics that were met."""
+    """Makes rows of the table of runs; new metrics add columns."""
 
     def __init__(self, study: Study) -> None:
         self.metrics = MetricColumns()
@@ -80,40 +83,40 @@ class RunRows:
 
     @property
     def columns(self) -> list[str]:
-        """The table's columns, so far."""
+        """The columns of the table so far."""
         return [*RUN_COLUMNS, *self.metrics.names]
 
     def row(self, result: RunResult) -> Row:
-        """The row of a run; as long as `columns` is right now."""
+        """Return the row of a run, with a cell for each of the columns so far."""
         spec, metrics = result.run_spec, result.metrics
         assert spec is not None
-        told = spec.execution_metadata
-        happened = result.status is not RunStatus.SKIPPED
+        metadata = spec.execution_metadata
+        was_run = result.status is not RunStatus.SKIPPED
         return [
             self._study_id,
             spec.condition_id,
             result.run_id,
             spec.problem_id,
-            as_cell(told.get("problem_family") or UNKNOWN),
-            as_cell(told.get("agent_id", spec.agent_spec_ref)),
-            as_cell(told.get("agent_kind") or UNKNOWN),
-            as_cell(told.get("pattern_name") or UNKNOWN),
-            as_cell(told.get("model_name") or UNKNOWN),
+            as_cell(metadata.get("problem_family") or UNKNOWN),
+            as_cell(metadata.get("agent_id", spec.agent_spec_ref)),
+            as_cell(metadata.get("agent_kind") or UNKNOWN),
+            as_cell(metadata.get("pattern_name") or UNKNOWN),
+            as_cell(metadata.get("model_name") or UNKNOWN),
             spec.seed,
             spec.replicate,
             str(result.status),
             result.started_at,
             result.ended_at,
-            result.latency if happened else None,
-            as_cell(metrics.get("input_tokens", 0)) if happened else None,
-            as_cell(metrics.get("output_tokens", 0)) if happened else None,
-            result.cost if happened else None,
-            _as_figure(primary_outcome(metrics, result.evaluator_outputs, self._outcomes)),
+            result.latency if was_run else None,
+            as_cell(metrics.get("input_tokens", 0)) if was_run else None,
+            as_cell(metrics.get("output_tokens", 0)) if was_run else None,
+            result.cost if was_run else None,
+            _as_number(primary_outcome(metrics, result.evaluator_outputs, self._outcomes)),
             result.trace_refs[0] if result.trace_refs else None,
             MANIFEST_FILE,
             result.error_info,
             None if result.failure_kind is None else str(result.failure_kind),
-            result.attempt if happened else None,
+            result.attempt if was_run else None,
             result.executor,
             result.host,
             *self.metrics.cells(metrics),
@@ -121,16 +124,17 @@ class RunRows:
 
 
 def event_rows(study: Study, result: RunResult) -> Iterator[Row]:
-    """What a run emitted; one `assistant_output` with its text if it emitted nothing.
+    """Yield a row for each event that a run emitted.
 
-    A run that raised or crashed, or never happened, has no output to tell of.
+    A run that emitted no events gets one `assistant_output` event with the text of its output;
+    a run that raised, crashed or was skipped has none.
     """
     events: Sequence[Mapping[str, Any]] = result.observations
     if not events:
         has_output = result.outputs or result.failure_kind is FailureKind.REPORTED
         if not has_output and result.status is not RunStatus.SUCCESS:
             return
-        events = [_stand_in(result)]
+        events = [_output_event(result)]
     spec, run_id = result.run_spec, result.run_id
     assert spec is not None
     for index, event in enumerate(events):
@@ -158,7 +162,8 @@ def event_rows(study: Study, result: RunResult) -> Iterator[Row]:
         ]
 
 
-def _stand_in(result: RunResult) -> Mapping[str, Any]:
+def _output_event(result: RunResult) -> Mapping[str, Any]:
+    """Return the event that stands for the output of a run without events."""
     text = result.outputs.get("text", "") if isinstance(result.outputs, Mapping) else ""
     return {
         "timestamp": result.ended_at or result.started_at,
@@ -179,36 +184,39 @@ def _short_hash(text: str) -> str:
 
 
 def evaluation_rows(result: RunResult) -> Iterator[Row]:
-    """What judged a run's output, and how."""
-    for told in result.evaluator_outputs:
-        notes = told.get("notes_json", {})
+    """Yield a row for each evaluation of a run's output."""
+    for evaluation in result.evaluator_outputs:
+        notes = evaluation.get("notes_json", {})
         yield [
             result.run_id,
-            as_cell(told.get("evaluator_id", "problem_evaluator")),
-            as_cell(told.get("metric_name", "score")),
-            _as_figure(told.get("metric_value")),
-            as_cell(told.get("metric_unit", "unitless")),
-            as_cell(told.get("aggregation_level", "run")),
+            as_cell(evaluation.get("evaluator_id", "problem_evaluator")),
+            as_cell(evaluation.get("metric_name", "score")),
+            _as_number(evaluation.get("metric_value")),
+            as_cell(evaluation.get("metric_unit", "unitless")),
+            as_cell(evaluation.get("aggregation_level", "run")),
             notes if isinstance(notes, str) else as_json(notes),
         ]
 
 
 def as_cell(value: Any) -> Any:
-    """A value that a cell can hold: a scalar as it is, anything else as JSON."""
+    """Convert a value to a scalar that a cell can hold; anything else becomes JSON text."""
     if type(value) in _SCALARS:
         return value
     value = _plain_scalar(value)
     return value if type(value) in _SCALARS else as_json(value)
 
 
-def _as_figure(value: Any) -> Any:
-    """A cell of a column of numbers: yes and no are 1 and 0, lest all of it be read as text."""
+def _as_number(value: Any) -> Any:
+    """Convert a value to a cell of a numeric column; booleans become 1 and 0.
+
+    A boolean among numbers would make readers treat the whole column as text.
+    """
     cell = as_cell(value)
     return int(cell) if isinstance(cell, bool) else cell
 
 
 def _plain_scalar(value: Any) -> Any:
-    """Numbers of other libraries as Python's, subclasses of text as text."""
+    """Convert numbers of other libraries and subclasses of str to Python's own types."""
     if isinstance(value, str):
         return str.__str__(value)
     number = plain_number(value)
@@ -216,26 +224,27 @@ def _plain_scalar(value: Any) -> Any:
 
 
 def as_json(value: Any) -> str:
-    """Compact JSON with sorted keys, whatever a result holds; only what JSON has.
+    """Encode any value as compact, standard JSON with sorted keys.
 
-    Numbers that are not finite become the texts nan, inf and -inf; bytes become base64.
+    Numbers that are not finite become the texts nan, inf and -inf, bytes become base64, and other
+    objects become their `str`.
     """
     try:
         return _encode(value)
     except (TypeError, ValueError):
-        return _encode(_mild(value))
+        return _encode(_to_json_data(value))
 
 
-def _mild(value: Any) -> Any:
+def _to_json_data(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _mild(item) for key, item in value.items()}
+        return {str(key): _to_json_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_mild(item) for item in value]
+        return [_to_json_data(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii")
-    if hasattr(value, "tolist"):  # numpy's arrays
-        return _mild(value.tolist())
+    if hasattr(value, "tolist"):  # numpy arrays
+        return _to_json_data(value.tolist())
     value = _plain_scalar(value)
     return value if type(value) in _SCALARS else str(value)

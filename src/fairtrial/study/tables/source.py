@@ -1,4 +1,7 @@
-"""What tables are made of: a study, conditions, results; from a ledger or from Python."""
+"""The data that tables are made of: a study with its conditions and results.
+
+They come from a ledger or from Python objects.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +19,26 @@ from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
-from fairtrial.study.tables.provenance import gather
+from fairtrial.study.tables.provenance import collect_provenance
 from fairtrial.study.tables.spending import Spending
 
 INCOMPLETE = (RunStatus.FAILED, RunStatus.BROKEN, RunStatus.SKIPPED)
-"""What runs that are left out of complete cases have come to."""
+"""Statuses of the runs that are left out of complete cases."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What tables are made of.
+class TableSource:
+    """The data that a set of tables is made of.
 
-    results: all runs that have a row, in plan order; may be gone through more than once
-    provenance: where and how they were run
-    sessions: who ran them, session by session
-    left_out: how many results and runs are not among them, and why
-    rescored: how many runs were judged anew, by evaluator
-    claims: which claims were laid down before results, and what was changed later
-    spent: on all attempts; None if no ledger tells
+    study: the study
+    conditions: its conditions, in plan order
+    results: returns the results of all runs that get a row, in plan order; can be called repeatedly
+    provenance: where and how the study was run
+    sessions: records of the sessions that ran it
+    left_out: number of results and runs that get no row, by reason
+    rescored: number of rescored runs, by evaluator
+    claims: which hypotheses were registered before the first result, and later changes
+    spent: cost of all attempts; None without a ledger
     """
 
     study: Study
@@ -47,42 +52,48 @@ class Source:
     spent: Spending | None = None
 
 
-def ledger_source(reader: LedgerReader) -> Source:
-    """What a ledger tells right now; to go through it twice, have it seen `as_of_now`."""
-    done = done_places(reader)
+def ledger_source(reader: LedgerReader) -> TableSource:
+    """Return the data of a ledger.
+
+    Results are read on each call: read more than once inside `reader.as_of_now()` to see the same.
+    """
+    done = done_plan_indices(reader)
     sessions = [dict(session) for session in reader.sessions.values()]
-    told = [session.pop("provenance", None) for session in sessions]
+    provenances = [session.pop("provenance", None) for session in sessions]
     scores = "SELECT evaluator, count(*) FROM scores GROUP BY evaluator ORDER BY evaluator"
     with explained(reader.path):
         stored = reader.connection.execute("SELECT count(*) FROM results").fetchone()[0]
         rescored = dict(reader.connection.execute(scores).fetchall())
-    pending = reader.plan.runnable - sum(not reader.plan.is_skipped(place) for place in done)
-    return Source(
+    pending = reader.plan.runnable - sum(not reader.plan.is_skipped(index) for index in done)
+    return TableSource(
         reader.study,
         reader.conditions,
-        lambda: with_skipped(reader.plan, done, reader.results()),
-        json.loads(told[-1]) if told and told[-1] else {},
+        lambda: add_skipped(reader.plan, done, reader.results()),
+        json.loads(provenances[-1]) if provenances and provenances[-1] else {},
         sessions,
         {"not_in_plan": stored - len(done), "pending": pending},
         rescored,
         read_record(reader).to_dict(reader.study),
-        Spending.of(reader.summary()),
+        Spending.from_summary(reader.summary()),
     )
 
 
 def object_source(
     study: Study, conditions: Sequence[Condition], results: Sequence[RunResult]
-) -> Source:
-    """What Python code has at hand."""
+) -> TableSource:
+    """Return the data of Python objects; raises `StudyError` for results without a run_spec."""
     for index, result in enumerate(results):
         if result.run_spec is None:
             message = f"{result.run_id} has no run_spec: its condition, seed and agent are unknown"
             raise StudyError(Mistake(("run_results", index), message))
-    return Source(study, conditions, lambda: iter(results), gather(study))
+    return TableSource(study, conditions, lambda: iter(results), collect_provenance(study))
 
 
-def only_complete(source: Source) -> Source:
-    """The same without failed, broken and skipped runs, and with how many of each there were."""
+def only_complete_cases(source: TableSource) -> TableSource:
+    """Return a copy of a source without failed, broken and skipped runs.
+
+    Its `left_out` has the number of each.
+    """
     counts: dict[str, int] = {}
     for result in source.results():
         if result.status in INCOMPLETE:
@@ -94,35 +105,35 @@ def only_complete(source: Source) -> Source:
     return replace(source, results=results, left_out={**source.left_out, **counts})
 
 
-def done_places(reader: LedgerReader) -> Sequence[int]:
-    """The places in the plan whose runs are done, in order."""
+def done_plan_indices(reader: LedgerReader) -> Sequence[int]:
+    """Return the plan indices of the runs that have a result, in order."""
     is_done = bytearray(len(reader.plan))
     order = reader.order
-    for turn in reader.done_turns():
-        place = order[turn] if turn < len(order) else GONE
-        if place != GONE:
-            is_done[place] = 1
+    for execution_index in reader.done_turns():
+        plan_index = order[execution_index] if execution_index < len(order) else GONE
+        if plan_index != GONE:
+            is_done[plan_index] = 1
     if all(is_done):
         return range(len(is_done))
-    return array("I", (place for place, done in enumerate(is_done) if done))
+    return array("I", (plan_index for plan_index, done in enumerate(is_done) if done))
 
 
-def with_skipped(
+def add_skipped(
     plan: RunPlan, done: Sequence[int], results: Iterator[RunResult]
 ) -> Iterator[RunResult]:
-    """Results in plan order; runs that a balanced `max_runs` leaves out are `skipped`.
+    """Yield results in plan order, with a `skipped` result for each run that `max_runs` excludes.
 
-    done: the places of the results
+    done: plan indices of the results
     """
     if plan.runnable == len(plan):
         yield from results
         return
-    places = iter(done)
-    next_done = next(places, None)
-    for place in range(len(plan)):
-        if place == next_done:
+    done_indices = iter(done)
+    next_done = next(done_indices, None)
+    for plan_index in range(len(plan)):
+        if plan_index == next_done:
             yield next(results)
-            next_done = next(places, None)
-        elif plan.is_skipped(place):
-            spec = plan.spec(place)
+            next_done = next(done_indices, None)
+        elif plan.is_skipped(plan_index):
+            spec = plan.spec(plan_index)
             yield RunResult(spec.run_id, RunStatus.SKIPPED, run_spec=spec)

@@ -1,4 +1,4 @@
-"""What was spent: on a study's runs, and on attempts that no run's row tells of."""
+"""Cost and tokens of runs, and of attempts that have no row in the table of runs."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ from fairtrial.core import plain_number
 from fairtrial.study.ledger.summary import Summary
 from fairtrial.study.model.runs import RunResult
 
-UNTOLD_USD = 1e-9
-"""Less than that is what comes of adding up floats in another order."""
+ROUNDING_USD = 1e-9
+"""Smaller differences are rounding errors of sums in different orders."""
 
 
 @dataclass(slots=True)
 class Spending:
-    """US dollars and tokens, added up."""
+    """A sum of costs.
+
+    cost_usd: US dollars
+    tokens: input and output tokens
+    """
 
     cost_usd: float = 0.0
     tokens: int = 0
 
     @classmethod
-    def of(cls, summary: Summary) -> Spending:
-        """All that a study has spent, as its ledger tells."""
+    def from_summary(cls, summary: Summary) -> Spending:
+        """Return the total spending of a study from the summary of its ledger."""
         return cls(summary.cost_usd, summary.tokens)
 
     def add(self, result: RunResult) -> None:
-        """Count what the row of one run says."""
+        """Add the cost of one run."""
         self.cost_usd += result.cost if math.isfinite(result.cost) else 0.0
         self.tokens += count_tokens(result.metrics)
 
-    def beside(self, rows: Spending) -> Spending:
-        """The part of it that no row has: attempts without a result, runs not in the plan."""
+    def minus(self, rows: Spending) -> Spending:
+        """Return what was spent beyond `rows`: attempts without a result, runs not in the plan."""
         cost_usd = self.cost_usd - rows.cost_usd
         return Spending(
-            cost_usd if cost_usd > UNTOLD_USD else 0.0, max(self.tokens - rows.tokens, 0)
+            cost_usd if cost_usd > ROUNDING_USD else 0.0, max(self.tokens - rows.tokens, 0)
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the fields as a dict."""
         return {"cost_usd": self.cost_usd, "tokens": self.tokens}
 
 
 def count_tokens(metrics: Mapping[str, Any]) -> int:
-    """What a run used of the study's tokens."""
-    both = _amount(metrics, "input_tokens") + _amount(metrics, "output_tokens")
-    return int(both or _amount(metrics, "total_tokens"))
+    """Return the tokens that a run used: input and output, or else its total_tokens metric."""
+    tokens = _amount(metrics, "input_tokens") + _amount(metrics, "output_tokens")
+    return int(tokens or _amount(metrics, "total_tokens"))
 
 
 def _amount(metrics: Mapping[str, Any], name: str) -> float:

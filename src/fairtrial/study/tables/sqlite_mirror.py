@@ -1,4 +1,4 @@
-"""The tables once more as one SQLite file, with types and indexes."""
+"""A copy of the tables as one SQLite file with typed columns and indexes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fairtrial.core import Mistake, StudyError
 from fairtrial.study.extensions import extra_tables
 from fairtrial.study.tables.columns import ColumnType, ColumnTypes
 
-MOST_COLUMNS = 2_000
-_NAMES = {
+MAX_COLUMNS = 2_000
+_SQL_TYPES = {
     ColumnType.BOOL: "BOOLEAN",
     ColumnType.INT: "INTEGER",
     ColumnType.FLOAT: "REAL",
@@ -28,23 +28,26 @@ CREATE INDEX "evaluations_by_run" ON "evaluations" ("run_id");
 
 
 class SqliteMirror:
-    """Fills an SQLite file with rows; a context manager."""
+    """Writes the tables into an SQLite file; a context manager."""
 
     def __init__(self, path: Path, types: ColumnTypes) -> None:
         for table, columns in types.columns.items():
-            if len(columns) > MOST_COLUMNS:
+            if len(columns) > MAX_COLUMNS:
                 message = f"{table} has {len(columns):,} columns, more than SQLite can hold"
                 raise StudyError(Mistake((), message, "leave out the SQLite file"))
-        # All or nothing is the folder's affair: no journal is needed.
+        # The file appears with the whole set of tables or not at all: no journal is needed.
         self._connection = sqlite3.connect(path, isolation_level=None)
         for statement in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "BEGIN"):
             self._connection.execute(statement)
         self._converters = {table: types.converters(table) for table in types.columns}
         self._inserts = {}
         for table, columns in types.columns.items():
-            kinds = [_NAMES[kind] for kind in types.of(table)]
-            told = ", ".join(f"{quote(n)} {k}" for n, k in zip(columns, kinds, strict=True))
-            self._connection.execute(f"CREATE TABLE {quote(table)} ({told})")
+            sql_types = [_SQL_TYPES[column_type] for column_type in types.column_types(table)]
+            definitions = ", ".join(
+                f"{quote(name)} {sql_type}"
+                for name, sql_type in zip(columns, sql_types, strict=True)
+            )
+            self._connection.execute(f"CREATE TABLE {quote(table)} ({definitions})")
             marks = ", ".join("?" for _ in columns)
             self._inserts[table] = f"INSERT INTO {quote(table)} VALUES ({marks})"
 
@@ -52,10 +55,10 @@ class SqliteMirror:
         return self
 
     def add(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows; those that are short of columns get nulls."""
+        """Insert rows; missing cells become nulls."""
         converters = self._converters[table]
         self._connection.executemany(
-            self._inserts[table], ([*fit(row, converters)] for row in rows)
+            self._inserts[table], (convert_row(row, converters) for row in rows)
         )
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -71,8 +74,8 @@ class SqliteMirror:
         self._connection.close()
 
 
-def fit(row: Sequence[Any], converters: Sequence[Any]) -> list[Any]:
-    """A row as its columns want it, with None for the cells that it lacks."""
+def convert_row(row: Sequence[Any], converters: Sequence[Any]) -> list[Any]:
+    """Convert the cells of a row to their column types, with None for missing cells."""
     cells = [
         value if convert is None else convert(value)
         for value, convert in zip(row, converters, strict=False)
@@ -81,5 +84,5 @@ def fit(row: Sequence[Any], converters: Sequence[Any]) -> list[Any]:
 
 
 def quote(name: str) -> str:
-    """A name as SQL spells it, whatever is in it."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""').replace("\0", "\N{REPLACEMENT CHARACTER}") + '"'

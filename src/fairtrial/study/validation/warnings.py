@@ -13,8 +13,8 @@ from fairtrial.study.stats.multiplicity import is_policy
 from fairtrial.study.stats.test_names import (
     MISSING_DATA_POLICIES,
     find_test,
-    hint_at_test,
     missing_data_policy,
+    suggest_test,
 )
 
 SAMPLED = (
@@ -42,7 +42,7 @@ def word_doubts(study: Study) -> Iterator[Mistake]:
         at = ("analysis_plans", i)
         for j, test in enumerate(plan.tests):
             if find_test(test) is None:
-                yield Mistake((*at, "tests", j), _UNHEARD_OF.format(test), hint_at_test(test))
+                yield Mistake((*at, "tests", j), _UNHEARD_OF.format(test), suggest_test(test))
         policy = plan.multiple_comparison_policy
         if not is_policy(policy):
             yield _unheard_of((*at, "multiple_comparison_policy"), policy, COMPARISON_POLICIES)

@@ -1,7 +1,7 @@
-"""What is asked of the results: each hypothesis as the plan of the study read it.
+"""The tests that a hypothesis requests under an analysis plan.
 
-Groups, contrasts and sides come from `fairtrial.study.power`, so that the report tests what
-`fairtrial plan` computed the power of.
+Groups, contrasts and directions come from `fairtrial.study.hypotheses`, so that the report tests
+the comparisons whose power `fairtrial plan` computed.
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ from fairtrial.study.model.hypotheses import (
     OutcomeSpec,
 )
 from fairtrial.study.model.study import Study
-from fairtrial.study.report.values import RunTable
+from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.stats.finding import Alternative
 
 MEDIATION = (
     "mediation takes a causal model that fairtrial doesn't fit; test each path as a hypothesis of "
-    "its own, or analyse the tables elsewhere"
+    "its own, or analyze the tables elsewhere"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One comparison of a hypothesis, on one outcome, under one plan.
+class TestRequest:
+    """One comparison of a hypothesis on one outcome, to be tested under one plan.
 
+    table: the runs
     plan: the analysis plan; None if no plan names the hypothesis
-    reason: why it can't be asked at all
+    hypothesis: the hypothesis
+    outcome: the outcome to test
+    comparison: the variables and levels to compare
+    reason: why it can't be tested; empty if it can
     """
 
     table: RunTable
@@ -50,12 +54,12 @@ class Question:
 
     @property
     def is_equivalence(self) -> bool:
-        """Whether the claim is that there is no difference that matters."""
+        """Whether the hypothesis claims equivalence."""
         return is_equivalence(self.hypothesis)
 
     @property
     def alternative(self) -> Alternative:
-        """Which difference the claim is about."""
+        """The alternative hypothesis; two-sided for a claim of equivalence."""
         if self.is_equivalence:
             return "two-sided"
         if self.hypothesis.direction is HypothesisDirection.GREATER:
@@ -63,9 +67,11 @@ class Question:
         return "less" if self.hypothesis.direction is HypothesisDirection.LESS else "two-sided"
 
     def levels(self, position: int) -> tuple[str, ...]:
-        """The levels of a variable, the one that others are compared with last.
+        """Return the levels of a variable with the reference level last.
 
-        That is the right one of a contrast; else the one marked as baseline; else the first.
+        This is the right level of a contrast; else the baseline; else the first level.
+
+        position: index of the variable in the comparison
         """
         names = self.comparison.variables[: position + 1]
         variables = [self.table.variable(name)[0] for name in names]
@@ -73,23 +79,25 @@ class Question:
         return subtracted_last(self.study, self.hypothesis, variables, levels)
 
 
-def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> Iterator[Question]:
-    """All questions that a hypothesis asks under a plan: outcome by outcome."""
+def request_tests(
+    table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis
+) -> Iterator[TestRequest]:
+    """Yield all tests that a hypothesis requests under a plan, outcome by outcome."""
     study = table.study
-    known = {outcome.name: outcome for outcome in study.outcomes}
-    looked_at = plan.outcomes if plan else ()
+    outcomes = {outcome.name: outcome for outcome in study.outcomes}
+    plan_outcomes = plan.outcomes if plan else ()
     comparisons = [
-        _narrow(table, plan, hypothesis, each)
-        for each in comparisons_of(study, table.conditions, hypothesis)
+        _narrow(table, plan, hypothesis, comparison)
+        for comparison in comparisons_of(study, table.conditions, hypothesis)
     ]
     for name in outcomes_asked(study, hypothesis, plan):
-        reason = ""
-        if looked_at and name not in looked_at and plan is not None:
-            reason = f"plan '{plan.analysis_plan_id}' doesn't look at '{name}'"
+        plan_reason = ""
+        if plan_outcomes and name not in plan_outcomes and plan is not None:
+            plan_reason = f"plan '{plan.analysis_plan_id}' doesn't look at '{name}'"
         for comparison in comparisons:
-            why = reason or _why_not(hypothesis, comparison)
-            outcome = known.get(name, OutcomeSpec(name))
-            yield Question(table, plan, hypothesis, outcome, comparison, why)
+            reason = plan_reason or _find_reason(hypothesis, comparison)
+            outcome = outcomes.get(name, OutcomeSpec(name))
+            yield TestRequest(table, plan, hypothesis, outcome, comparison, reason)
 
 
 def _narrow(
@@ -100,7 +108,8 @@ def _narrow(
     return narrow(variables, plan, hypothesis, comparison)
 
 
-def _why_not(hypothesis: Hypothesis, comparison: Comparison) -> str:
+def _find_reason(hypothesis: Hypothesis, comparison: Comparison) -> str:
+    """Return why a comparison can't be tested; empty if it can."""
     if hypothesis.kind is HypothesisKind.MEDIATION:
         return MEDIATION
     return comparison.reason or why_no_operation(hypothesis.contrast)

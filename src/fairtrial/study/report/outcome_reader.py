@@ -1,4 +1,4 @@
-"""One number per run for each outcome: where it is found, and why it may not be there."""
+"""Reading of outcomes: one number per run, found in its metrics, evaluations or events."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
 
-MOST_MET = 200
-"""So many names are kept to find the one that may be meant."""
-_COMBINE: dict[str, Callable[[Sequence[float]], float]] = {
+MAX_CANDIDATE_NAMES = 200
+"""Number of names kept to suggest one for an outcome without values."""
+_AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
     "sum": math.fsum,
@@ -32,66 +32,67 @@ _COMBINE: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 class OutcomeReader:
-    """Reads an outcome's value from one result after the other.
+    """Reads the value of an outcome from one result after the other.
 
-    reason: why it can't be read from any; empty if it can
-    unreadable: what stood there instead of a number, and how often
-    from_evaluations: how many values of an outcome of the runs were found among the evaluations
-    found: how many values there were
-    met: what the runs had in its table instead, as long as there was no value
+    spec: the outcome
+    reason: why it can't be read from any result; empty if it can
+    unreadable: values that are not numbers, and how often each occurred
+    from_evaluations: number of values of the table of runs that were found in evaluations
+    value_count: number of values
+    candidate_names: names that the runs have in the outcome's table, while there is no value
     """
 
     def __init__(self, study: Study, spec: OutcomeSpec) -> None:
         self.spec = spec
         self.reason = why_unreadable(study, spec)
         self.unreadable: Counter[str] = Counter()
-        self.from_evaluations = self.found = 0
-        self.met: dict[str, None] = {}
+        self.from_evaluations = self.value_count = 0
+        self.candidate_names: dict[str, None] = {}
         self._table = spec.source_table.strip().lower()
-        self._how = spec.aggregation.strip().lower()
+        self._aggregation = spec.aggregation.strip().lower()
         self._outcomes = study.outcomes
         self._is_binary = spec.expected_type.strip().lower() in YES_OR_NO
 
     @property
     def is_of_runs(self) -> bool:
-        """Whether it is something that runs give, not their conditions."""
+        """Whether its values come from runs, not from their conditions."""
         return self._table != "conditions"
 
     def read(self, result: RunResult, condition: Condition) -> float:
-        """The value of a run that succeeded; nan if it has none."""
+        """Return the value of a successful run; NaN if it has none."""
         if self.reason:
             return math.nan
-        values = [
-            number for value in self._find(result, condition) if (number := self._number(value))
-        ]
-        numbers = [number for (number,) in values]
-        self.found += len(numbers)
-        if not self.found and len(self.met) < MOST_MET:
-            self.met.update(dict.fromkeys(map(str, _names(result, self._table))))
-        if self._how == "count" and self._table != "events":
+        converted = [self._to_number(value) for value in self._find_values(result, condition)]
+        numbers = [number for number in converted if number is not None]
+        self.value_count += len(numbers)
+        if not self.value_count and len(self.candidate_names) < MAX_CANDIDATE_NAMES:
+            names = map(str, _find_names(result, self._table))
+            self.candidate_names.update(dict.fromkeys(names))
+        if self._aggregation == "count" and self._table != "events":
             return float(len(numbers))
-        return float(_COMBINE[self._how](numbers)) if numbers else math.nan
+        return float(_AGGREGATIONS[self._aggregation](numbers)) if numbers else math.nan
 
-    def why_nothing(self) -> str:
-        """Why no run had a value, as far as that can be told."""
+    def explain_missing(self) -> str:
+        """Return why no run had a value, with a suggestion if possible."""
         name, column = self.spec.name, self.spec.column
         if self.unreadable:
-            shown = ", ".join(text for text, _ in self.unreadable.most_common(3))
-            return f"the values of '{name}' are not numbers: {shown}"
-        where = f"{self.spec.source_table}.{column}"
-        return f"no run has a value for '{name}' ({where}); {did_you_mean(column, self.met)}"
+            examples = ", ".join(text for text, _ in self.unreadable.most_common(3))
+            return f"the values of '{name}' are not numbers: {examples}"
+        source = f"{self.spec.source_table}.{column}"
+        hint = did_you_mean(column, self.candidate_names)
+        return f"no run has a value for '{name}' ({source}); {hint}"
 
-    def _find(self, result: RunResult, condition: Condition) -> Iterator[Any]:
+    def _find_values(self, result: RunResult, condition: Condition) -> Iterator[Any]:
         if self._table == "runs":
-            yield from self._in_runs(result)
+            yield from self._find_in_runs(result)
         elif self._table == "evaluations":
             yield from find_evaluations(result, self.spec.column)
         elif self._table == "events":
-            yield from self._in_events(result)
+            yield from self._find_in_events(result)
         else:
-            yield _assigned(condition, self.spec.column)
+            yield _find_assignment(condition, self.spec.column)
 
-    def _in_runs(self, result: RunResult) -> Iterator[Any]:
+    def _find_in_runs(self, result: RunResult) -> Iterator[Any]:
         column = self.spec.column
         if column == PRIMARY:
             yield primary_outcome(result.metrics, result.evaluator_outputs, self._outcomes)
@@ -102,14 +103,14 @@ class OutcomeReader:
         elif column == "cost_usd":
             yield result.cost
         else:
-            found = list(find_evaluations(result, column))
-            self.from_evaluations += bool(found)
-            yield from found
+            values = list(find_evaluations(result, column))
+            self.from_evaluations += bool(values)
+            yield from values
 
-    def _in_events(self, result: RunResult) -> Iterator[Any]:
-        """How many events there are of a type; or, for `type.key`, what their `meta` says."""
+    def _find_in_events(self, result: RunResult) -> Iterator[Any]:
+        """Yield the number of events of a type; for `type.key`, the values of key in their meta."""
         kind, dot, key = self.spec.column.rpartition(".")
-        if not dot or self._how == "count":
+        if not dot or self._aggregation == "count":
             yield count_events(result, self.spec.column)
             return
         for event in result.observations:
@@ -117,8 +118,8 @@ class OutcomeReader:
             if event.get("event_type") == kind and isinstance(meta, Mapping) and key in meta:
                 yield meta[key]
 
-    def _number(self, value: Any) -> tuple[float] | None:
-        """A number that can be reckoned with, in a tuple, so that 0 is not taken for nothing."""
+    def _to_number(self, value: Any) -> float | None:
+        """Convert a value to a float; None if it is missing or not a number in the valid range."""
         if value is None:
             return None
         plain = plain_number(value)
@@ -127,29 +128,34 @@ class OutcomeReader:
                 number = float(plain)
             except OverflowError:
                 number = math.inf
-            # Beyond LARGEST squares are no numbers any more.
+            # The squares of larger numbers would overflow.
             if abs(number) <= LARGEST and (not self._is_binary or number in (0.0, 1.0)):
-                return (number,)
+                return number
         self.unreadable[repr(value)[:40]] += 1
         return None
 
 
-def unmeasured(study: Study, results: Iterable[RunResult]) -> list[str]:
-    """A remark for each outcome that none of these results, which all succeeded, has a value of."""
-    nowhere = Condition("", {}, {})
-    readers = [OutcomeReader(study, each) for each in study.outcomes]
-    # What conditions hold is known before; what can't be read at all was told before.
-    readers = [each for each in readers if not each.reason and each.is_of_runs]
-    looked_at = 0
+def find_unmeasured_outcomes(study: Study, results: Iterable[RunResult]) -> list[str]:
+    """Return a message for each outcome that has no value in any of the results.
+
+    results: results of successful runs
+    """
+    condition = Condition("", {}, {})
+    readers = [OutcomeReader(study, outcome) for outcome in study.outcomes]
+    # Outcomes of conditions are known before any run; unreadable ones are reported by validation.
+    readers = [reader for reader in readers if not reader.reason and reader.is_of_runs]
+    count = 0
     for result in results:
-        looked_at += 1
+        count += 1
         for reader in readers:
-            reader.read(result, nowhere)
-    return [each.why_nothing() for each in readers if not each.found] if looked_at else []
+            reader.read(result, condition)
+    if not count:
+        return []
+    return [reader.explain_missing() for reader in readers if not reader.value_count]
 
 
-def _names(result: RunResult, table: str) -> Iterator[Any]:
-    """What a run has in a table that an outcome could be called."""
+def _find_names(result: RunResult, table: str) -> Iterator[Any]:
+    """Yield the names in a table of a run that an outcome could refer to."""
     evaluations = (row.get("metric_name") for row in result.evaluator_outputs)
     if table == "events":
         for event in result.observations:
@@ -166,19 +172,19 @@ def _names(result: RunResult, table: str) -> Iterator[Any]:
 
 
 def find_evaluations(result: RunResult, name: str) -> Iterator[Any]:
-    """The values of a metric among a run's evaluations."""
+    """Return the values of a metric among a run's evaluations."""
     rows = result.evaluator_outputs
     return (row.get("metric_value") for row in rows if row.get("metric_name") == name)
 
 
 def count_events(result: RunResult, kind: str) -> int:
-    """How many events of a type a run has; its output is one where it emitted nothing."""
+    """Return the number of events of a type; a run without events has one `assistant_output`."""
     if not result.observations:
         return int(kind == "assistant_output")
     return sum(event.get("event_type") == kind for event in result.observations)
 
 
-def _assigned(condition: Condition, column: str) -> Any:
+def _find_assignment(condition: Condition, column: str) -> Any:
     if column in condition.factor_assignments:
         return condition.factor_assignments[column]
     name = column.removeprefix("block_")

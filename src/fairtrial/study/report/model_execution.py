@@ -1,0 +1,108 @@
+"""Execution of tests by models: linear and mixed models, slopes, interactions, correlations.
+
+Each function returns a test result and the notes to be added to those of its finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairtrial.study.hypotheses.planned_tests import GENERIC
+from fairtrial.study.report.follow_up_tests import (
+    compare_pairs,
+    describe_strata,
+    equivalence_margin,
+    simple_effects,
+    two_group_test,
+)
+from fairtrial.study.report.model_tests import (
+    fit_factorial,
+    fit_mixed,
+    fit_regression,
+    level_range,
+    numeric_levels,
+)
+from fairtrial.study.report.pairing import find_caveats
+from fairtrial.study.report.samples import ComparisonSample
+from fairtrial.study.report.test_results import TestResult, describe_difference, find_margin
+from fairtrial.study.stats.finding import UntestableError, pooled_sd
+from fairtrial.study.stats.linear import correlation, fit_slope
+from fairtrial.study.stats.two_groups import welch_t_test
+
+MODELS = {
+    "regression": fit_regression,
+    "factorial_anova": fit_factorial,
+    "mixed_effects": fit_mixed,
+}
+CORRELATIONS = ("correlation", "spearman")
+
+
+def run_model_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
+    """Compare levels by a linear or mixed model."""
+    request, is_omnibus = sample.request, len(sample.names) > 2
+    if request.is_equivalence and is_omnibus:
+        raise UntestableError(f"{name} doesn't test the equivalence of more than two levels")
+    margin = find_margin(request, pooled_sd(sample.values))
+    finding = MODELS[name](sample, request.alternative, equivalence_margin(request, margin))
+    if is_omnibus:
+        compare = two_group_test(request, welch_t_test, margin)
+        title, details = compare_pairs(sample, compare, sample.values)
+        title = f"{title}, by Welch's t without the model"
+    else:
+        title, details = describe_strata(sample)
+    difference = "" if is_omnibus else describe_difference(sample)
+    notes = find_caveats(sample, is_paired=False, is_mixed=name == "mixed_effects")
+    return TestResult(finding, "run", difference, margin, title, details, is_omnibus), notes
+
+
+def run_correlation(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
+    """Test the correlation of the outcome with a numeric variable."""
+    request = sample.request
+    if request.is_equivalence:
+        raise UntestableError("a correlation doesn't test equivalence")
+    by_rank = name == "spearman"
+    finding = correlation(numeric_levels(sample), sample.y, request.alternative, by_rank=by_rank)
+    difference = f"correlation with {request.comparison.variables[0]}"
+    return TestResult(finding, "run", difference), find_caveats(sample, is_paired=False)
+
+
+def run_slope_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
+    """Test the slope of the outcome over a numeric variable that is sampled from a range."""
+    request = sample.request
+    variable = request.comparison.variables[0]
+    if name in CORRELATIONS:
+        return run_correlation(sample, name)
+    if name not in (GENERIC, "regression", "mixed_effects", "equivalence"):
+        raise UntestableError(
+            f"{name} compares groups, and '{variable}' is sampled from a range; use regression"
+        )
+    x, (low, high) = numeric_levels(sample), level_range(sample)
+    margin = find_margin(request, fit_slope(x, sample.y, high - low).residual_sd)
+    width = equivalence_margin(request, margin)
+    if name in MODELS:
+        finding = MODELS[name](sample, request.alternative, width)
+    else:
+        finding = fit_slope(x, sample.y, high - low, request.alternative, width).finding
+    difference = f"{variable} = {high:g} − {variable} = {low:g}, on a straight line"
+    notes = find_caveats(sample, is_paired=False, is_mixed=name == "mixed_effects")
+    return TestResult(finding, "run", difference, margin), notes
+
+
+def run_interaction_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
+    """Test the interaction of two variables."""
+    request = sample.request
+    name = "factorial_anova" if name in (GENERIC, "equivalence") else name
+    if name not in MODELS:
+        raise UntestableError(
+            f"{name} doesn't test whether an effect depends on another factor; use factorial_anova"
+        )
+    margin = find_margin(request, pooled_sd(sample.values))
+    finding = MODELS[name](sample, request.alternative, equivalence_margin(request, margin))
+    rows, columns = request.levels(0), request.levels(1)
+    is_omnibus = len(sample.names) > 4
+    difference = f"({rows[0]} − {rows[1]} at {columns[0]}) − (the same at {columns[1]})"
+    title, details = simple_effects(sample)
+    result = TestResult(
+        finding, "run", "" if is_omnibus else difference, margin, title, details, is_omnibus
+    )
+    return result, find_caveats(sample, is_paired=False, is_mixed=name == "mixed_effects")

@@ -1,0 +1,72 @@
+"""The complete report of a study in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fairtrial.core import atomic_write
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.runs import RunResult
+from fairtrial.study.model.study import Study
+from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.codebook import codebook_text
+from fairtrial.study.report.deviations import deviation_lines
+from fairtrial.study.report.hypothesis_testing import judge_table
+from fairtrial.study.report.markdown_text import escape_markdown, format_list
+from fairtrial.study.report.methods_section import methods_text, setting_lines
+from fairtrial.study.report.run_table import collect_run_table
+from fairtrial.study.report.summary_section import summary_text
+from fairtrial.study.report.test_sections import render_tests
+
+VERDICT_GUIDE = (
+    f"How to read the verdicts. *Supported*: the claimed effect was found (p below {ALPHA:g}, "
+    "after the plan's adjustment for several tests). *Contradicted*: the opposite was found. *Not "
+    "supported*: a difference as large as the smallest of interest is ruled out by the 95% "
+    "interval. *Inconclusive*: the data are compatible with both, which does not show that there "
+    "is no effect. *Exploratory*: tested without a plan, or claimed or changed after the first "
+    "result; decides nothing. The first test of a plan decides; the others are shown beside it."
+)
+
+
+def full_report(
+    study: Study,
+    conditions: Sequence[Condition],
+    run_results: Iterable[RunResult],
+    *,
+    left_out: int = 0,
+    codebook: bool = True,
+) -> str:
+    """Return the report: verdicts, runs and conditions, tests, methods and the codebook.
+
+    run_results: read once, one by one
+    left_out: number of results that were left out because their runs are no longer in the plan
+    codebook: whether to include the codebook
+    """
+    data = collect_run_table(study, conditions, run_results)
+    tests = judge_table(data)
+    parts = [f"# {escape_markdown(study.title)}", summary_text(data, tests)]
+    if tests:
+        parts += ["## Tests", VERDICT_GUIDE, render_tests(tests)]
+    parts += [methods_text(study, conditions)]
+    setting = [*setting_lines(data)]
+    if setting:
+        parts += ["### As it was run", format_list(setting)]
+    deviations = list(deviation_lines(data, tests, left_out))
+    text = (
+        format_list(deviations)
+        if deviations
+        else "There are none: every planned run and test was made."
+    )
+    parts += ["### Deviations from the plan", text]
+    if codebook:
+        parts.append(codebook_text(study, conditions, data.totals.metrics))
+    return "\n\n".join(parts) + "\n"
+
+
+def write_markdown_report(output_dir: str | Path, filename: str, content: str) -> Path:
+    """Write a report into the folder `artifacts` of an output directory; return its path."""
+    path = Path(output_dir) / "artifacts" / filename
+    with atomic_write(path) as file:
+        file.write(content)
+    return path

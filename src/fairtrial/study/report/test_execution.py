@@ -1,0 +1,238 @@
+"""Execution of requested tests: from the name of a test to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fairtrial.study.hypotheses.outcomes import YES_OR_NO
+from fairtrial.study.hypotheses.planned_tests import GENERIC
+from fairtrial.study.model.study import Study
+from fairtrial.study.report.follow_up_tests import (
+    check_averaged_replicates,
+    compare_pairs,
+    describe_strata,
+    two_group_test,
+)
+from fairtrial.study.report.model_execution import (
+    CORRELATIONS,
+    MODELS,
+    run_correlation,
+    run_interaction_test,
+    run_model_test,
+    run_slope_test,
+)
+from fairtrial.study.report.pairing import (
+    MatchedSets,
+    find_caveats,
+    match_runs,
+    replicate_is_subject,
+)
+from fairtrial.study.report.run_table import REPLICATE
+from fairtrial.study.report.samples import ComparisonSample
+from fairtrial.study.report.test_results import (
+    FollowUpComparison,
+    TestResult,
+    describe_difference,
+    find_margin,
+)
+from fairtrial.study.stats.anova import (
+    friedman_test,
+    kruskal_wallis,
+    one_way_anova,
+    repeated_measures_anova,
+    welch_anova,
+)
+from fairtrial.study.stats.finding import (
+    Finding,
+    UntestableError,
+    check_group_sizes,
+    has_statsmodels,
+    pooled_sd,
+    sample_sd,
+)
+from fairtrial.study.stats.proportions import (
+    barnard_exact,
+    chi_square,
+    fisher_exact,
+    is_binary,
+    mcnemar_exact,
+)
+from fairtrial.study.stats.two_groups import (
+    TwoSampleTest,
+    mann_whitney_u,
+    paired_t_test,
+    welch_t_test,
+    wilcoxon_signed_rank,
+)
+
+if TYPE_CHECKING:
+    from fairtrial.study.stats.finding import Values
+
+TWO_GROUPS: dict[str, TwoSampleTest] = {
+    "welch_t": welch_t_test,
+    "mann_whitney": mann_whitney_u,
+    "fisher_exact": fisher_exact,
+    "barnard_exact": barnard_exact,
+    "equivalence": welch_t_test,
+}
+PAIRED: dict[str, TwoSampleTest] = {
+    "paired_t": paired_t_test,
+    "wilcoxon": wilcoxon_signed_rank,
+    "mcnemar": mcnemar_exact,
+}
+SEVERAL_GROUPS: dict[str, tuple[Callable[[Sequence[Values]], Finding], TwoSampleTest]] = {
+    "welch_t": (one_way_anova, welch_t_test),
+    "equivalence": (one_way_anova, welch_t_test),
+    "anova": (one_way_anova, welch_t_test),
+    "welch_anova": (welch_anova, welch_t_test),
+    "mann_whitney": (kruskal_wallis, mann_whitney_u),
+    "kruskal_wallis": (kruskal_wallis, mann_whitney_u),
+    "fisher_exact": (chi_square, fisher_exact),
+    "chi_square": (chi_square, fisher_exact),
+}
+"""For more than two levels: the omnibus test, and the test of pairs of levels."""
+SEVERAL_PAIRED: dict[str, tuple[Callable[[Values], Finding], TwoSampleTest]] = {
+    "paired_t": (repeated_measures_anova, paired_t_test),
+    "wilcoxon": (friedman_test, wilcoxon_signed_rank),
+}
+
+
+def run_test(sample: ComparisonSample, name: str) -> TestResult:
+    """Apply a test to a sample.
+
+    name: canonical name of the test (`fairtrial.study.stats.test_names`)
+
+    Raises `UntestableError` if the sample doesn't allow this test.
+    """
+    request = sample.request
+    if name == "equivalence" and not request.is_equivalence:
+        raise UntestableError("the hypothesis claims a difference, not `direction: equivalent`")
+    if request.is_equivalence and request.hypothesis.minimum_effect_of_interest is None:
+        raise UntestableError("equivalence needs a minimum_effect_of_interest to lie within")
+    if request.comparison.shape == "slope":
+        return _finish(*run_slope_test(sample, name))
+    check_group_sizes(sample.values, sample.names)
+    if request.comparison.shape == "interaction":
+        return _finish(*run_interaction_test(sample, name))
+    if name == GENERIC:
+        name = _choose_test(sample)
+    if name in CORRELATIONS:
+        return _finish(*run_correlation(sample, name))
+    if name in MODELS:
+        return _finish(*run_model_test(sample, name))
+    if name in PAIRED:
+        return _finish(*_run_paired_test(sample, name))
+    return _finish(*_run_group_test(sample, name))
+
+
+def _finish(result: TestResult, notes: Sequence[str]) -> TestResult:
+    """Add the notes of the finding and of the test to a result."""
+    return replace(result, notes=(*result.finding.notes, *notes))
+
+
+def _choose_test(sample: ComparisonSample) -> str:
+    """Return the test that `difference_in_means` stands for with these levels and values."""
+    is_declared_binary = sample.request.outcome.expected_type.strip().lower() in YES_OR_NO
+    if is_declared_binary or is_binary(sample.y):
+        return "fisher_exact"
+    if len(sample.names) == 2:
+        return "welch_t"
+    # With unequal variances the plain analysis of variance has too many false positives.
+    has_welch = has_statsmodels() and all(sample_sd(group) > 0 for group in sample.values)
+    return "welch_anova" if has_welch else "anova"
+
+
+def _run_group_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
+    """Compare independent groups."""
+    margin = find_margin(sample.request, pooled_sd(sample.values))
+    notes = (*find_caveats(sample, is_paired=False), *check_averaged_replicates(sample))
+    omnibus, pair = SEVERAL_GROUPS.get(name, (None, TWO_GROUPS.get(name, welch_t_test)))
+    compare = two_group_test(sample.request, pair, margin)
+    if len(sample.names) > 2:
+        if omnibus is None:
+            raise UntestableError(f"{name} compares two levels; there are {len(sample.names)}")
+        title, details = compare_pairs(sample, compare, sample.values)
+        if sample.request.is_equivalence:
+            finding = _combine_equivalence(details, len(sample.names))
+        else:
+            finding = omnibus(sample.values)
+        return TestResult(finding, "run", "", margin, title, details, is_omnibus=True), notes
+    finding = compare(*sample.values)
+    if name not in TWO_GROUPS and omnibus is not None and not sample.request.is_equivalence:
+        finding = _with_estimate(omnibus(sample.values), finding)
+    title, details = describe_strata(sample)
+    difference = describe_difference(sample)
+    return TestResult(finding, "run", difference, margin, title, details), notes
+
+
+def _with_estimate(omnibus: Finding, two_groups: Finding) -> Finding:
+    """Return the omnibus test of two groups with the estimate of the two-sample test."""
+    return replace(
+        omnibus,
+        estimate=two_groups.estimate,
+        estimate_of=two_groups.estimate_of,
+        interval=two_groups.interval,
+        bounds=two_groups.bounds,
+        rank_direction=two_groups.rank_direction,
+    )
+
+
+def _combine_equivalence(details: Sequence[FollowUpComparison], count: int) -> Finding:
+    """Return the test that all pairs of levels are equivalent: its p is the largest one."""
+    p_values = [detail.p for detail in details if detail.p is not None]
+    if len(p_values) < len(details):
+        raise UntestableError("some pairs of levels can't be compared")
+    return Finding(
+        method=f"two one-sided tests (TOST) of all pairs of {count} levels",
+        p=max(p_values),
+        statistic_name="largest p",
+        statistic=max(p_values),
+    )
+
+
+def _run_paired_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
+    """Compare matched sets of runs."""
+    sets = match_runs(sample)
+    if not sets.shared:
+        raise UntestableError("runs of the levels have nothing in common to pair them by")
+    margin = find_margin(sample.request, pooled_sd(sample.values))
+    notes = (
+        *_matching_notes(sets, sample.request.study),
+        *find_caveats(sample, is_paired=True),
+        *check_averaged_replicates(sample),
+    )
+    kind = "pair" if len(sample.names) == 2 else "set"
+    unit = f"{kind} of runs that share {sets.text} ({len(sets.table):,} of them)"
+    compare = two_group_test(sample.request, PAIRED[name], margin)
+    columns = list(sets.table.T)
+    if len(columns) == 2:
+        title, details = describe_strata(sample)
+        difference = describe_difference(sample)
+        return TestResult(compare(*columns), unit, difference, margin, title, details), notes
+    if name not in SEVERAL_PAIRED:
+        raise UntestableError(f"{name} compares two levels; there are {len(sample.names)}")
+    title, details = compare_pairs(sample, compare, columns, is_paired=True)
+    if sample.request.is_equivalence:
+        finding = _combine_equivalence(details, len(columns))
+    else:
+        finding = SEVERAL_PAIRED[name][0](sets.table)
+    return TestResult(finding, unit, "", margin, title, details, is_omnibus=True), notes
+
+
+def _matching_notes(sets: MatchedSets, study: Study) -> list[str]:
+    notes = []
+    shared = [name for name in sets.shared if name != REPLICATE]
+    if REPLICATE in sets.shared and not replicate_is_subject(study):
+        notes.append(
+            f"sets of one {', '.join(shared)} count as independent: if the effect differs between "
+            "them, p is too small for others in general"
+            if shared
+            else "only the replicate number links these runs, which is no reason to pair them"
+        )
+    if sets.incomplete:
+        notes.append(f"{sets.incomplete:,} combinations of {sets.text} lack a level: left out")
+    if sets.averaged:
+        notes.append("runs of one level that share all this were averaged")
+    return notes
