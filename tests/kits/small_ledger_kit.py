@@ -112,13 +112,13 @@ class Lab:
     def add(self, place, came_to=None, attempt=1):
         """What the run at a place came to; a plain success if nothing is said."""
         status, kind, told, events = came_to or success()
-        turn = list(self.order).index(place)
+        execution_index = list(self.order).index(place)
         spec = self.plan.spec(place)
         for each in events:
-            self.ledger.add_event(Emitted(turn, attempt, pack(each)))
+            self.ledger.add_event(Emitted(execution_index, attempt, pack(each)))
         outcome = Outcome(status, kind, told["metrics"].get("cost_usd", 0.0), 7, 0.5, pack(told))
-        assignment = Assignment(turn, attempt, spec, self.plan.condition_at(place))
-        self.ledger.add_result(assignment, Finished(turn, attempt, outcome))
+        assignment = Assignment(execution_index, attempt, spec, self.plan.condition_at(place))
+        self.ledger.add_result(assignment, Finished(execution_index, attempt, outcome))
 
     def run(self, **special):
         """All runs that are to happen; `special` tells what came of some, by place."""

@@ -22,7 +22,7 @@ from fairtrial.study import (
     ProgressMode,
     RunSettings,
     Study,
-    conduct,
+    execute_study,
     override,
     owner_of,
     prepare,
@@ -243,7 +243,9 @@ def _run(study: Study, settings: RunSettings, how: HowToRun, *, dry_run: bool = 
     if settings.resume:
         settings = _as_before(study, settings)
     measured = Measured(study)
-    results = conduct(study, replace(settings, look_early=measured.look_early))
+    results = execute_study(
+        study, replace(settings, check_early_results=measured.check_early_results)
+    )
     warn(measured.look_back(results))
     return print_outcome(
         results,

@@ -66,7 +66,7 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
     try:
         place = _find(reader, run_id)
         result = reader.result(place)
-        attempts = reader.attempts(reader.turns[place])
+        attempts = reader.attempts(reader.execution_indexes[place])
         told = {**_plan_facts(reader, place), **_result_facts(result)}
     finally:
         reader.close()

@@ -3,6 +3,9 @@
 from fairtrial.study.agents.call_forms import (
     for_condition as for_condition,
 )
+from fairtrial.study.agents.hooks import (
+    AgentHooks as AgentHooks,
+)
 from fairtrial.study.agents.journal import (
     JournalEntry as JournalEntry,
 )
@@ -73,10 +76,10 @@ from fairtrial.study.files.writing import (
 )
 from fairtrial.study.ledger.fingerprint import (
     differences as differences,
-    study_print as study_print,
+    study_fingerprint as study_fingerprint,
 )
 from fairtrial.study.ledger.interim_looks import (
-    note_look as note_look,
+    record_interim_look as record_interim_look,
 )
 from fairtrial.study.ledger.lock import (
     owner_of as owner_of,
@@ -157,6 +160,7 @@ from fairtrial.study.power import (
 )
 from fairtrial.study.problems.hooks import (
     ProblemHooks as ProblemHooks,
+    ProblemReference as ProblemReference,
 )
 from fairtrial.study.problems.packet import (
     ProblemPacket as ProblemPacket,
@@ -209,7 +213,7 @@ from fairtrial.study.report.values import (
     collect as collect,
 )
 from fairtrial.study.runner.bindings import (
-    foresee as foresee,
+    find_plugin_mistakes as find_plugin_mistakes,
 )
 from fairtrial.study.runner.control import (
     Request as Request,
@@ -230,7 +234,7 @@ from fairtrial.study.runner.rescoring import (
     rescore_study as rescore_study,
 )
 from fairtrial.study.runner.run import (
-    conduct as conduct,
+    execute_study as execute_study,
     resume_study as resume_study,
     run_study as run_study,
 )

@@ -28,13 +28,13 @@ class ListFeed:
         if not self.waiting:
             return None
         assignment = self.waiting.pop(0)
-        self.under_way.add((assignment.turn, assignment.attempt))
+        self.under_way.add((assignment.execution_index, assignment.attempt))
         self.most = max(self.most, len(self.under_way))
         return assignment
 
     def finish(self, report: Finished) -> None:
         """Note a report; one of something that isn't under way is a mistake."""
-        self.under_way.remove((report.turn, report.attempt))
+        self.under_way.remove((report.execution_index, report.attempt))
 
 
 class HesitantFeed(ListFeed):
@@ -63,7 +63,7 @@ def execute(
         for report in reports:
             assert time.monotonic() < until, "the executor is stuck"
             if report is not None:
-                key = (report.turn, report.attempt)
+                key = (report.execution_index, report.attempt)
                 assert key in feed.under_way, f"{report} is of nothing that is under way"
             if isinstance(report, Finished):
                 feed.finish(report)
@@ -79,7 +79,9 @@ def finish(
     """What comes of all these assignments, by turn."""
     feed = ListFeed(assignments)
     reports = execute(executor, feed, slots)
-    finished = {report.turn: report for report in reports if isinstance(report, Finished)}
+    finished = {
+        report.execution_index: report for report in reports if isinstance(report, Finished)
+    }
     assert not feed.under_way, "something was never reported"
     return finished
 

@@ -30,12 +30,12 @@ class JournalConformance:
         asked: dict[int, list[float]] = {turn: [] for turn in range(4)}
         for report in execute(outline, feed, 2):
             if isinstance(report, Noted):
-                heard[report.turn].append(unpack(report.data))
-                asked[report.turn].append(time.monotonic())
+                heard[report.execution_index].append(unpack(report.data))
+                asked[report.execution_index].append(time.monotonic())
             elif isinstance(report, Finished):
-                heard[report.turn].append("end")
+                heard[report.execution_index].append("end")
                 times = told_by(report)["returned"]["times"]
-                pairs = zip(times, asked[report.turn], strict=True)
+                pairs = zip(times, asked[report.execution_index], strict=True)
                 assert all(went_on >= told for went_on, told in pairs), "it didn't wait"
         assert all(told == [0, 1, 2, 3, 4, "end"] for told in heard.values())
 
@@ -56,7 +56,7 @@ class JournalConformance:
         later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
         feed = ListFeed([assign(0, "note_late", count=100), *later])
         for report in execute(outline, feed, 1):  # which knows what is under way
-            assert report is None or report.turn == 0 or isinstance(report, Finished)
+            assert report is None or report.execution_index == 0 or isinstance(report, Finished)
 
     def test_a_run_that_waits_for_its_note_ends_with_the_study(
         self, outline: Executor, tmp_path: Path

@@ -42,19 +42,19 @@ def test_results_come_back_whole_and_in_plan_order(tmp_path):
     plan = make_plan(levels=40, replicates=10)  # more than a block
     ledger, plan, order = begin(tmp_path, plan)
     event = {"timestamp": "t", "event_type": "e", "text": "x", "actor_id": "a", "meta": {}}
-    for turn in range(len(order)):
-        events = [{**event, "text": f"{turn}-{i}"} for i in range(turn % 3)]
-        add(ledger, plan, order, turn, events=events, stdout=b"out\xff", stderr=b"")
+    for execution_index in range(len(order)):
+        events = [{**event, "text": f"{execution_index}-{i}"} for i in range(execution_index % 3)]
+        add(ledger, plan, order, execution_index, events=events, stdout=b"out\xff", stderr=b"")
     ledger.commit()
     reader = LedgerReader.open(tmp_path)
     results = list(reader.results())
     assert [result.run_id for result in results] == [spec.run_id for spec in plan.specs()]
     for place, result in enumerate(results):
-        turn = reader.turns[place]
-        assert result.outputs == {"turn": turn}
-        assert result.evaluator_outputs == ({"metric_name": "m", "metric_value": turn},)
+        execution_index = reader.execution_indexes[place]
+        assert result.outputs == {"turn": execution_index}
+        assert result.evaluator_outputs == ({"metric_name": "m", "metric_value": execution_index},)
         told = [observation["text"] for observation in result.observations]
-        assert told == [f"{turn}-{i}" for i in range(turn % 3)]
+        assert told == [f"{execution_index}-{i}" for i in range(execution_index % 3)]
         assert (result.cost, result.latency, result.attempt) == (0.5, 1.5, 1)
         assert (result.executor, result.host) == ("serial", "here")
         assert (result.stdout, result.stderr) == ("out\ufffd", "")
@@ -70,8 +70,10 @@ def test_the_study_the_conditions_and_the_order_come_back(tmp_path):
     assert reader.study == plan.study
     assert reader.conditions == list(plan.conditions)
     assert list(reader.order) == list(plan.order())
-    assert [reader.order[turn] for turn in reader.turns] == list(range(len(plan)))
-    assert list(reader.done_turns()) == list(range(len(plan)))
+    assert [reader.order[execution_index] for execution_index in reader.execution_indexes] == list(
+        range(len(plan))
+    )
+    assert list(reader.done_indexes()) == list(range(len(plan)))
     reader.close()
 
 
@@ -136,17 +138,17 @@ def test_nothing_counts_before_its_commit(begun):  # spec 20
     other = LedgerReader.open(ledger.path.parent)
     add(ledger, plan, order, 0, events=[{"text": "x"}])
     assert ledger.committed == 0
-    assert list(other.done_turns()) == []
+    assert list(other.done_indexes()) == []
     ledger.commit()
     assert ledger.committed == 1
-    assert list(other.done_turns()) == [0]
+    assert list(other.done_indexes()) == [0]
     other.close()
 
 
 def test_a_full_group_is_committed_by_itself(tmp_path):  # spec 20
     ledger, plan, order = begin(tmp_path, make_plan(replicates=100))
-    for turn in range(store.GROUP_RUNS - 1):
-        add(ledger, plan, order, turn)
+    for execution_index in range(store.GROUP_RUNS - 1):
+        add(ledger, plan, order, execution_index)
     assert ledger.committed == 0
     add(ledger, plan, order, store.GROUP_RUNS - 1)
     assert ledger.committed == store.GROUP_RUNS
@@ -229,8 +231,8 @@ def test_threads_may_add_and_commit_at_once(tmp_path):
 
     thread = threading.Thread(target=flush)
     thread.start()
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, events=[{"text": str(turn)}])
+    for execution_index in range(len(order)):
+        add(ledger, plan, order, execution_index, events=[{"text": str(execution_index)}])
     ended.set()
     thread.join()
     ledger.commit()
@@ -287,7 +289,7 @@ def test_ctrl_c_in_a_commit_loses_nothing_and_doubles_nothing(begun, statement, 
     add(ledger, plan, order, 1)
     ledger.commit()
     assert ledger.committed == 2
-    assert list(reader_of(ledger).done_turns()) == [0, 1]
+    assert list(reader_of(ledger).done_indexes()) == [0, 1]
 
 
 # -- attempts, retries, scores --
@@ -301,11 +303,11 @@ def test_a_result_that_is_replaced_stays_among_the_attempts(begun):
     old = pack({"rows": [{"metric_name": "old"}], "metrics": {}})
     ledger.connection.execute("INSERT INTO scores VALUES (0, 'judge', ?)", (old,))
     reader = reader_of(ledger)
-    ledger.again = dict.fromkeys(reader.turns_with(RunStatus.FAILED), "failed")
+    ledger.again = dict.fromkeys(reader.indexes_with_status(RunStatus.FAILED), "failed")
     add(ledger, plan, order, 0, attempt=2)
     assert reader.result(order[0]).status == "failed"  # until there is another
     ledger.commit()
-    assert list(reader.done_turns()) == [0, 1]
+    assert list(reader.done_indexes()) == [0, 1]
     (attempt,) = reader.attempts(0)
     assert (attempt.attempt, attempt.status) == (1, "failed")
     assert attempt.failure_kind is FailureKind.EXIT
@@ -330,13 +332,19 @@ def test_later_verdicts_take_the_place_of_the_first(begun):  # spec 26
 def test_turns_with_a_status_are_those_in_the_plan(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "MANY", 2)
     ledger, plan, order = begin(tmp_path)
-    for turn in range(6):
-        add(ledger, plan, order, turn, status="failed" if turn % 2 else "success")
+    for execution_index in range(6):
+        add(
+            ledger,
+            plan,
+            order,
+            execution_index,
+            status="failed" if execution_index % 2 else "success",
+        )
     ledger.commit()
     order[1] = GONE
     ledger.write_plan({}, plan.conditions, order)
-    assert list(reader_of(ledger).turns_with("failed")) == [3, 5]
-    assert list(reader_of(ledger).done_turns()) == list(range(6))
+    assert list(reader_of(ledger).indexes_with_status("failed")) == [3, 5]
+    assert list(reader_of(ledger).done_indexes()) == list(range(6))
     ledger.close()
 
 
@@ -347,8 +355,8 @@ def test_a_summary_counts_what_is_in_the_plan_and_all_that_was_spent(begun):
     ledger, plan, order = begun
     statuses = ["success", "success", "failed", "broken"]
     kinds = [None, None, FailureKind.EXCEPTION, FailureKind.KILLED]
-    for turn, (status, kind) in enumerate(zip(statuses, kinds, strict=True)):
-        add(ledger, plan, order, turn, status=status, kind=kind, cost=1.0, tokens=10)
+    for execution_index, (status, kind) in enumerate(zip(statuses, kinds, strict=True)):
+        add(ledger, plan, order, execution_index, status=status, kind=kind, cost=1.0, tokens=10)
     ledger.add_attempt(Finished(3, 1, outcome(status="broken", cost=0.25, tokens=5)))
     ledger.set_live(pack({"running": 2}))
     ledger.commit()
@@ -435,15 +443,15 @@ def test_a_reader_in_another_process_sees_whole_groups_only(begun):
 
 def test_a_slow_reader_holds_up_neither_the_writer_nor_its_log(tmp_path):
     ledger, plan, order = begin(tmp_path, make_plan(replicates=700))
-    for turn in range(1000):
-        add(ledger, plan, order, turn)
+    for execution_index in range(1000):
+        add(ledger, plan, order, execution_index)
     ledger.commit()
     reader = LedgerReader.open(tmp_path)
-    slow = [reader.results(), reader.done_turns(), reader.turns_with("success")]
+    slow = [reader.results(), reader.done_indexes(), reader.indexes_with_status("success")]
     for each in slow:
         next(each)
-    for turn in range(1000, len(order)):
-        add(ledger, plan, order, turn)
+    for execution_index in range(1000, len(order)):
+        add(ledger, plan, order, execution_index)
     ledger.commit()
     busy, pages, folded = ledger.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     assert (busy, pages, folded) == (0, 0, 0)
@@ -454,8 +462,8 @@ def test_a_slow_reader_holds_up_neither_the_writer_nor_its_log(tmp_path):
 def test_the_log_is_folded_back_as_it_grows_and_gone_after_a_clean_end(tmp_path):
     ledger, plan, order = begin(tmp_path, make_plan(replicates=700))
     log = tmp_path / f"{LEDGER_NAME}-wal"
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, outputs="x" * 10_000)
+    for execution_index in range(len(order)):
+        add(ledger, plan, order, execution_index, outputs="x" * 10_000)
     assert (tmp_path / LEDGER_NAME).stat().st_size > 15e6
     assert log.stat().st_size < 10e6
     ledger.close()
@@ -469,7 +477,7 @@ def test_a_clean_end_leaves_nothing_in_the_log_even_while_somebody_reads(tmp_pat
     reader = LedgerReader.open(tmp_path)
     ledger.close()
     assert (tmp_path / f"{LEDGER_NAME}-wal").stat().st_size == 0
-    assert list(reader.done_turns()) == [0]
+    assert list(reader.done_indexes()) == [0]
     reader.close()
     assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
 
@@ -477,17 +485,24 @@ def test_a_clean_end_leaves_nothing_in_the_log_even_while_somebody_reads(tmp_pat
 def test_large_results_are_read_a_few_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "BLOCK_BYTES", 50_000)
     ledger, plan, order = begin(tmp_path, make_plan(replicates=20))
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, outputs="x" * 20_000, events=[{"text": "y" * 20_000}])
+    for execution_index in range(len(order)):
+        add(
+            ledger,
+            plan,
+            order,
+            execution_index,
+            outputs="x" * 20_000,
+            events=[{"text": "y" * 20_000}],
+        )
     ledger.commit()
     reader = LedgerReader.open(tmp_path)
     sizes = []
     rows_of = LedgerReader._rows
 
-    def watch(self, turns, most_bytes):
-        found = rows_of(self, turns, most_bytes)
+    def watch(self, execution_indexes, most_bytes):
+        found = rows_of(self, execution_indexes, most_bytes)
         if found is not None:
-            sizes.append(len(turns))
+            sizes.append(len(execution_indexes))
         return found
 
     monkeypatch.setattr(LedgerReader, "_rows", watch)

@@ -95,7 +95,7 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path, reques
     ledger = open_ledger(tmp_path / "study")
     assert ledger.connection.execute(SOUND).fetchall() == [("ok",)]
     reader = LedgerReader(ledger.connection, ledger.path)
-    done = list(reader.done_turns())
+    done = list(reader.done_indexes())
     assert done == list(range(len(done)))
     assert len(done) >= witnessed  # a last commit may have had no time to be witnessed
     results = list(reader.results())
@@ -111,8 +111,8 @@ def last_of(witness):
 
 
 def fill(ledger, plan, order):
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, outputs="x" * 2000, events=[{"text": "y"}])
+    for execution_index in range(len(order)):
+        add(ledger, plan, order, execution_index, outputs="x" * 2000, events=[{"text": "y"}])
 
 
 def test_a_full_disk_keeps_the_group_until_there_is_room(tmp_path):
@@ -128,13 +128,13 @@ def test_a_full_disk_keeps_the_group_until_there_is_room(tmp_path):
             ledger.commit()
     assert not ledger.connection.in_transaction
     reader = LedgerReader.open(tmp_path)
-    assert list(reader.done_turns()) == list(range(committed))
+    assert list(reader.done_indexes()) == list(range(committed))
     ledger.connection.execute("PRAGMA max_page_count = 1000000")
     ledger.commit()
     assert ledger.committed == committed + GROUP_RUNS
-    assert list(reader.done_turns()) == list(range(ledger.committed))
-    for turn in range(ledger.committed, len(order)):
-        add(ledger, plan, order, turn)
+    assert list(reader.done_indexes()) == list(range(ledger.committed))
+    for execution_index in range(ledger.committed, len(order)):
+        add(ledger, plan, order, execution_index)
     ledger.commit()
     results = list(reader.results())
     assert len(results) == len(order)
@@ -177,7 +177,7 @@ def test_a_write_that_fails_leaves_the_ledger_as_it_was(tmp_path, request):
     said, added = run_script(NO_ROOM, tmp_path, request.path.parent).splitlines()
     assert re.search(r"disk is full or gone.*fairtrial resume", said)
     reader = LedgerReader.open(tmp_path)
-    assert list(reader.done_turns()) == list(range(int(added)))
+    assert list(reader.done_indexes()) == list(range(int(added)))
     assert len(list(reader.results())) == int(added)
     reader.close()
 

@@ -20,7 +20,7 @@ from fairtrial import (
     build_design,
 )
 from fairtrial.core import canonical_json
-from fairtrial.study import differences, study_print
+from fairtrial.study import differences, study_fingerprint
 
 STUDY = Study(
     "s",
@@ -40,7 +40,7 @@ STUDY = Study(
 
 def print_of(study, conditions=None):
     conditions = list(build_design(study)) if conditions is None else conditions
-    return json.loads(json.dumps(study_print(study, conditions)))
+    return json.loads(json.dumps(study_fingerprint(study, conditions)))
 
 
 def changed(study, **fields):

@@ -15,7 +15,7 @@ from fairtrial import LedgerError
 from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.ledger import opening, schema
 from fairtrial.study.ledger.schema import APPLICATION_ID, VERSION
-from fairtrial.study.ledger.volumes import network_kind
+from fairtrial.study.ledger.volumes import network_file_system
 from fairtrial.study.ledger.writer import open_ledger
 
 
@@ -449,12 +449,12 @@ a line that makes no sense
     ],
 )
 def test_a_network_file_system_is_known_by_its_mount(path, kind):
-    assert network_kind(Path(path), MOUNTS) == kind
-    assert network_kind(Path(path), "") is None
+    assert network_file_system(Path(path), MOUNTS) == kind
+    assert network_file_system(Path(path), "") is None
 
 
 def test_this_machine_says_what_it_is_mounted_on(tmp_path):
-    assert network_kind(tmp_path / "not" / "yet" / "there") in (None, "9p")
+    assert network_file_system(tmp_path / "not" / "yet" / "there") in (None, "9p")
 
 
 def test_on_a_network_file_system_the_ledger_says_so_and_is_as_safe(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from ledger_kit import add, begin, make_plan, make_study, write_plan
 
 from fairtrial import Factor, RunBudget, SeedPolicy
 from fairtrial.study import LedgerReader
-from fairtrial.study.ledger.plan_changes import carry, carry_order
+from fairtrial.study.ledger.plan_changes import carry, reconcile_order
 from fairtrial.study.ledger.reader import GONE
 
 plans = st.builds(
@@ -27,13 +27,13 @@ plans = st.builds(
 )
 
 
-def identity(plan, place):
-    spec = plan.spec(place)
+def identity(plan, plan_index):
+    spec = plan.spec(plan_index)
     return spec.run_id, spec.seed
 
 
 def identities(plan, order):
-    return [None if place == GONE else identity(plan, place) for place in order]
+    return [None if plan_index == GONE else identity(plan, plan_index) for plan_index in order]
 
 
 @given(plans, plans)
@@ -41,12 +41,14 @@ def test_every_run_keeps_its_turn_or_is_gone(old, new):
     before = identities(old, old.order())
     carried = carry(old, old.order(), new)
     after = identities(new, carried)
-    still_there = {identity(new, place) for place in range(len(new))}
+    still_there = {identity(new, plan_index) for plan_index in range(len(new))}
     for was, now in zip(before, after, strict=False):
         assert now == (was if was in still_there else None)
     # every run of the new plan has one turn, new ones in the new plan's own order
-    assert sorted(place for place in carried if place != GONE) == list(range(len(new)))
-    fresh = [place for place in new.order() if identity(new, place) not in before]
+    assert sorted(plan_index for plan_index in carried if plan_index != GONE) == list(
+        range(len(new))
+    )
+    fresh = [plan_index for plan_index in new.order() if identity(new, plan_index) not in before]
     assert list(carried[len(before) :]) == fresh
 
 
@@ -58,16 +60,20 @@ def test_a_plan_that_has_not_changed_keeps_its_order(plan):
 @given(plans, plans, plans)
 def test_runs_with_results_come_back_to_their_turns(first, second, third):
     results = [
-        (turn, *identity(first, place)) for turn, place in enumerate(first.order()) if turn % 3
+        (execution_index, *identity(first, plan_index))
+        for execution_index, plan_index in enumerate(first.order())
+        if execution_index % 3
     ]
-    recorded = {(run_id, seed): turn for turn, run_id, seed in results}
+    recorded = {(run_id, seed): execution_index for execution_index, run_id, seed in results}
     order = carry(first, first.order(), second)
     gone = [row for row in results if order[row[0]] == GONE]
     order = carry(second, order, third, gone)
-    assert sorted(place for place in order if place != GONE) == list(range(len(third)))
-    for turn, place in enumerate(order):
-        if place != GONE and identity(third, place) in recorded:
-            assert turn == recorded[identity(third, place)]
+    assert sorted(plan_index for plan_index in order if plan_index != GONE) == list(
+        range(len(third))
+    )
+    for execution_index, plan_index in enumerate(order):
+        if plan_index != GONE and identity(third, plan_index) in recorded:
+            assert execution_index == recorded[identity(third, plan_index)]
 
 
 GROWTHS = {
@@ -100,13 +106,13 @@ def test_another_seed_makes_other_runs_of_the_same_ids():  # a known trap
 def test_a_level_that_leaves_and_comes_back_has_its_results_again(tmp_path):
     whole, part = make_plan(levels=3), make_plan(levels=2)
     ledger, plan, order = begin(tmp_path, whole)
-    for turn in range(4):  # not all of them
-        add(ledger, plan, order, turn)
+    for execution_index in range(4):  # not all of them
+        add(ledger, plan, order, execution_index)
     ledger.commit()
-    done = {plan.spec(order[turn]).run_id for turn in range(4)}
+    done = {plan.spec(order[execution_index]).run_id for execution_index in range(4)}
 
     def change(new):
-        write_plan(ledger, new, carry_order(LedgerReader(ledger.connection, ledger.path), new))
+        write_plan(ledger, new, reconcile_order(LedgerReader(ledger.connection, ledger.path), new))
         reader = LedgerReader(ledger.connection, ledger.path)
         return reader, {result.run_id for result in reader.results()}
 

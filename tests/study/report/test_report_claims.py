@@ -25,7 +25,7 @@ from fairtrial.study import (
     resume_study,
     run_study,
 )
-from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_record
+from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_claim_history
 from fairtrial.study.report import Verdict, full_report, judge_hypotheses
 
 H1 = make_claim(
@@ -461,7 +461,7 @@ def test_a_record_that_cannot_be_read_is_damage(done_study, text):
     with open_results(done_study) as results:
         results.reader.fact = lambda name: text if name == FIRST else None
         with pytest.raises(LedgerError, match="as laid down"):
-            read_record(results.reader)
+            read_claim_history(results.reader)
 
 
 # -- what else a report owns up to --

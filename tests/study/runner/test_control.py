@@ -15,7 +15,7 @@ from fairtrial.sandbox import HostBusy as Elsewhere, say_who_times
 from fairtrial.study import request, requested, spell_rate, spell_time
 from fairtrial.study.runner import control
 from fairtrial.study.runner.control import ControlFile, Interrupts
-from fairtrial.study.runner.progress import Progress, Tally
+from fairtrial.study.runner.progress import Progress, ProgressCounts
 
 
 def test_a_request_is_seen_and_can_be_taken_back(tmp_path, monkeypatch):
@@ -64,7 +64,7 @@ class Clock:
 
 def test_rate_and_time_left_are_those_of_the_last_minute():
     clock = Clock()
-    tally = Tally(total=1000, clock=clock)
+    tally = ProgressCounts(total=1000, clock=clock)
     tally.note_time()
     assert tally.rate is None
     for _ in range(200):  # 200 s at 1/s, then 60 s at 5/s
@@ -82,7 +82,7 @@ def test_rate_and_time_left_are_those_of_the_last_minute():
 
 def test_a_clock_that_stands_still_gives_no_rate():
     clock = Clock()
-    tally = Tally(total=10, clock=clock)
+    tally = ProgressCounts(total=10, clock=clock)
     tally.note_time()
     tally.success = 5
     assert tally.rate is None
@@ -91,7 +91,7 @@ def test_a_clock_that_stands_still_gives_no_rate():
 
 def test_what_can_not_be_foretold_is_left_out():
     clock = Clock()
-    tally = Tally(total=180, cost_usd=0.00278, is_part=True, clock=clock)
+    tally = ProgressCounts(total=180, cost_usd=0.00278, is_part=True, clock=clock)
     tally.note_time()
     clock.now += 2
     tally.success = 6
@@ -104,7 +104,7 @@ def test_what_can_not_be_foretold_is_left_out():
 
 def test_a_log_gets_plain_lines_now_and_then_and_one_at_the_end():
     clock, stream = Clock(), io.StringIO()
-    tally = Tally(total=100, clock=clock)
+    tally = ProgressCounts(total=100, clock=clock)
     progress = Progress("lines", tally, stream)
     tally.note_time()
     for _ in range(25):
@@ -122,7 +122,7 @@ def test_a_log_gets_plain_lines_now_and_then_and_one_at_the_end():
 
 def test_nothing_is_said_when_told_so():
     stream = io.StringIO()
-    progress = Progress("none", Tally(total=1), stream)
+    progress = Progress("none", ProgressCounts(total=1), stream)
     progress.update()
     progress.close()
     assert stream.getvalue() == ""
@@ -130,7 +130,7 @@ def test_nothing_is_said_when_told_so():
 
 def test_a_remark_stands_at_the_end_while_there_is_one():
     clock, stream, remarks = Clock(), io.StringIO(), ["", "waiting", "waiting", ""]
-    tally = Tally(total=3, clock=clock, remark=lambda: remarks[0])
+    tally = ProgressCounts(total=3, clock=clock, remark=lambda: remarks[0])
     progress = Progress("lines", tally, stream)
     for _ in range(4):
         progress.update_remark()  # too soon
@@ -185,7 +185,7 @@ def test_a_bar_gives_way_to_what_is_told_and_comes_back(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     stream = Screen()
-    tally = Tally(total=2)
+    tally = ProgressCounts(total=2)
     progress = Progress("bar", tally, stream)
     with progress.aside():
         stream.write("told\n")
@@ -198,7 +198,7 @@ def test_a_bar_gives_way_to_what_is_told_and_comes_back(monkeypatch):
 
 def test_runs_that_are_done_again_are_yet_to_be_done():
     clock = Clock()
-    tally = Tally(
+    tally = ProgressCounts(
         total=12, success=8, failed=4, again=Counter(failed=4), is_only_again=True, clock=clock
     )
     tally.note_time()
@@ -213,7 +213,7 @@ def test_runs_that_are_done_again_are_yet_to_be_done():
 
 def test_few_long_runs_have_a_calm_rate():
     clock, under_way = Clock(), [0.0, 0.0]
-    tally = Tally(total=20, clock=clock, under_way=lambda: under_way)
+    tally = ProgressCounts(total=20, clock=clock, under_way=lambda: under_way)
     tally.note_time()
     rates, left = [], []
     while clock.now < 400:  # two at once, each for a minute, and one of them ends a bit later
@@ -238,7 +238,7 @@ def test_few_long_runs_have_a_calm_rate():
 
 def test_the_rate_of_long_runs_is_that_of_several_of_them():
     clock = Clock()
-    tally = Tally(total=100, clock=clock)
+    tally = ProgressCounts(total=100, clock=clock)
     tally.note_time()
     rates = []
     for _ in range(10):
@@ -253,7 +253,7 @@ def test_the_rate_of_long_runs_is_that_of_several_of_them():
 
 def test_runs_that_take_longer_than_all_others_slow_the_rate():
     clock = Clock()
-    tally = Tally(total=10, clock=clock, under_way=lambda: [3.0])
+    tally = ProgressCounts(total=10, clock=clock, under_way=lambda: [3.0])
     tally.note_time()
     for _ in range(3):
         clock.now += 1
@@ -270,7 +270,7 @@ def test_runs_that_take_longer_than_all_others_slow_the_rate():
 
 def test_from_fewer_runs_than_are_under_way_nothing_is_foretold():
     clock = Clock()
-    tally = Tally(total=100, clock=clock, under_way=lambda: [0.0] * 8)
+    tally = ProgressCounts(total=100, clock=clock, under_way=lambda: [0.0] * 8)
     tally.note_time()
     clock.now = 10
     tally.success = 7  # the quick ones come first

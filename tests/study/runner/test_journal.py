@@ -15,10 +15,10 @@ from fairtrial import Broken, LedgerError, open_results
 from fairtrial.study import JournalEntry, RunSpec, Task, unpack
 from fairtrial.study.agents import journal as journals
 from fairtrial.study.agents.journal import Journal
-from fairtrial.study.ledger.journal import Journals, read_journal
+from fairtrial.study.ledger.journal import JournalStore, read_journal
 from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.ledger.writer import open_ledger
-from fairtrial.study.runner.executors.frames import dump_kept
+from fairtrial.study.runner.executors.frames import dump_durable
 from fairtrial.study.runner.executors.worker_main import _Notes
 
 EXECUTORS = ("serial", "threads", "processes")
@@ -119,7 +119,7 @@ def test_an_executor_without_notes_is_told_so_and_the_run_is_broken():
 def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next():
     class Channel:
         def __init__(self):
-            self.answers = [TimeoutError(), dump_kept(1), dump_kept(2)]
+            self.answers = [TimeoutError(), dump_durable(1), dump_durable(2)]
 
         def send(self, kind, content):
             pass
@@ -143,7 +143,7 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next():
 
 def test_each_run_has_its_own_journal(tmp_path):
     ledger = open_ledger(tmp_path)
-    here = Journals(ledger)
+    here = JournalStore(ledger)
     runs = [spec_of("run-1", 1), spec_of("run-1", 2), spec_of("run-2", 1)]
     for number in range(3):
         for spec in runs:
@@ -152,14 +152,14 @@ def test_each_run_has_its_own_journal(tmp_path):
     ledger = open_ledger(tmp_path)
     for spec in runs:
         expected = tuple(f"{spec.run_id} {spec.seed} {number}".encode() for number in range(3))
-        assert Journals(ledger).of(spec) == expected
-    assert Journals(ledger).of(spec_of("run-3")) == ()
+        assert JournalStore(ledger).of(spec) == expected
+    assert JournalStore(ledger).of(spec_of("run-3")) == ()
     ledger.close()
 
 
 def test_an_entry_is_on_disk_when_it_is_added(tmp_path):
     ledger = open_ledger(tmp_path)
-    Journals(ledger).add(spec_of(), 1, b"x")
+    JournalStore(ledger).add(spec_of(), 1, b"x")
     other = sqlite3.connect(tmp_path / "ledger.sqlite")
     assert read_journal(other, None, spec_of()) == (b"x",)
     other.close()
@@ -168,7 +168,7 @@ def test_an_entry_is_on_disk_when_it_is_added(tmp_path):
 
 def test_bytes_that_have_changed_are_noticed(tmp_path):
     ledger = open_ledger(tmp_path)
-    here = Journals(ledger)
+    here = JournalStore(ledger)
     here.add(spec_of(), 1, b"x")
     ledger.connection.execute("UPDATE journal SET data = x'79'")
     with pytest.raises(LedgerError, match="damaged"):
@@ -187,7 +187,7 @@ def test_a_ledger_from_before_there_were_journals_gets_one(tmp_path):
         assert read_journal(results.reader.connection, results.reader.path, spec) == ()
     run(study, resume=True)
     ledger = open_ledger(tmp_path)
-    Journals(ledger).add(spec_of(), 1, b"x")
+    JournalStore(ledger).add(spec_of(), 1, b"x")
     ledger.close()
 
 
@@ -301,7 +301,7 @@ def test_a_ledger_in_trouble_is_not_the_agents_failure(tmp_path, monkeypatch):
     def fail(self, spec, attempt, data):
         raise LedgerError("no room")
 
-    monkeypatch.setattr(Journals, "add", fail)
+    monkeypatch.setattr(JournalStore, "add", fail)
     study = make_study(tmp_path, levels=(1,), replicates=1)
 
     def agent(task):
@@ -315,7 +315,7 @@ def test_a_ledger_in_trouble_is_not_the_agents_failure(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_an_entry_is_written_leaves_it_whole(tmp_path, monkeypatch):
-    add = Journals.add
+    add = JournalStore.add
 
     def interrupted(self, spec, attempt, data):
         os.kill(os.getpid(), signal.SIGINT)
@@ -328,7 +328,7 @@ def test_an_interrupt_while_an_entry_is_written_leaves_it_whole(tmp_path, monkey
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
     with monkeypatch.context() as patch:
-        patch.setattr(Journals, "add", interrupted)
+        patch.setattr(JournalStore, "add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(study, agent, executor="serial", problem={"evaluator": None})
     results = run(study, agent, executor="serial", resume=True, problem={"evaluator": None})

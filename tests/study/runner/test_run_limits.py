@@ -42,7 +42,7 @@ def statuses(results):
 
 
 def attempts_at(results, place):
-    return results.reader.attempts(results.reader.turns[place])
+    return results.reader.attempts(results.reader.execution_indexes[place])
 
 
 # -- retries --

@@ -177,9 +177,9 @@ class OneByOne:
         notes, given = [], feed()
         outcome = work.attempt(given, len, notes.append)
         for data in notes:
-            yield Noted(given.turn, given.attempt, data)
+            yield Noted(given.execution_index, given.attempt, data)
         assert feed() is None, "there is no money for another"
-        yield Finished(given.turn, given.attempt, outcome)
+        yield Finished(given.execution_index, given.attempt, outcome)
 
 
 def test_what_is_under_way_keeps_others_from_starting(tmp_path):

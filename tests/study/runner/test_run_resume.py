@@ -21,7 +21,7 @@ from fairtrial import (
     StudyError,
     open_results,
 )
-from fairtrial.study import LedgerReader, RunSettings, conduct, request
+from fairtrial.study import LedgerReader, RunSettings, execute_study, request
 from fairtrial.study.runner import loop, run as running_module
 from fairtrial.study.runner.progress import Progress
 
@@ -152,7 +152,7 @@ def test_failed_runs_are_kept_unless_they_are_to_be_retried(tmp_path):
     assert [result.attempt for result in results] == [1, 1, 2, 2, 1, 1]
     reader = results.reader
     for place in (2, 3):
-        (attempt,) = reader.attempts(reader.turns[place])
+        (attempt,) = reader.attempts(reader.execution_indexes[place])
         assert (attempt.attempt, attempt.status, attempt.failure_kind) == (1, "failed", "exception")
         assert attempt.told["error_info"] == "ValueError: not today"
     assert [row["attempt"] for row in read_table(tmp_path, "runs.csv")] == list("112211")
@@ -206,9 +206,9 @@ def test_a_retry_alone_leaves_for_later_what_was_not_run_yet(tmp_path):
     run(study, witness, limit=2)
     bound = {"agent_bindings": {"a": witness}, "problem_registry": {"p": PACKET}}
     again = RunSettings(**bound, resume=True, retry="failed", only_again=True)
-    assert len(conduct(study, again)) == 2
+    assert len(execute_study(study, again)) == 2
     assert len(witness.called) == 4
-    assert len(conduct(study, replace(again, limit=1))) == 2
+    assert len(execute_study(study, replace(again, limit=1))) == 2
     assert len(witness.called) == 5
 
 
@@ -294,7 +294,9 @@ def test_a_study_that_came_to_no_result_may_be_changed_freely(tmp_path):
 
     results = run(study, leave)
     assert (len(results), results.stopped) == (0, "cancelled")
-    (cut_off,) = [turn for turn in range(6) if results.reader.attempts(turn)]
+    (cut_off,) = [
+        execution_index for execution_index in range(6) if results.reader.attempts(execution_index)
+    ]
     run_id = results.reader.plan.spec(results.reader.order[cut_off]).run_id
     changed = make_study(tmp_path, levels=(1, 2, 3, 4))
     results = run(changed)
@@ -328,7 +330,7 @@ def test_memory_does_not_grow_with_the_number_of_runs(tmp_path):  # spec 20
         study = make_study(tmp_path / str(replicates), levels=range(10), replicates=replicates)
         bound = {"agent_bindings": {"a": add}, "problem_registry": {"p": PACKET}}
         tracemalloc.start()
-        results = conduct(study, RunSettings(**bound, tables=False))
+        results = execute_study(study, RunSettings(**bound, tables=False))
         assert sum(1 for _ in results) == 10 * replicates
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -345,12 +347,12 @@ def test_done_lookups_go_to_the_database(tmp_path):  # spec 20
     witness = Witness()
     run(study, witness)
     reader = LedgerReader.open(tmp_path)
-    turn = 57
-    missing = reader.plan.spec(reader.order[turn]).run_id
+    execution_index = 57
+    missing = reader.plan.spec(reader.order[execution_index]).run_id
     reader.close()
     connection = sqlite3.connect(tmp_path / "ledger.sqlite")
-    connection.execute("DELETE FROM results WHERE turn = ?", (turn,))
-    connection.execute("DELETE FROM bodies WHERE turn = ?", (turn,))
+    connection.execute("DELETE FROM results WHERE turn = ?", (execution_index,))
+    connection.execute("DELETE FROM bodies WHERE turn = ?", (execution_index,))
     connection.commit()
     connection.close()
     witness.called.clear()

@@ -18,7 +18,7 @@ from fairtrial import AgentOutput, Broken, Factor, FairtrialError, RunBudget
 from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger import reader as reading
-from fairtrial.study.ledger.journal import Journals
+from fairtrial.study.ledger.journal import JournalStore
 
 TOKENS = EACH["input_tokens"] + EACH["output_tokens"]
 
@@ -200,8 +200,8 @@ def test_a_study_that_spent_nothing_says_so(tmp_path, run):
 def test_an_attempt_that_ends_while_sums_are_read_counts_once(tmp_path, monkeypatch):
     ledger, plan, order = begin(tmp_path)
     spec = plan.spec(order[0])
-    Journal((), partial(Journals(ledger).add, spec, 1)).append("reply", {}, **EACH)
-    read = reading.untold_payments
+    Journal((), partial(JournalStore(ledger).add, spec, 1)).append("reply", {}, **EACH)
+    read = reading.unreported_payments
 
     def read_late(*given):
         if not ledger.committed:

@@ -55,7 +55,7 @@ def test_each_run_seeds_random_and_numpy_with_its_own_seed():  # spec 18
     with reproducible_seed(assignment().spec.seed):
         assert first.body["outputs"] == draw()
     study = study_of(run_budget={"replicates": 2})
-    assert do(work, assignment(study, turn=1)).body["outputs"] != first.body["outputs"]
+    assert do(work, assignment(study, execution_index=1)).body["outputs"] != first.body["outputs"]
 
 
 def test_the_evaluator_is_seeded_with_its_run():

@@ -44,7 +44,7 @@ def test_verdicts_take_the_place_of_the_first_and_the_first_stay(lab):  # spec 2
     reader = lab.reader
     assert reader.result(0).evaluator_outputs[0]["metric_value"] == 30
     stored = lab.ledger.connection.execute(
-        "SELECT body FROM bodies WHERE turn = ?", (reader.turns[0],)
+        "SELECT body FROM bodies WHERE turn = ?", (reader.execution_indexes[0],)
     ).fetchone()[0]
     assert unpack(stored)["evaluations"][0]["metric_value"] == 1
 

@@ -14,7 +14,7 @@ from fairtrial.study.ledger.claim_changes import (
     Pair,
     Standing,
     claim_changes,
-    claims_of,
+    collect_claims,
     departures,
     pairs_of,
 )
@@ -53,7 +53,7 @@ class Amendment:
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class StudyVersion:
     """A study as it was laid down.
 
     runs_done: how many runs had succeeded or failed by then, those that left the plan included
@@ -68,7 +68,7 @@ class Laid:
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class ClaimStanding:
     """How a claim stands.
 
     why: in what it is not as it was laid down; None if it is, or never was a claim
@@ -81,7 +81,7 @@ class Stands:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ClaimHistory:
     """How the claims of a study came to be what they are.
 
     first: the study as it was before the first result (`runs_done` is 0), or as it was when that
@@ -89,10 +89,10 @@ class Record:
     later: each change that came after results, the earliest first
     """
 
-    first: Laid | None = None
-    later: tuple[Laid, ...] = ()
+    first: StudyVersion | None = None
+    later: tuple[StudyVersion, ...] = ()
 
-    def changes(self) -> list[tuple[Laid, list[str]]]:
+    def changes(self) -> list[tuple[StudyVersion, list[str]]]:
         """Each later study, and in what its claims differ from those before it."""
         if self.first is None:
             return []
@@ -102,32 +102,34 @@ class Record:
             for old, new in zip(before, self.later, strict=False)
         ]
 
-    def standings(self, study: Study) -> dict[Pair, Stands]:
+    def standings(self, study: Study) -> dict[Pair, ClaimStanding]:
         """How each claim of a study stands, under each plan that tests it."""
         late = self._late(study)
         plain: Standing = "confirmatory"
         if self.first is None or self.first.runs_done:
             plain = "unknown"
-        found: dict[Pair, Stands] = {}
+        found: dict[Pair, ClaimStanding] = {}
         for claim, plan in pairs_of(study):
             pair = (claim.hypothesis_id, plan.analysis_plan_id if plan else None)
             if plan is None or claim.kind is HypothesisKind.EXPLORATORY:
-                found[pair] = Stands("exploratory")
+                found[pair] = ClaimStanding("exploratory")
             else:
-                found[pair] = late.get(pair, Stands(plain))
+                found[pair] = late.get(pair, ClaimStanding(plain))
         return found
 
-    def _late(self, study: Study) -> dict[Pair, Stands]:
+    def _late(self, study: Study) -> dict[Pair, ClaimStanding]:
         """The claims that are not as they were laid down at first, and since when."""
         if self.first is None:
             return {}
-        first = claims_of(self.first.study)
+        first = collect_claims(self.first.study)
         known: dict[Pair, int] = {}
         for laid in self.later:
-            for pair in departures(first, claims_of(laid.study)):
+            for pair in departures(first, collect_claims(laid.study)):
                 known.setdefault(pair, laid.runs_done)
-        now = departures(first, claims_of(study))
-        return {pair: Stands("exploratory", why, known.get(pair, 0)) for pair, why in now.items()}
+        now = departures(first, collect_claims(study))
+        return {
+            pair: ClaimStanding("exploratory", why, known.get(pair, 0)) for pair, why in now.items()
+        }
 
     def to_dict(self, study: Study) -> dict[str, Any]:
         """The same as plain data, with the standing of each claim of a study."""
@@ -155,11 +157,11 @@ def read_amendments(reader: LedgerReader) -> tuple[Amendment, ...]:
         raise damaged(reader.path, f"'{FACT}' can't be read: {error}") from error
 
 
-def read_record(reader: LedgerReader) -> Record:
+def read_claim_history(reader: LedgerReader) -> ClaimHistory:
     """How the claims came to be what they are; an older ledger doesn't know."""
     first, later = reader.fact(FIRST), reader.fact(CHANGES)
     try:
-        return Record(
+        return ClaimHistory(
             None if first is None else _read_laid(json.loads(first)),
             tuple(map(_read_laid, json.loads(later or "[]"))),
         )
@@ -167,9 +169,9 @@ def read_record(reader: LedgerReader) -> Record:
         raise damaged(reader.path, f"the claims as laid down can't be read: {error}") from error
 
 
-def _read_laid(data: dict[str, Any]) -> Laid:
+def _read_laid(data: dict[str, Any]) -> StudyVersion:
     study = Study.from_dict(data["study"])
-    return Laid(study, int(data["runs_done"]), data["at"], tuple(data.get("accepted", ())))
+    return StudyVersion(study, int(data["runs_done"]), data["at"], tuple(data.get("accepted", ())))
 
 
 def results_known(reader: LedgerReader) -> int:
@@ -181,9 +183,9 @@ def results_known(reader: LedgerReader) -> int:
         return int(reader.connection.execute(_KNOWN, (*_TOLD, *_TOLD)).fetchone()[0])
 
 
-def first_laid(study: Study, at: str) -> dict[str, str]:
+def first_version_facts(study: Study, at: str) -> dict[str, str]:
     """The fact to lay down with a study that nobody can have seen a result of."""
-    return {FIRST: _laid(Laid(study, 0, at))}
+    return {FIRST: _laid(StudyVersion(study, 0, at))}
 
 
 def amended(
@@ -195,19 +197,19 @@ def amended(
     """
     known = results_known(reader)
     if not known:
-        return first_laid(study, at)
+        return first_version_facts(study, at)
     facts = _amended_replicates(reader, study, at)
-    record, old = read_record(reader), reader.study
+    record, old = read_claim_history(reader), reader.study
     if record.first is None:  # what the study was before can't be told any more
-        facts[FIRST] = _laid(Laid(old, known, at))
+        facts[FIRST] = _laid(StudyVersion(old, known, at))
     accepted = (*accepted, *_limit_changes(old, study))
     if accepted or claim_changes(old, study):
-        later = [*record.later, Laid(study, known, at, accepted)]
+        later = [*record.later, StudyVersion(study, known, at, accepted)]
         facts[CHANGES] = f"[{', '.join(map(_laid, later))}]"
     return facts
 
 
-def _laid(laid: Laid) -> str:
+def _laid(laid: StudyVersion) -> str:
     data = {"at": laid.at, "runs_done": laid.runs_done, "accepted": list(laid.accepted)}
     return json.dumps({**data, "study": laid.study.to_dict()})
 

@@ -32,7 +32,7 @@ Departure = Literal["added", "changed", "family"]
 """The claim itself was, or others that share the chance of error with it, by their plan."""
 
 
-def claims_of(study: Study) -> Claims:
+def collect_claims(study: Study) -> Claims:
     """All that decides what is tested and how, each claim, outcome and plan by its name."""
     return {
         "hypotheses": {each.hypothesis_id: _claim(study, each) for each in study.hypotheses},
@@ -93,7 +93,7 @@ def _without(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 def claim_changes(old: Study, new: Study) -> list[str]:
     """What a study claims otherwise than another: ``hypotheses[h1].direction: "greater" -> ...``"""
-    before, after = claims_of(old), claims_of(new)
+    before, after = collect_claims(old), collect_claims(new)
     return [*_changes(before, after), *_rewordings(old, new)]
 
 

@@ -10,7 +10,7 @@ from fairtrial.study.model.runs import Outcome
 MOST_TOKENS = 2**63 - 1
 
 
-class Group:
+class CommitGroup:
     """Rows that wait for a commit."""
 
     __slots__ = ("attempts", "bytes", "events", "overwritten", "results")
@@ -25,7 +25,7 @@ class Group:
         self.bytes = 0
 
 
-def numbers_of(outcome: Outcome) -> tuple[float, int, float]:
+def storable_numbers(outcome: Outcome) -> tuple[float, int, float]:
     """Cost, tokens and latency as SQLite takes them; one bad number must not hold up a group."""
     cost, latency = float(outcome.cost_usd), float(outcome.latency_s)
     return (

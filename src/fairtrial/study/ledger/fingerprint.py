@@ -39,7 +39,7 @@ NOTHING = object()
 LONGEST = 80
 
 
-def study_print(study: Study, conditions: Sequence[Condition]) -> dict[str, Any]:
+def study_fingerprint(study: Study, conditions: Sequence[Condition]) -> dict[str, Any]:
     """What the results of a study depend on, as plain data."""
     data = study.to_dict()
     covered = {name: _without(data[name], NOT_RESULTS.get(name, ())) for name in COVERED}

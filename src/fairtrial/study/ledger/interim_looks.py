@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-LOOKS_NAME = "looks.jsonl"
+INTERIM_LOOKS_NAME = "looks.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InterimLook:
     """Verdicts that somebody was shown.
 
     results: how many runs had succeeded or failed by then
@@ -27,24 +27,26 @@ class Look:
     planned: int
 
 
-def note_look(folder: Path, results: int, planned: int) -> None:
+def record_interim_look(folder: Path, results: int, planned: int) -> None:
     """Write down that somebody looks now, unless the last one saw as much.
 
     Where nothing can be written the look is not counted, and not refused either.
     """
-    if [each.results for each in read_looks(folder)[-1:]] == [results]:
+    if [each.results for each in read_interim_looks(folder)[-1:]] == [results]:
         return
-    look = Look(datetime.now(UTC).isoformat(timespec="seconds"), results, planned)
-    with suppress(OSError), (folder / LOOKS_NAME).open("a", encoding="utf-8") as file:
+    look = InterimLook(datetime.now(UTC).isoformat(timespec="seconds"), results, planned)
+    with suppress(OSError), (folder / INTERIM_LOOKS_NAME).open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(look)) + "\n")
 
 
-def read_looks(folder: Path) -> tuple[Look, ...]:
+def read_interim_looks(folder: Path) -> tuple[InterimLook, ...]:
     """The looks that were written down, the earliest first; what is no look is passed over."""
     looks = []
     with suppress(OSError, UnicodeDecodeError):
-        for line in (folder / LOOKS_NAME).read_text("utf-8").splitlines():
+        for line in (folder / INTERIM_LOOKS_NAME).read_text("utf-8").splitlines():
             with suppress(ValueError, TypeError, KeyError):
                 told = json.loads(line)
-                looks.append(Look(str(told["at"]), int(told["results"]), int(told["planned"])))
+                looks.append(
+                    InterimLook(str(told["at"]), int(told["results"]), int(told["planned"]))
+                )
     return tuple(looks)

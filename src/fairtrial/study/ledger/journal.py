@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from zlib import crc32
 
-from fairtrial.study.ledger.journal_entries import add_up_paid
+from fairtrial.study.ledger.journal_entries import total_paid
 from fairtrial.study.ledger.sqlite_errors import damaged, explained
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.payments import Paid
@@ -29,7 +29,7 @@ _TOLD = (
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'journal'"
 
 
-class Journals:
+class JournalStore:
     """The journals of a study's runs, of this session and of earlier ones."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -68,7 +68,7 @@ def read_journal(
     return tuple(data for data, _ in rows)
 
 
-def untold_payments(
+def unreported_payments(
     connection: sqlite3.Connection, path: Path | None
 ) -> list[tuple[str, int, int, Paid]]:
     """Run id, seed and number of each attempt that has paid and didn't come to an end.
@@ -84,6 +84,6 @@ def untold_payments(
             told = set(connection.execute(f"{_UNTOLD} INTERSECT SELECT * FROM ({_TOLD})"))
             left = [attempt for attempt in left if attempt not in told]
         for attempt in left:
-            paid = add_up_paid(data for (data,) in connection.execute(_READ_ATTEMPT, attempt))
+            paid = total_paid(data for (data,) in connection.execute(_READ_ATTEMPT, attempt))
             found.append((*attempt, paid))
     return [each for each in found if any(each[-1])]

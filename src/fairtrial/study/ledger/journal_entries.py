@@ -28,7 +28,7 @@ def unpack_entry(packed: bytes) -> tuple[str, Mapping[str, Any], Paid]:
     return told["kind"], told["data"], Paid(*told.get("paid", ()))
 
 
-def add_up_paid(packed: Iterable[bytes]) -> Paid:
+def total_paid(packed: Iterable[bytes]) -> Paid:
     """What entries were paid for, all together; bytes that are no entry were paid nothing for."""
     total = NOTHING
     for each in packed:

@@ -14,8 +14,8 @@ from pathlib import Path
 from fairtrial.core import LedgerError
 from fairtrial.study.ledger.lock import owner_of
 from fairtrial.study.ledger.schema import APPLICATION_ID, JOURNAL, MIGRATIONS, TABLES, VERSION
-from fairtrial.study.ledger.sqlite_errors import FAULTS, code_of, damaged, explain, explained
-from fairtrial.study.ledger.volumes import network_kind
+from fairtrial.study.ledger.sqlite_errors import FAULTS, primary_code, damaged, explain, explained
+from fairtrial.study.ledger.volumes import network_file_system
 
 BUSY_S = 30.0
 """How long to wait for another process to let go of the file."""
@@ -76,7 +76,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     try:
         return _read_only(path, "mode=rw")
     except FAULTS as error:
-        if code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        if primary_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise explain(error, path) from error
         return _read_unwritable(path, error)
 
@@ -199,7 +199,7 @@ def _check_marks(connection: sqlite3.Connection, path: Path) -> int:
 
 def _set_journal(connection: sqlite3.Connection, path: Path) -> str | None:
     """A write-ahead log where that is safe, else a journal; every commit reaches the disk."""
-    kind = network_kind(path)
+    kind = network_file_system(path)
     wanted = "WAL" if kind is None else "DELETE"
     mode = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0]
     if mode == "wal":

@@ -17,9 +17,9 @@ Identity = tuple[int, str, int]
 """A turn, the id of its run, and the run's seed."""
 
 
-def carry_order(reader: LedgerReader, plan: RunPlan) -> array[int]:
+def reconcile_order(reader: LedgerReader, plan: RunPlan) -> array[int]:
     """The order of execution for a plan that takes the place of the one in the ledger."""
-    return carry(reader.plan, reader.order, plan, reader.identities_gone())
+    return carry(reader.plan, reader.order, plan, reader.removed_identities())
 
 
 def carry(
@@ -40,26 +40,26 @@ def carry(
     rank = np.argsort(ids)
     turn_ids, turn_seeds = _by_turn(old, old_order)
     revived = []
-    for turn, run_id, seed in gone:
-        revived.append(turn)
-        turn_ids[turn], turn_seeds[turn] = _number(run_id), seed
+    for execution_index, run_id, seed in gone:
+        revived.append(execution_index)
+        turn_ids[execution_index], turn_seeds[execution_index] = _number(run_id), seed
     spots = np.minimum(np.searchsorted(ids, turn_ids, sorter=rank), max(len(ids) - 1, 0))
     carried = np.full(len(old_order), GONE, dtype=np.uint32)
     if len(ids):
-        places = rank[spots]
-        same = (ids[places] == turn_ids) & (seeds[places] == turn_seeds)
-        carried[same] = places[same]
+        plan_indexes = rank[spots]
+        same = (ids[plan_indexes] == turn_ids) & (seeds[plan_indexes] == turn_seeds)
+        carried[same] = plan_indexes[same]
     taken = np.zeros(len(ids), dtype=bool)
     live = np.asarray(old_order, dtype=np.uint32) != GONE
     taken[carried[live & (carried != GONE)]] = True
-    for turn in revived:
-        place = int(carried[turn])
-        if place != GONE and taken[place]:
-            carried[turn] = GONE  # its run has another turn by now
-        elif place != GONE:
-            taken[place] = True
+    for execution_index in revived:
+        plan_index = int(carried[execution_index])
+        if plan_index != GONE and taken[plan_index]:
+            carried[execution_index] = GONE  # its run has another turn by now
+        elif plan_index != GONE:
+            taken[plan_index] = True
     order = array("I", carried.tobytes())
-    order.extend(place for place in new.order() if not taken[place])
+    order.extend(plan_index for plan_index in new.order() if not taken[plan_index])
     return order
 
 
@@ -69,8 +69,8 @@ def _identities(plan: RunPlan) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
 
     ids = np.empty(len(plan), dtype=np.uint64)
     seeds = np.empty(len(plan), dtype=np.uint32)
-    for place, spec in enumerate(plan.specs()):
-        ids[place], seeds[place] = _number(spec.run_id), spec.seed
+    for plan_index, spec in enumerate(plan.specs()):
+        ids[plan_index], seeds[plan_index] = _number(spec.run_id), spec.seed
     return ids, seeds
 
 
@@ -81,11 +81,11 @@ def _by_turn(
     import numpy as np
 
     ids, seeds = _identities(plan)
-    places = np.asarray(order, dtype=np.uint32)
-    live = places != GONE
-    turn_ids = np.full(len(places), np.iinfo(np.uint64).max, dtype=np.uint64)
-    turn_seeds = np.zeros(len(places), dtype=np.uint32)
-    turn_ids[live], turn_seeds[live] = ids[places[live]], seeds[places[live]]
+    plan_indexes = np.asarray(order, dtype=np.uint32)
+    live = plan_indexes != GONE
+    turn_ids = np.full(len(plan_indexes), np.iinfo(np.uint64).max, dtype=np.uint64)
+    turn_seeds = np.zeros(len(plan_indexes), dtype=np.uint32)
+    turn_ids[live], turn_seeds[live] = ids[plan_indexes[live]], seeds[plan_indexes[live]]
     return turn_ids, turn_seeds
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from fairtrial.core import LedgerError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.journal import untold_payments
+from fairtrial.study.ledger.journal import unreported_payments
 from fairtrial.study.ledger.lock import owner_of
 from fairtrial.study.ledger.opening import open_for_reading
 from fairtrial.study.ledger.packing import UnreadableError, unpack
@@ -30,9 +30,9 @@ from fairtrial.study.ledger.rows import (
     LAST_ATTEMPT,
     RESULTS,
     SESSION,
-    attempt_of,
-    condition_of,
-    result_of,
+    read_attempt,
+    read_condition,
+    read_result,
 )
 from fairtrial.study.ledger.schema import GONE, LEDGER_NAME, SESSION_COLUMNS
 from fairtrial.study.ledger.sqlite_errors import damaged, explained
@@ -68,7 +68,7 @@ class LedgerReader:
         path = folder / LEDGER_NAME
         return cls(open_for_reading(path), path)
 
-    def knowing(self, plan: RunPlan) -> LedgerReader:
+    def with_plan(self, plan: RunPlan) -> LedgerReader:
         """The same, spared from reading the plan: the caller has just laid this one down."""
         vars(self).update(study=plan.study, conditions=plan.conditions, plan=plan)
         return self
@@ -82,7 +82,7 @@ class LedgerReader:
             return self.connection.execute(query, values).fetchall()
 
     @contextmanager
-    def as_of_now(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[None]:
         """See the ledger as it is now until the block ends, whatever is added to it meanwhile."""
         if self.connection.in_transaction:
             yield
@@ -128,7 +128,7 @@ class LedgerReader:
         """The conditions, in plan order, inadmissible ones included."""
         rows = self._query("SELECT data FROM conditions ORDER BY place")
         with self._read("a condition"):
-            return [condition_of(data) for (data,) in rows]
+            return [read_condition(data) for (data,) in rows]
 
     @cached_property
     def plan(self) -> RunPlan:
@@ -146,18 +146,18 @@ class LedgerReader:
         return order
 
     @cached_property
-    def turns(self) -> array[int]:
+    def execution_indexes(self) -> array[int]:
         """For each place in the plan its turn."""
         order, length = self.order, len(self.plan)
-        turns = array("I", bytes(4 * length))
+        execution_indexes = array("I", bytes(4 * length))
         if len(order) - order.count(GONE) != length:
             raise damaged(self.path, f"the order of execution is not one of {length:,} runs")
-        for turn, place in enumerate(order):
-            if place < length:
-                turns[place] = turn
-            elif place != GONE:
-                raise damaged(self.path, f"turn {turn} is at a place beyond the plan")
-        return turns
+        for execution_index, plan_index in enumerate(order):
+            if plan_index < length:
+                execution_indexes[plan_index] = execution_index
+            elif plan_index != GONE:
+                raise damaged(self.path, f"turn {execution_index} is at a place beyond the plan")
+        return execution_indexes
 
     @property
     def sessions(self) -> dict[int, Mapping[str, Any]]:
@@ -169,53 +169,57 @@ class LedgerReader:
 
     def results(self) -> Iterator[RunResult]:
         """What came of each run that is in the plan and done, in plan order; lazily."""
-        for start in range(0, len(self.turns), BLOCK_RUNS):
-            yield from self._block(range(start, min(start + BLOCK_RUNS, len(self.turns))))
+        for start in range(0, len(self.execution_indexes), BLOCK_RUNS):
+            yield from self._block(
+                range(start, min(start + BLOCK_RUNS, len(self.execution_indexes)))
+            )
 
-    def result(self, place: int) -> RunResult | None:
+    def result(self, plan_index: int) -> RunResult | None:
         """What came of the run at a place in the plan; None if it isn't done."""
-        return next(self._block(range(place, place + 1)), None)
+        return next(self._block(range(plan_index, plan_index + 1)), None)
 
-    def _block(self, places: range) -> Iterator[RunResult]:
+    def _block(self, plan_indexes: range) -> Iterator[RunResult]:
         """The results at some places; half at a time where they take much memory."""
-        turns = [self.turns[place] for place in places]
-        found = self._rows(turns, BLOCK_BYTES if len(turns) > 1 else math.inf)
+        execution_indexes = [self.execution_indexes[plan_index] for plan_index in plan_indexes]
+        found = self._rows(
+            execution_indexes, BLOCK_BYTES if len(execution_indexes) > 1 else math.inf
+        )
         if found is None:
-            middle = len(places) // 2
-            yield from self._block(places[:middle])
-            yield from self._block(places[middle:])
+            middle = len(plan_indexes) // 2
+            yield from self._block(plan_indexes[:middle])
+            yield from self._block(plan_indexes[middle:])
             return
         rows, events = found
-        for place, turn in zip(places, turns, strict=True):
-            row = rows.pop(turn, None)
+        for plan_index, execution_index in zip(plan_indexes, execution_indexes, strict=True):
+            row = rows.pop(execution_index, None)
             if row is not None:
-                yield self._result(place, row, events.pop(turn, ()))
+                yield self._result(plan_index, row, events.pop(execution_index, ()))
 
-    def _result(self, place: int, row: tuple[Any, ...], events: Sequence[bytes]) -> RunResult:
+    def _result(self, plan_index: int, row: tuple[Any, ...], events: Sequence[bytes]) -> RunResult:
         session = row[SESSION]
         run_by = self._run_by.get(session) or self._look_up(session)
         try:
-            return result_of(self.plan.spec(place), row, events, run_by)
+            return read_result(self.plan.spec(plan_index), row, events, run_by)
         except UnreadableError as error:
             raise damaged(self.path, f"the result of turn {row[0]}: {error}") from error
 
     def _rows(
-        self, turns: Sequence[int], most_bytes: float
+        self, execution_indexes: Sequence[int], most_bytes: float
     ) -> tuple[dict[int, tuple[Any, ...]], dict[int, list[bytes]]] | None:
         """The rows of some turns, and their events; None if they take more than `most_bytes`."""
-        among = f"WHERE turn IN ({','.join('?' * len(turns))})"
+        among = f"WHERE turn IN ({','.join('?' * len(execution_indexes))})"
         rows: dict[int, tuple[Any, ...]] = {}
         events: dict[int, list[bytes]] = {}
         with explained(self.path):
-            for row in self.connection.execute(f"{RESULTS} {among}", turns):
+            for row in self.connection.execute(f"{RESULTS} {among}", execution_indexes):
                 rows[row[0]] = row
                 most_bytes -= len(row[BODY] or b"")
                 if most_bytes < 0:
                     return None
             query = f"SELECT turn, attempt, data FROM events {among} ORDER BY turn, attempt, number"
-            for turn, attempt, data in self.connection.execute(query, turns):
-                if turn in rows and rows[turn][ATTEMPT] == attempt:
-                    events.setdefault(turn, []).append(data)
+            for execution_index, attempt, data in self.connection.execute(query, execution_indexes):
+                if execution_index in rows and rows[execution_index][ATTEMPT] == attempt:
+                    events.setdefault(execution_index, []).append(data)
                     most_bytes -= len(data)
                     if most_bytes < 0:
                         return None
@@ -226,32 +230,38 @@ class LedgerReader:
         self._run_by = {key: (row["executor"], row["host"]) for key, row in self.sessions.items()}
         return self._run_by.setdefault(session, (None, None))
 
-    def events(self, turn: int, attempt: int) -> Iterator[Mapping[str, Any]]:
+    def events(self, execution_index: int, attempt: int) -> Iterator[Mapping[str, Any]]:
         """What an attempt emitted, in order."""
         rows = self._query(
             "SELECT data FROM events WHERE turn = ? AND attempt = ? ORDER BY number",
-            (turn, attempt),
+            (execution_index, attempt),
         )
-        with self._read(f"an event of turn {turn}"):
+        with self._read(f"an event of turn {execution_index}"):
             return iter([unpack(data) for (data,) in rows])
 
-    def attempts(self, turn: int) -> list[Attempt]:
+    def attempts(self, execution_index: int) -> list[Attempt]:
         """The attempts at a run that are not its result, in order."""
-        rows = self._query("SELECT * FROM attempts WHERE turn = ? ORDER BY attempt", (turn,))
-        with self._read(f"an attempt of turn {turn}"):
-            return [attempt_of(row) for row in rows]
+        rows = self._query(
+            "SELECT * FROM attempts WHERE turn = ? ORDER BY attempt", (execution_index,)
+        )
+        with self._read(f"an attempt of turn {execution_index}"):
+            return [read_attempt(row) for row in rows]
 
     # -- which runs --
 
-    def done_turns(self) -> Iterator[int]:
+    def done_indexes(self) -> Iterator[int]:
         """The turns that have a result, in order; those of runs no longer in the plan too."""
         return self._turns("")
 
-    def turns_with(self, status: RunStatus | str) -> Iterator[int]:
+    def indexes_with_status(self, status: RunStatus | str) -> Iterator[int]:
         """The turns of runs in the plan that came to a status, in order."""
         order = self.order
-        known = (turn for turn in self._turns("AND status = ?", str(status)) if turn < len(order))
-        return (turn for turn in known if order[turn] != GONE)
+        known = (
+            execution_index
+            for execution_index in self._turns("AND status = ?", str(status))
+            if execution_index < len(order)
+        )
+        return (execution_index for execution_index in known if order[execution_index] != GONE)
 
     def _turns(self, which: str, *values: Any) -> Iterator[int]:
         query = f"SELECT turn FROM results WHERE turn > ? {which} ORDER BY turn LIMIT {MANY}"
@@ -259,25 +269,31 @@ class LedgerReader:
         while rows := self._query(query, (last, *values)):
             if rows[-1][0] <= last:  # pages that point at each other in a circle
                 raise damaged(self.path, "its results are out of order")
-            yield from (turn for (turn,) in rows)
+            yield from (execution_index for (execution_index,) in rows)
             last = rows[-1][0]
 
-    def last_attempt(self, turn: int) -> int:
+    def last_attempt(self, execution_index: int) -> int:
         """The highest number that an attempt at a run went by so far, cut off or not; else 0."""
-        rows = self._query(LAST_ATTEMPT, {"turn": turn})
+        rows = self._query(LAST_ATTEMPT, {"turn": execution_index})
         return int(rows[0][0] or 0)
 
-    def identities_gone(self) -> Iterator[tuple[int, str, int]]:
+    def removed_identities(self) -> Iterator[tuple[int, str, int]]:
         """Turn, run id and seed of each result whose run is no longer in the plan."""
         for row in self._gone("turn, run_id, seed"):
             yield row[0], row[1], row[2]
 
     def _gone(self, columns: str) -> Iterator[tuple[Any, ...]]:
         order = self.order if GONE in self.order else ()
-        gone = (turn for turn, place in enumerate(order) if place == GONE)
-        while turns := list(islice(gone, BLOCK_RUNS)):
-            among = ",".join("?" * len(turns))
-            yield from self._query(f"SELECT {columns} FROM results WHERE turn IN ({among})", turns)
+        gone = (
+            execution_index
+            for execution_index, plan_index in enumerate(order)
+            if plan_index == GONE
+        )
+        while execution_indexes := list(islice(gone, BLOCK_RUNS)):
+            among = ",".join("?" * len(execution_indexes))
+            yield from self._query(
+                f"SELECT {columns} FROM results WHERE turn IN ({among})", execution_indexes
+            )
 
     # -- at a glance --
 
@@ -288,7 +304,7 @@ class LedgerReader:
 
     def summary(self) -> Summary:
         """How far the study has come; reads no result, nor the conditions."""
-        with self.as_of_now():  # else an attempt that ends meanwhile might count twice, or not
+        with self.snapshot():  # else an attempt that ends meanwhile might count twice, or not
             return self._summary()
 
     def _summary(self) -> Summary:
@@ -300,7 +316,7 @@ class LedgerReader:
         gone = Counter(self._gone("status, failure_kind"))
         tally.subtract(gone)
         rows += self._query(f"SELECT NULL, NULL, {sums} FROM attempts")
-        untold = untold_payments(self.connection, self.path)
+        untold = unreported_payments(self.connection, self.path)
         budget, length = self.study.run_budget, len(self.order) - self.order.count(GONE)
         planned = min(length, budget.max_runs or length) if budget.is_balanced else length
         return Summary(

@@ -29,7 +29,7 @@ SENSELESS = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 """What comes of a row that holds other things than those that were written."""
 
 
-def result_of(
+def read_result(
     spec: RunSpec,
     row: tuple[Any, ...],
     events: Iterable[bytes],
@@ -79,15 +79,17 @@ def result_of(
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
-def attempt_of(row: tuple[Any, ...]) -> Attempt:
+def read_attempt(row: tuple[Any, ...]) -> Attempt:
     """An attempt; raises `UnreadableError` for a row that makes no sense."""
-    turn, attempt, session, status, kind, cost, tokens, latency, body, out, err = row
+    execution_index, attempt, session, status, kind, cost, tokens, latency, body, out, err = row
     try:
         how = RunStatus(status), None if kind is None else FailureKind(kind)
         printed = _text_of(out), _text_of(err)
     except SENSELESS as error:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
-    return Attempt(turn, attempt, session, *how, cost, tokens, latency, unpack(body), *printed)
+    return Attempt(
+        execution_index, attempt, session, *how, cost, tokens, latency, unpack(body), *printed
+    )
 
 
 def _text_of(printed: bytes | None) -> str:
@@ -130,7 +132,7 @@ def pack_condition(condition: Condition) -> bytes:
     )
 
 
-def condition_of(data: bytes) -> Condition:
+def read_condition(data: bytes) -> Condition:
     """A condition; raises `UnreadableError` for bytes that are none."""
     told = unpack(data)
     try:

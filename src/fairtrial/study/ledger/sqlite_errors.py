@@ -60,7 +60,7 @@ FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 def explain(error: Exception, path: Path | None) -> LedgerError:
     """One of the `FAULTS` in words that help."""
-    meaning = MEANINGS.get(code_of(error))
+    meaning = MEANINGS.get(primary_code(error))
     said = str(error)
     is_garbage = isinstance(error, UnicodeDecodeError) or said.startswith("Could not decode")
     if is_garbage or said.startswith("no such"):  # a table that every ledger has
@@ -70,13 +70,13 @@ def explain(error: Exception, path: Path | None) -> LedgerError:
     return _say(meaning, path, said)
 
 
-def code_of(error: Exception) -> int:
+def primary_code(error: Exception) -> int:
     """Which sort of error it is; 0 if SQLite itself didn't say."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF  # the rest says more precisely which
 
 
-def identity_of(path: Path | None) -> tuple[int, int] | None:
+def file_identity(path: Path | None) -> tuple[int, int] | None:
     """Which file a name stands for; None if for none."""
     if path is None:
         return None

@@ -61,7 +61,7 @@ class Attempt:
     told: what else is known of it (`fairtrial.study.ledger.packing.Body`)
     """
 
-    turn: int
+    execution_index: int
     attempt: int
     session: int
     status: RunStatus

@@ -21,7 +21,7 @@ NETWORK = {*_KERNEL.split(), *(f"fuse.{name}" for name in _FUSE.split())}
 needs it; those that a virtual machine's host lends it are among them."""
 
 
-def network_kind(path: Path, mountinfo: str | None = None) -> str | None:
+def network_file_system(path: Path, mountinfo: str | None = None) -> str | None:
     """The type of the network file system that `path` lies on; None on a disk of this machine.
 
     None also where nothing tells: only Linux has `mountinfo`, which is that of this process unless

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from fairtrial.study.ledger.commit_group import Group, numbers_of
+from fairtrial.study.ledger.commit_group import CommitGroup, storable_numbers
 from fairtrial.study.ledger.opening import open_for_writing
 from fairtrial.study.ledger.rows import pack_condition
 from fairtrial.study.ledger.schema import LEDGER_NAME
-from fairtrial.study.ledger.sqlite_errors import FAULTS, explain, explained, gone, identity_of
+from fairtrial.study.ledger.sqlite_errors import FAULTS, explain, explained, gone, file_identity
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import Assignment, Emitted, Finished, RunSpec
 
@@ -59,7 +59,7 @@ class Ledger:
     ) -> None:
         self.connection = connection
         self.path = path
-        self._identity = identity_of(path)
+        self._identity = file_identity(path)
         self.notice = notice
         self.session = 0
         self.committed = 0
@@ -68,7 +68,7 @@ class Ledger:
         """Runs that have a result and are run again, and what they came to; the new result takes
         the place of the old one, which nobody misses meanwhile."""
         self._lock = threading.RLock()
-        self._group = Group()
+        self._group = CommitGroup()
         self._live: bytes | None = None
         self._numbers: dict[tuple[int, int], int] = {}
         self._since = 0.0
@@ -98,7 +98,7 @@ class Ledger:
             self.connection.execute("DELETE FROM conditions")
             self.connection.executemany(
                 "INSERT INTO conditions VALUES (?,?)",
-                ((place, pack_condition(each)) for place, each in enumerate(conditions)),
+                ((plan_index, pack_condition(each)) for plan_index, each in enumerate(conditions)),
             )
 
     def begin_session(self, row: Mapping[str, Any]) -> None:
@@ -123,13 +123,13 @@ class Ledger:
 
     def add_event(self, event: Emitted) -> None:
         """An event of a run that is under way. Commits the group when it is full."""
-        key = (event.turn, event.attempt)
+        key = (event.execution_index, event.attempt)
         with self._lock:
             number = self._numbers.get(key, 0)
             self._numbers[key] = number + 1
             if not number and self._has_older_events:
                 self._group.overwritten.append(key)
-            self._group.events.append((event.turn, event.attempt, number, event.data))
+            self._group.events.append((event.execution_index, event.attempt, number, event.data))
             self._note(len(event.data))
 
     def add_result(self, assignment: Assignment, report: Finished) -> None:
@@ -137,23 +137,23 @@ class Ledger:
 
         If that fails the result is kept all the same, for the next commit.
         """
-        outcome, spec, turn = report.outcome, assignment.spec, report.turn
+        outcome, spec, execution_index = report.outcome, assignment.spec, report.execution_index
         body, kind = outcome.body, outcome.failure_kind
         result = (
-            turn,
+            execution_index,
             spec.run_id,
             spec.seed,
             outcome.status.value,
             None if kind is None else kind.value,
             report.attempt,
             self.session,
-            *numbers_of(outcome),
+            *storable_numbers(outcome),
         )
-        packed = (turn, body, report.stdout or None, report.stderr or None, crc32(body))
+        packed = (execution_index, body, report.stdout or None, report.stderr or None, crc32(body))
         with self._lock:
             self._group.results.append((result, packed))
             if self._numbers:
-                self._numbers.pop((turn, report.attempt), None)
+                self._numbers.pop((execution_index, report.attempt), None)
             self._note(len(body) + len(report.stdout) + len(report.stderr))
 
     def add_attempt(
@@ -166,12 +166,12 @@ class Ledger:
         """
         outcome, kind = report.outcome, report.outcome.failure_kind
         attempt = (
-            report.turn,
+            report.execution_index,
             report.attempt,
             self.session if session is None else session,
             outcome.status.value,
             None if kind is None else kind.value,
-            *numbers_of(outcome),
+            *storable_numbers(outcome),
             outcome.body,
             report.stdout or None,
             report.stderr or None,
@@ -179,14 +179,14 @@ class Ledger:
         entries = None if spec is None else (spec.run_id, spec.seed, report.attempt)
         with self._lock:
             self._group.attempts.append((attempt, entries))
-            self._numbers.pop((report.turn, report.attempt), None)
+            self._numbers.pop((report.execution_index, report.attempt), None)
             self._note(len(outcome.body) + len(report.stdout) + len(report.stderr))
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction of its own, beside what waits; all of it is on disk when it ends."""
         with self._lock:
-            if identity_of(self.path) != self._identity:
+            if file_identity(self.path) != self._identity:
                 raise gone(self.path)
             with self._transaction():
                 yield self.connection
@@ -202,9 +202,9 @@ class Ledger:
         A run that had failed only for want of a verdict is a success now.
         """
         with self._transaction():
-            for turn, rows in scores:
-                self.connection.execute(_SCORE, (turn, evaluator, rows))
-                self.connection.execute(_JUDGED, (turn,))
+            for execution_index, rows in scores:
+                self.connection.execute(_SCORE, (execution_index, evaluator, rows))
+                self.connection.execute(_JUDGED, (execution_index,))
 
     # -- commits --
 
@@ -218,13 +218,13 @@ class Ledger:
         with self._lock:
             if not self._since and self._live is None:
                 return
-            if identity_of(self.path) != self._identity:
+            if file_identity(self.path) != self._identity:
                 raise gone(self.path)
             group, live, since = self._group, self._live, self._since
             try:
                 with self._transaction():
                     self._write(group, live)
-                    self._group, self._live, self._since = Group(), None, 0.0
+                    self._group, self._live, self._since = CommitGroup(), None, 0.0
             finally:
                 # Not by whether an exception came: an interrupt may come just after COMMIT.
                 if self._has_failed:
@@ -232,7 +232,7 @@ class Ledger:
                 else:
                     self.committed += len(group.results)
 
-    def _write(self, group: Group, live: bytes | None) -> None:
+    def _write(self, group: CommitGroup, live: bytes | None) -> None:
         write = self.connection.executemany
         if group.results:
             if self.again:
@@ -251,11 +251,11 @@ class Ledger:
         if live is not None:
             write(_FACT, [("live", live)])
 
-    def _set_aside(self, turns: Iterable[int]) -> None:
+    def _set_aside(self, execution_indexes: Iterable[int]) -> None:
         """What came of runs that were run again stays among the attempts."""
-        for turn in self.again.keys() & set(turns):
+        for execution_index in self.again.keys() & set(execution_indexes):
             for statement in _SET_ASIDE:
-                self.connection.execute(statement, (turn,))
+                self.connection.execute(statement, (execution_index,))
 
     def _note(self, size: int) -> None:
         group = self._group

@@ -79,7 +79,7 @@ class RunOutput:
 class Assignment(NamedTuple):
     """One attempt at a run, as an executor is given it.
 
-    turn: the run's place in the order of execution, and its key in the ledger
+    execution_index: the run's position in the order of execution, and its key in the ledger
     attempt: 1 for the first
     spec: the run
     condition: the condition it happens under
@@ -87,7 +87,7 @@ class Assignment(NamedTuple):
     journal: what earlier attempts at the run have put into its journal, packed
     """
 
-    turn: int
+    execution_index: int
     attempt: int
     spec: RunSpec
     condition: Condition
@@ -112,7 +112,7 @@ class Outcome(NamedTuple):
 class Emitted(NamedTuple):
     """An event, as soon as the agent emits it; `data` is packed."""
 
-    turn: int
+    execution_index: int
     attempt: int
     data: bytes
 
@@ -123,7 +123,7 @@ class Noted(NamedTuple):
     Whoever is told makes it durable before asking for the next report: the run goes on only then.
     """
 
-    turn: int
+    execution_index: int
     attempt: int
     data: bytes
 
@@ -131,7 +131,7 @@ class Noted(NamedTuple):
 class Finished(NamedTuple):
     """The end of an attempt, with what it printed: beginning and end, where that was much."""
 
-    turn: int
+    execution_index: int
     attempt: int
     outcome: Outcome
     stdout: bytes = b""

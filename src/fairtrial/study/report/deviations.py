@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.study.ledger.amendments import Laid
+from fairtrial.study.ledger.amendments import StudyVersion
 from fairtrial.study.ledger.claim_changes import Departure
 from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.report.hypothesis import HypothesisTest
@@ -90,7 +90,7 @@ def _shorten(lines: Sequence[str]) -> list[str]:
     return [*lines[:MOST_CHANGES], *([f"and {more:,} more changes"] if more > 0 else [])]
 
 
-def _known(laid: Laid) -> str:
+def _known(laid: StudyVersion) -> str:
     return f"{count(laid.runs_done, 'result')} {'was' if laid.runs_done == 1 else 'were'} known"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fairtrial.study.hypotheses.averages import spell_averages
 from fairtrial.study.hypotheses.planned_tests import GENERIC
-from fairtrial.study.ledger.amendments import Stands
+from fairtrial.study.ledger.amendments import ClaimStanding
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.study.model.runs import RunResult
@@ -59,7 +59,7 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
     return [_mark(test, standings[test.hypothesis_id, test.analysis_plan_id]) for test in found]
 
 
-def _mark(test: HypothesisTest, stands: Stands) -> HypothesisTest:
+def _mark(test: HypothesisTest, stands: ClaimStanding) -> HypothesisTest:
     """Say whether a claim was laid down before results; one that wasn't decides nothing."""
     test = replace(test, standing=stands.standing)
     if stands.why is None or test.verdict in (Verdict.EXPLORATORY, Verdict.NOT_TESTED):

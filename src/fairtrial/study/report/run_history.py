@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial.study.ledger.amendments import Laid, Record, read_record, results_known
+from fairtrial.study.ledger.amendments import (
+    StudyVersion,
+    ClaimHistory,
+    read_claim_history,
+    results_known,
+)
 from fairtrial.study.ledger.claim_changes import claim_changes
-from fairtrial.study.ledger.interim_looks import Look, read_looks
+from fairtrial.study.ledger.interim_looks import InterimLook, read_interim_looks
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.model.runs import RunStatus
@@ -46,7 +51,7 @@ class History:
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ended_how: str | None = None
     left_out: int = 0
-    looks: tuple[Look, ...] = ()
+    looks: tuple[InterimLook, ...] = ()
 
 
 def read_history(reader: LedgerReader) -> History:
@@ -68,7 +73,7 @@ def read_history(reader: LedgerReader) -> History:
     last = next(reversed(sessions.values()), {})
     several = {name: tuple(found) for name, found in versions.items() if len(found) > 1}
     ended_how = last.get("ended_how")
-    looks = () if reader.path is None else read_looks(reader.path.parent)
+    looks = () if reader.path is None else read_interim_looks(reader.path.parent)
     return History(again, rescored, commits, several, ended_how, reader.left_out, looks)
 
 
@@ -84,12 +89,12 @@ def _commit(facts: Mapping[str, Any]) -> str:
     return f"{str(facts['git_sha'])[:12]}{' with changes' if facts.get('git_dirty') else ''}"
 
 
-def record_for(reader: LedgerReader, study: Study) -> Record:
+def record_for(reader: LedgerReader, study: Study) -> ClaimHistory:
     """How the claims of a study came to be; one that is not the ledger's is a change, too."""
-    record = read_record(reader)
+    record = read_claim_history(reader)
     if study == reader.study or not claim_changes(reader.study, study):
         return record
     known = results_known(reader)
     if record.first is None:  # at least what the ledger holds now can be told from it
-        record = Record(Laid(reader.study, known, None))
-    return replace(record, later=(*record.later, Laid(study, known, None)))
+        record = ClaimHistory(StudyVersion(reader.study, known, None))
+    return replace(record, later=(*record.later, StudyVersion(study, known, None)))

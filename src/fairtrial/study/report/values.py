@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.study.design.runs import count_runs
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
-from fairtrial.study.ledger.amendments import Amendment, Record, read_amendments
+from fairtrial.study.ledger.amendments import Amendment, ClaimHistory, read_amendments
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult, RunStatus
@@ -116,7 +116,7 @@ class RunTable:
         self._variables: dict[str, tuple[Variable, Codes]] = {}
         self.amendments: tuple[Amendment, ...] = ()
         """Changes of the plan that came after results."""
-        self.record = Record()
+        self.record = ClaimHistory()
         """How the claims came to be what they are."""
         self.spent: Spending | None = None
         """What all attempts took; None if no ledger tells."""

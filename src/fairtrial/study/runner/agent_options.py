@@ -1,4 +1,4 @@
-"""Agents whose options are factors of the study: a factor named `agents.opt.options.model`."""
+"""Agents whose options are factors of the study, such as `agents.opt.options.model`."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from fairtrial.study.design.runs import agents_of
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 
-Make = Callable[[Mapping[str, Any]], Call]
+MakeAgent = Callable[[Mapping[str, Any]], Call]
 
 
 @dataclass(slots=True)
-class Varied:
-    """An agent that is made for the options that a run's condition gives it; once for equal ones.
+class AgentVariants:
+    """An agent that is built for the options of each condition, once for equal options.
 
     agent: its name in the study
-    options: what the study says of them
-    factors: the factors that say otherwise
-    make: makes the agent for its options
+    options: the options that the study gives
+    factors: the factors that override them
+    make: builds the agent from its options
     """
 
     agent: str
     options: Mapping[str, Any]
     factors: tuple[str, ...]
-    make: Make
-    _made: dict[str, Call] = field(default_factory=dict)
+    make: MakeAgent
+    _variants: dict[str, Call] = field(default_factory=dict)
 
     def __call__(self, task: Task) -> Any:
-        """One run."""
-        return self.find(task.factors)(task)
+        """Run the variant for the task's condition."""
+        return self.variant(task.factors)(task)
 
-    def find(self, assignments: Mapping[str, Any]) -> Call:
-        """The agent for what a condition assigns; `StudyError` if it can't be made."""
+    def variant(self, assignments: Mapping[str, Any]) -> Call:
+        """Return the agent for factor assignments; raises `StudyError` if it can't be made."""
         options = dict(self.options)
         for name in self.factors:
-            if name in assignments:  # a factor may be there under some conditions only
+            if name in assignments:  # a factor may apply under some conditions only
                 path = name.removeprefix(f"agents.{self.agent}.options.").split(".")
-                _put(options, path, assignments[name], name)
+                _set_option(options, path, assignments[name], name)
         key = canonical_json(options)
-        if key not in self._made:
-            self._made[key] = self.make(options)
-        return self._made[key]
+        if key not in self._variants:
+            self._variants[key] = self.make(options)
+        return self._variants[key]
 
 
-def _put(options: dict[str, Any], path: Sequence[str], value: Any, name: str) -> None:
-    """Set an option, or one in a mapping of options; what is given is left as it is."""
+def _set_option(options: dict[str, Any], path: Sequence[str], value: Any, name: str) -> None:
+    """Set an option, or one in a nested mapping, which is copied first."""
     first, *rest = path
     if not rest:
         options[first] = value
@@ -61,39 +61,39 @@ def _put(options: dict[str, Any], path: Sequence[str], value: Any, name: str) ->
         message = f"'{name}': the option {first} is no mapping, so nothing can be set in it"
         raise StudyError(Mistake(("factors",), message))
     options[first] = dict(inner)
-    _put(options[first], rest, value, name)
+    _set_option(options[first], rest, value, name)
 
 
-def check_varied(
+def check_agent_factors(
     study: Study, conditions: Iterable[Condition], agents: Mapping[str, Call]
 ) -> list[Mistake]:
-    """What is wrong with agents that some condition asks for: told before anything runs."""
-    stray = _stray(list(agents), [factor.name for factor in study.factors])
-    return [*stray, *check_levels(study, conditions, agents)]
+    """Return what is wrong with the factors that set options of agents."""
+    unbound = _find_unbound_factors(list(agents), [factor.name for factor in study.factors])
+    return [*unbound, *check_option_levels(study, conditions, agents)]
 
 
-def check_levels(
+def check_option_levels(
     study: Study, conditions: Iterable[Condition], agents: Mapping[str, Call]
 ) -> list[Mistake]:
-    """What is wrong with the options that conditions give to these agents."""
+    """Return what is wrong with the options that conditions give to these agents."""
     mistakes: list[Mistake] = []
-    told: set[str] = set()
+    messages: set[str] = set()
     for condition in conditions:
         for name in agents_of(study, condition) if condition.admissible else ():
             agent = agents.get(name or "")
-            if isinstance(agent, Varied):
+            if isinstance(agent, AgentVariants):
                 try:
-                    agent.find(condition.factor_assignments)
+                    agent.variant(condition.factor_assignments)
                 except StudyError as error:
-                    new = [each for each in error.mistakes if str(each) not in told]
-                    told.update(map(str, new))
-                    mistakes.extend(each.under(("agents", name or "")) for each in new)
+                    new = [mistake for mistake in error.mistakes if str(mistake) not in messages]
+                    messages.update(map(str, new))
+                    mistakes.extend(mistake.under(("agents", name or "")) for mistake in new)
     return mistakes
 
 
-def _stray(agents: Sequence[str], factors: Sequence[str]) -> list[Mistake]:
-    """Factors that look as if they set an option, of an agent that there isn't."""
-    known = {name for agent in agents for name in find_varied(agent, factors)}
+def _find_unbound_factors(agents: Sequence[str], factors: Sequence[str]) -> list[Mistake]:
+    """Return a mistake for each factor that sets an option of an unknown agent."""
+    bound = {name for agent in agents for name in find_varied(agent, factors)}
     return [
         Mistake(
             ("factors",),
@@ -101,5 +101,5 @@ def _stray(agents: Sequence[str], factors: Sequence[str]) -> list[Mistake]:
             did_you_mean(name.split(".")[1], agents),
         )
         for name in factors
-        if name.startswith("agents.") and ".options." in name and name not in known
+        if name.startswith("agents.") and ".options." in name and name not in bound
     ]

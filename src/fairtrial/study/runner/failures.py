@@ -40,12 +40,12 @@ _STATUS = {
 }
 
 
-def status_of(kind: FailureKind) -> RunStatus:
+def failure_status(kind: FailureKind) -> RunStatus:
     """`failed` if it was the subject's doing, `broken` if not; a cancelled run is pending."""
     return _STATUS.get(kind, RunStatus.FAILED)
 
 
-def kind_of(error: BaseException) -> FailureKind:
+def classify_error(error: BaseException) -> FailureKind:
     """Whose doing an exception is."""
     if _is_wholly(error, (Broken, LabError)):
         return FailureKind.BROKEN
@@ -73,7 +73,7 @@ def describe_error(error: BaseException) -> str:
     return writable(f"{name}: {message}" if message else name, LONGEST_ERROR)
 
 
-def trace_of(error: BaseException) -> str | None:
+def format_trace(error: BaseException) -> str | None:
     """The traceback, from where the subject's own code begins; None if that never began."""
     trace = error.__traceback__
     while trace is not None and _is_machinery(trace):
@@ -99,7 +99,7 @@ def writable(text: str, longest: int) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def leave_out_unwritable(body: Body) -> dict[str, Any]:
+def drop_unwritable(body: Body) -> dict[str, Any]:
     """What of a run's record can be written down; its error says what can't, and where.
 
     Parts are tried as deep as they lie: too deep is a reason, too.

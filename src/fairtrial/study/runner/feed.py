@@ -20,7 +20,7 @@ LOOK_AHEAD = 1_000
 MINUTE_S = 60.0
 
 
-class Limit:
+class AgentLimit:
     """How many runs of one agent may go on at once, and start within a minute."""
 
     def __init__(self, binding: AgentBinding, clock: Callable[[], float]) -> None:
@@ -45,7 +45,7 @@ class Limit:
         self._running -= 1
 
 
-class Feed:
+class AssignmentFeed:
     """Hands out assignments, in the order of execution, as an executor asks for them.
 
     Knows what is under way. Retries come first once their wait is over; runs of an agent that has
@@ -60,7 +60,7 @@ class Feed:
         *,
         timeout_s: float | None = None,
         agents: Mapping[str, AgentBinding] | None = None,
-        next_attempt: Callable[[int], int] = lambda turn: 1,
+        next_attempt: Callable[[int], int] = lambda execution_index: 1,
         journal_of: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -68,7 +68,7 @@ class Feed:
         self._timeout_s, self._next_attempt, self._clock = timeout_s, next_attempt, clock
         self._journal_of = journal_of
         self._limits = {
-            name: Limit(binding, clock)
+            name: AgentLimit(binding, clock)
             for name, binding in (agents or {}).items()
             if binding.max_parallel is not None or binding.max_per_minute is not None
         }
@@ -92,7 +92,7 @@ class Feed:
             wait_s = min(wait_s, held_s)
         if assignment is None:
             return self._wait(wait_s)
-        self.in_flight[assignment.turn] = (assignment, self._clock())
+        self.in_flight[assignment.execution_index] = (assignment, self._clock())
         limit = self._limit_of(assignment)
         if limit is not None:
             limit.start()
@@ -100,9 +100,9 @@ class Feed:
         journal = self._journal_of(assignment.spec)
         return assignment._replace(journal=journal) if journal else assignment
 
-    def finish(self, turn: int) -> tuple[Assignment, float]:
+    def finish(self, execution_index: int) -> tuple[Assignment, float]:
         """An attempt has ended; returns what it was, and when it began."""
-        assignment, began = self.in_flight.pop(turn)
+        assignment, began = self.in_flight.pop(execution_index)
         limit = self._limit_of(assignment)
         if limit is not None:
             limit.end()
@@ -133,8 +133,12 @@ class Feed:
         return None, float("inf")
 
     def _next_free_run(self) -> tuple[Assignment | None, float]:
-        turn = next(self._pending, None)
-        return (None, float("inf")) if turn is None else (self._assign(turn), 0.0)
+        execution_index = next(self._pending, None)
+        return (
+            (None, float("inf"))
+            if execution_index is None
+            else (self._assign(execution_index), 0.0)
+        )
 
     def _next_run(self) -> tuple[Assignment | None, float]:
         wait_s = float("inf")
@@ -145,10 +149,10 @@ class Feed:
                     return held.popleft(), 0.0
                 wait_s = min(wait_s, limit_s)
         while sum(map(len, self._held.values())) < LOOK_AHEAD:
-            turn = next(self._pending, None)
-            if turn is None:
+            execution_index = next(self._pending, None)
+            if execution_index is None:
                 break
-            assignment = self._assign(turn)
+            assignment = self._assign(execution_index)
             limit = self._limit_of(assignment)
             if limit is None or limit.wait_s() <= 0:
                 return assignment, 0.0
@@ -156,15 +160,15 @@ class Feed:
             self._held[str(assignment.spec.agent_spec_ref)].append(assignment)
         return None, wait_s
 
-    def _assign(self, turn: int) -> Assignment:
-        place = self._order[turn]
+    def _assign(self, execution_index: int) -> Assignment:
+        plan_index = self._order[execution_index]
         return Assignment(
-            turn,
-            self._next_attempt(turn),
-            self._plan.spec(place),
-            self._plan.condition_at(place),
+            execution_index,
+            self._next_attempt(execution_index),
+            self._plan.spec(plan_index),
+            self._plan.condition_at(plan_index),
             self._timeout_s,
         )
 
-    def _limit_of(self, assignment: Assignment) -> Limit | None:
+    def _limit_of(self, assignment: Assignment) -> AgentLimit | None:
         return self._limits.get(assignment.spec.agent_spec_ref or "") if self._limits else None

@@ -9,7 +9,7 @@ from fairtrial.core import LabError, LedgerError
 from fairtrial.study.model.runs import Assignment, Outcome
 from fairtrial.study.protocols import Send, Work
 from fairtrial.study.runner.control import Interrupts
-from fairtrial.study.runner.payments import Books
+from fairtrial.study.runner.payments import PaymentTracker
 
 
 class InlineWork:
@@ -19,7 +19,7 @@ class InlineWork:
     run's journal entries but the run itself: they are written at once.
     """
 
-    def __init__(self, work: Work, interrupts: Interrupts, books: Books) -> None:
+    def __init__(self, work: Work, interrupts: Interrupts, books: PaymentTracker) -> None:
         self._attempt, self.fail, self._interrupts = work.attempt, work.fail, interrupts
         self._books = books
 

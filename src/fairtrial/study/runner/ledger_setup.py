@@ -13,15 +13,15 @@ from typing import Any
 
 from fairtrial.core import LedgerError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import amended, first_laid, results_known
+from fairtrial.study.ledger.amendments import amended, first_version_facts, results_known
 from fairtrial.study.ledger.claim_changes import claim_changes
-from fairtrial.study.ledger.fingerprint import differences, study_print
-from fairtrial.study.ledger.plan_changes import carry_order
+from fairtrial.study.ledger.fingerprint import differences, study_fingerprint
+from fairtrial.study.ledger.plan_changes import reconcile_order
 from fairtrial.study.ledger.reader import GONE, LedgerReader
 from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.runner.payments import note_cut_off
+from fairtrial.study.runner.payments import record_interrupted_attempts
 from fairtrial.study.runner.pilot import matcher
 from fairtrial.study.runner.settings import RunSettings
 
@@ -30,7 +30,7 @@ PROBLEM_FINGERPRINTS = "code problems"
 """The key of what problems add to the fingerprint; ledgers hold it, so it must not change."""
 
 
-def lay_plan(
+def store_plan(
     ledger: Ledger,
     plan: RunPlan,
     settings: RunSettings,
@@ -50,7 +50,7 @@ def lay_plan(
         "study": json.dumps(study.to_dict()),
         "folder": None if study.folder is None else str(study.folder),
         "print": json.dumps(
-            {**study_print(study, plan.conditions), **_problem_print(problem_fingerprints)}
+            {**study_fingerprint(study, plan.conditions), **_problem_print(problem_fingerprints)}
         ),
     }
     has_plan = ledger.fact("print") is not None
@@ -58,14 +58,14 @@ def lay_plan(
     if has_plan and _has_any(ledger, "results"):
         accepted = _refuse(ledger, plan, settings, facts["print"] or "")
     if has_plan:  # and nobody is refused any more
-        note_cut_off(ledger)
+        record_interrupted_attempts(ledger)
     # Attempts that were cancelled, and events, keep their turns though there is no result yet.
     has_begun = has_plan and _has_any(ledger, "results", "attempts", "events")
     if has_begun and all(ledger.fact(name) == facts[name] for name in facts):
         return reader.order
-    order = carry_order(reader, plan) if has_begun else plan.order()
+    order = reconcile_order(reader, plan) if has_begun else plan.order()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    facts |= amended(reader, study, now, accepted) if has_begun else first_laid(study, now)
+    facts |= amended(reader, study, now, accepted) if has_begun else first_version_facts(study, now)
     known = results_known(reader) if has_begun else 0
     changes = claim_changes(reader.study, study) if known else []
     ledger.write_plan(facts, plan.conditions, order)
@@ -118,7 +118,7 @@ def _shorten(changes: list[str]) -> list[str]:
     return [*changes[:MOST_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def choose_turns(
+def select_runs(
     ledger: Ledger, plan: RunPlan, order: array[int], settings: RunSettings
 ) -> Iterator[int]:
     """The turns that this session is about: what isn't done yet, and what is run again.
@@ -128,14 +128,20 @@ def choose_turns(
     """
     matches = matcher(plan, order, settings.only)
     ledger.again = {
-        turn: status for turn, status in _results_again(ledger, settings) if matches(turn)
+        execution_index: status
+        for execution_index, status in _results_again(ledger, settings)
+        if matches(execution_index)
     }
-    rest = iter(()) if settings.only_again else pending_turns(ledger, plan, order)
-    turns = heapq.merge(sorted(ledger.again), filter(matches, rest))
+    rest = iter(()) if settings.only_again else pending_indexes(ledger, plan, order)
+    execution_indexes = heapq.merge(sorted(ledger.again), filter(matches, rest))
     if settings.limit is None:
-        return turns
-    chosen = list(itertools.islice(turns, settings.limit))
-    ledger.again = {turn: ledger.again[turn] for turn in chosen if turn in ledger.again}
+        return execution_indexes
+    chosen = list(itertools.islice(execution_indexes, settings.limit))
+    ledger.again = {
+        execution_index: ledger.again[execution_index]
+        for execution_index in chosen
+        if execution_index in ledger.again
+    }
     return iter(chosen)
 
 
@@ -145,25 +151,32 @@ def _results_again(ledger: Ledger, settings: RunSettings) -> Iterator[tuple[int,
     if settings.retry == "failed":
         statuses.append(RunStatus.FAILED)
     for status in statuses:
-        yield from ((turn, status.value) for turn in reader.turns_with(status))
+        yield from (
+            (execution_index, status.value)
+            for execution_index in reader.indexes_with_status(status)
+        )
 
 
-def pending_turns(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[int]:
+def pending_indexes(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[int]:
     """The turns that are still to come.
 
     Reads what is done as it goes, in pieces: memory stays flat, and no query stays open, which
     would keep the write-ahead log from being folded back.
     """
-    done = LedgerReader(ledger.connection, ledger.path).done_turns()
+    done = LedgerReader(ledger.connection, ledger.path).done_indexes()
     next_done = next(done, None)
-    for turn in range(len(order)):
-        while next_done is not None and next_done < turn:
+    for execution_index in range(len(order)):
+        while next_done is not None and next_done < execution_index:
             next_done = next(done, None)
-        if turn != next_done and order[turn] != GONE and not plan.is_skipped(order[turn]):
-            yield turn
+        if (
+            execution_index != next_done
+            and order[execution_index] != GONE
+            and not plan.is_skipped(order[execution_index])
+        ):
+            yield execution_index
 
 
-def attempt_counter(ledger: Ledger) -> Callable[[int], int]:
+def make_attempt_counter(ledger: Ledger) -> Callable[[int], int]:
     """The number of a turn's next attempt.
 
     Only turns that an earlier session came to can have had one, and those that were cut off by a
@@ -173,6 +186,8 @@ def attempt_counter(ledger: Ledger) -> Callable[[int], int]:
     query = " UNION ALL ".join(f"SELECT max(turn) AS turn FROM {name}" for name in tables)
     highest = _ask(ledger, f"SELECT max(turn) FROM ({query})")
     if highest is None:
-        return lambda turn: 1
+        return lambda execution_index: 1
     reader = LedgerReader(ledger.connection, ledger.path)
-    return lambda turn: 1 if turn > highest else reader.last_attempt(turn) + 1
+    return lambda execution_index: (
+        1 if execution_index > highest else reader.last_attempt(execution_index) + 1
+    )

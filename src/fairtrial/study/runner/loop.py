@@ -26,10 +26,10 @@ from fairtrial.study.model.runs import (
 from fairtrial.study.model.study import RunBudget
 from fairtrial.study.protocols import Executor, Work
 from fairtrial.study.runner.control import ControlFile, Interrupts
-from fairtrial.study.runner.feed import Feed
+from fairtrial.study.runner.feed import AssignmentFeed
 from fairtrial.study.runner.inline import InlineWork
-from fairtrial.study.runner.payments import Books
-from fairtrial.study.runner.progress import Progress, Tally
+from fairtrial.study.runner.payments import PaymentTracker
+from fairtrial.study.runner.progress import Progress, ProgressCounts
 
 Stop = Literal["failure", "budget", "cancelled", "interrupted"]
 """Why a study ended before all its runs were done."""
@@ -44,14 +44,14 @@ OURS = (FailureKind.BROKEN, FailureKind.KILLED)
 
 
 @dataclass
-class Loop:
+class RunLoop:
     """One session of running a study; `run` returns why it ended early, or None."""
 
     ledger: Ledger
-    books: Books
-    feed: Feed
+    books: PaymentTracker
+    feed: AssignmentFeed
     work: Work
-    tally: Tally
+    tally: ProgressCounts
     progress: Progress
     control: ControlFile
     budget: RunBudget
@@ -114,7 +114,7 @@ class Loop:
                     if is_inline and report.outcome.latency_s >= SLOW_S:
                         self._catch_up()
                 elif isinstance(report, Noted):
-                    spec = self.feed.in_flight[report.turn][0].spec
+                    spec = self.feed.in_flight[report.execution_index][0].spec
                     self.books.add(spec, report.attempt, report.data)
                     self._mind_budget()
                 elif report is not None:
@@ -136,20 +136,20 @@ class Loop:
         self.progress.update()
 
     def _finish(self, report: Finished) -> None:
-        assignment, _ = self.feed.finish(report.turn)
+        assignment, _ = self.feed.finish(report.execution_index)
         outcome = self._pay(assignment, report.outcome)
         report = report._replace(outcome=outcome)
         self._mind_budget()
         if outcome.status is RunStatus.BROKEN and outcome.failure_kind in OURS:
-            tried = self._tried.get(report.turn, 0)
+            tried = self._tried.get(report.execution_index, 0)
             if tried < self.budget.retries:
-                self._tried[report.turn] = tried + 1
+                self._tried[report.execution_index] = tried + 1
                 self.ledger.add_attempt(report, assignment.spec)
                 self.feed.retry(assignment, self.retry_wait_s * 2**tried)
                 return
-        self._tried.pop(report.turn, None)
+        self._tried.pop(report.execution_index, None)
         self.tally.note_duration(outcome.latency_s)
-        self._waiting.append((report.turn, outcome.status))
+        self._waiting.append((report.execution_index, outcome.status))
         self.ledger.add_result(assignment, report)
         if outcome.status is RunStatus.FAILED and self.budget.fail_fast:
             self.stop = "failure"
@@ -193,11 +193,11 @@ class Loop:
         """Count what has been committed, and only that."""
         committed = self.ledger.committed
         while self._settled < committed:
-            turn, status = self._waiting.popleft()
+            execution_index, status = self._waiting.popleft()
             self._settled += 1
-            self.tally.count(status.value, self.ledger.again.pop(turn, None))
+            self.tally.count(status.value, self.ledger.again.pop(execution_index, None))
             if self.deliver is not None:
-                self.deliver(turn)
+                self.deliver(execution_index)
         self.tally.cost_usd, self.tally.tokens = self._spent_usd, self._used_tokens
         self.tally.note_time()
 
@@ -239,24 +239,26 @@ class Loop:
 
     def _cancel_rest(self) -> None:
         """Note what was under way: it stays pending, and leaves an attempt."""
-        for turn, (assignment, began) in list(self.feed.in_flight.items()):
-            self.feed.finish(turn)
+        for execution_index, (assignment, began) in list(self.feed.in_flight.items()):
+            self.feed.finish(execution_index)
             took = time.monotonic() - began
             outcome = self.work.fail(
                 assignment, FailureKind.CANCELLED, "the study was stopped", took
             )
             outcome = self._pay(assignment, outcome)._replace(status=RunStatus.PENDING)
-            self.ledger.add_attempt(Finished(turn, assignment.attempt, outcome), assignment.spec)
+            self.ledger.add_attempt(
+                Finished(execution_index, assignment.attempt, outcome), assignment.spec
+            )
 
     def _blame_agent(self) -> bool:
         """An agent that raises KeyboardInterrupt itself has failed like any other."""
         if len(self.feed.in_flight) != 1:
             return False
-        ((turn, (assignment, began)),) = self.feed.in_flight.items()
+        ((execution_index, (assignment, began)),) = self.feed.in_flight.items()
         outcome = self.work.fail(
             assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", time.monotonic() - began
         )
-        self._finish(Finished(turn, assignment.attempt, outcome))
+        self._finish(Finished(execution_index, assignment.attempt, outcome))
         return True
 
     @contextmanager

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from fairtrial.study.ledger.journal import Journals, untold_payments
-from fairtrial.study.ledger.journal_entries import add_up_paid
+from fairtrial.study.ledger.journal import JournalStore, unreported_payments
+from fairtrial.study.ledger.journal_entries import total_paid
 from fairtrial.study.ledger.packing import pack, unpack
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
@@ -21,10 +21,10 @@ Run = tuple[str, int]
 """A run's id and seed, by which its journal is found."""
 
 
-class Books:
+class PaymentTracker:
     """The journals of a study's runs, and what attempts under way have paid for."""
 
-    def __init__(self, journals: Journals) -> None:
+    def __init__(self, journals: JournalStore) -> None:
         self._journals = journals
         self._under_way: dict[Run, Paid] = {}
 
@@ -39,7 +39,7 @@ class Books:
     def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
         """Add an entry to a run's journal; it is on disk when this returns."""
         self._journals.add(spec, attempt, data)
-        paid = add_up_paid([data])
+        paid = total_paid([data])
         if any(paid):
             run = spec.run_id, spec.seed
             self._under_way[run] = self._under_way.get(run, NOTHING).plus(paid)
@@ -49,7 +49,7 @@ class Books:
         now = self._under_way.pop((spec.run_id, spec.seed), NOTHING)
         if outcome.status is RunStatus.SUCCESS:
             return outcome
-        total = add_up_paid(self._journals.of(spec))
+        total = total_paid(self._journals.of(spec))
         if not any(total):
             return outcome
         body = unpack(outcome.body)
@@ -59,32 +59,32 @@ class Books:
         return outcome._replace(cost_usd=now.cost_usd, tokens=now.tokens, body=pack(body))
 
 
-def note_cut_off(ledger: Ledger) -> None:
+def record_interrupted_attempts(ledger: Ledger) -> None:
     """Put attempts that were cut off with the whole study among the others, with what they paid.
 
     Before the plan is laid down again: they belong to the one that is there.
     """
     untold: dict[Run, dict[int, Paid]] = {}
-    for run_id, seed, attempt, paid in untold_payments(ledger.connection, ledger.path):
+    for run_id, seed, attempt, paid in unreported_payments(ledger.connection, ledger.path):
         untold.setdefault((run_id, seed), {})[attempt] = paid
     if not untold:
         return
     reader = LedgerReader(ledger.connection, ledger.path)
     session = max(reader.sessions, default=0)
-    for turn, spec in _find_turns(reader, untold):
-        known = {each.attempt for each in reader.attempts(turn)}
+    for execution_index, spec in _find_turns(reader, untold):
+        known = {each.attempt for each in reader.attempts(execution_index)}
         for attempt, paid in untold[spec.run_id, spec.seed].items():
             if attempt in known:  # by a version that didn't mark its entries
                 continue
             body = {"error_info": CUT_OFF, "metrics": paid._asdict()}
             how = RunStatus.PENDING, FailureKind.CANCELLED
             outcome = Outcome(*how, paid.cost_usd, paid.tokens, 0.0, pack(body))
-            ledger.add_attempt(Finished(turn, attempt, outcome), spec, session)
+            ledger.add_attempt(Finished(execution_index, attempt, outcome), spec, session)
     ledger.commit()
 
 
 def _find_turns(reader: LedgerReader, wanted: Container[Run]) -> Iterator[tuple[int, RunSpec]]:
     """The turns of the runs that are wanted, as far as they are in the plan."""
-    for place, spec in enumerate(reader.plan.specs()):
+    for plan_index, spec in enumerate(reader.plan.specs()):
         if (spec.run_id, spec.seed) in wanted:
-            yield reader.turns[place], spec
+            yield reader.execution_indexes[plan_index], spec

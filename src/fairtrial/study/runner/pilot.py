@@ -16,7 +16,7 @@ RUN_FACTS = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
 """What an expression may ask for beside factors and blocks."""
 
 
-def expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
+def find_expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
     """What is wrong with an expression, as far as the study alone can tell."""
     known = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
     try:
@@ -32,14 +32,14 @@ def expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
 def check_expression(plan: RunPlan, only: str) -> None:
     """Try an expression on a run of every condition: it may compare what can't be compared."""
     expression = Expression(only)
-    for place in plan.first_places():
+    for plan_index in plan.first_places():
         try:
-            _holds(expression, plan, place)
+            _holds(expression, plan, plan_index)
         except StudyError as error:
             raise StudyError([mistake.under(("only",)) for mistake in error.mistakes]) from error
 
 
-def selection_doubts(plan: RunPlan, only: str) -> list[Mistake]:
+def selection_warnings(plan: RunPlan, only: str) -> list[Mistake]:
     """A remark for each comparison with what a factor, or a run's agent or problem, never is."""
     study = plan.study
     admissible = [each for each in plan.conditions if each.admissible]
@@ -52,13 +52,15 @@ def selection_doubts(plan: RunPlan, only: str) -> list[Mistake]:
     return list(comparison_doubts(study, ("only",), only, known))
 
 
-def refuse_nothing(plan: RunPlan, only: str) -> None:
+def refuse_empty_selection(plan: RunPlan, only: str) -> None:
     """Refuse an expression that no run of the plan meets, done or not."""
     expression = Expression(only)
-    places = (place for place in range(len(plan)) if not plan.is_skipped(place))
-    if any(_holds(expression, plan, place) for place in places):
+    plan_indexes = (
+        plan_index for plan_index in range(len(plan)) if not plan.is_skipped(plan_index)
+    )
+    if any(_holds(expression, plan, plan_index) for plan_index in plan_indexes):
         return
-    doubts = [*selection_doubts(plan, only)]
+    doubts = [*selection_warnings(plan, only)]
     message = f"no run of the plan meets `{only}`"
     hint = "; ".join(f"{each.message}; {each.hint}".removesuffix("; ") for each in doubts)
     raise StudyError(Mistake(("only",), message, hint))
@@ -67,13 +69,13 @@ def refuse_nothing(plan: RunPlan, only: str) -> None:
 def matcher(plan: RunPlan, order: array[int], only: str | None) -> Callable[[int], bool]:
     """Whether a turn is one of those that are asked for."""
     if only is None:
-        return lambda turn: True
+        return lambda execution_index: True
     expression = Expression(only)
-    return lambda turn: _holds(expression, plan, order[turn])
+    return lambda execution_index: _holds(expression, plan, order[execution_index])
 
 
-def _holds(expression: Expression, plan: RunPlan, place: int) -> bool:
-    condition, spec = plan.condition_at(place), plan.spec(place)
+def _holds(expression: Expression, plan: RunPlan, plan_index: int) -> bool:
+    condition, spec = plan.condition_at(plan_index), plan.spec(plan_index)
     facts = {
         "agent_id": spec.agent_spec_ref,
         "problem_id": spec.problem_id,

@@ -17,9 +17,9 @@ from fairtrial.study.runner.bindings import Bindings, bind
 from fairtrial.study.runner.executors.pickling import check_reachable
 from fairtrial.study.runner.pilot import (
     check_expression,
-    expression_mistakes,
-    refuse_nothing,
-    selection_doubts,
+    find_expression_mistakes,
+    refuse_empty_selection,
+    selection_warnings,
 )
 from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.settings import RunSettings
@@ -27,7 +27,7 @@ from fairtrial.study.validation import concerns_plan, study_mistakes
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedStudy:
     """A study that can be run: checked, bound, planned."""
 
     study: Study
@@ -69,16 +69,16 @@ def dry_run_validate(
     return DryRunReport([str(mistake) for mistake in mistakes], plan.runnable if plan else 0)
 
 
-def prepare(study: Study, settings: RunSettings) -> Prepared:
+def prepare(study: Study, settings: RunSettings) -> PreparedStudy:
     """Everything that a run needs; raises one `StudyError` with all that is wrong."""
     study = settings.apply(study)
     mistakes: list[Mistake] = []
     plan, bindings, executor, slots = _look_over(study, settings, mistakes)
     if mistakes or plan is None or bindings is None or executor is None:
         raise StudyError(mistakes)
-    for doubt in selection_doubts(plan, settings.only) if settings.only is not None else ():
+    for doubt in selection_warnings(plan, settings.only) if settings.only is not None else ():
         settings.tell(str(doubt))
-    return Prepared(study, plan, bindings, executor, slots)
+    return PreparedStudy(study, plan, bindings, executor, slots)
 
 
 def _look_over(
@@ -101,7 +101,7 @@ def _plan_and_bind(
     wrong = study_mistakes(study, with_plan=False)
     mistakes.extend(wrong)
     if settings.only is not None:
-        mistakes.extend(expression_mistakes(study, settings.only))
+        mistakes.extend(find_expression_mistakes(study, settings.only))
     if settings.limit is not None and settings.limit < 1:
         mistakes.append(Mistake(("limit",), f"must be 1 or more, got {settings.limit}"))
     if settings.retry not in RETRIED:
@@ -117,7 +117,7 @@ def _plan_and_bind(
             refuse_collisions(study, plan.conditions)
         if settings.only is not None and not mistakes:
             check_expression(plan, settings.only)
-            refuse_nothing(plan, settings.only)
+            refuse_empty_selection(plan, settings.only)
     except StudyError as error:
         mistakes.extend(error.mistakes)
         return None, None

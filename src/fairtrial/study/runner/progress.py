@@ -24,7 +24,7 @@ ENOUGH = 3
 
 
 @dataclass(slots=True)
-class Tally:
+class ProgressCounts:
     """What is safely written down, in numbers.
 
     again: how many of them are run once more, by what they came to: they are yet to be done
@@ -163,7 +163,9 @@ def spell_time(seconds: float) -> str:
 class Progress:
     """Tells people how far it has come; `update` may be called as often as you like."""
 
-    def __init__(self, mode: ProgressMode, tally: Tally, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, mode: ProgressMode, tally: ProgressCounts, stream: TextIO | None = None
+    ) -> None:
         self._mode, self._tally = mode, tally
         self._stream = stream or sys.stderr
         self._told = tally.clock()
@@ -218,7 +220,7 @@ class Progress:
 class _Bar:
     """A bar on a terminal, and a line beside it."""
 
-    def __init__(self, stream: TextIO, tally: Tally) -> None:
+    def __init__(self, stream: TextIO, tally: ProgressCounts) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress as RichProgress, TextColumn
 

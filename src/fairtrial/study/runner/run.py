@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.core import LedgerError, keep_out_of_git, plugins
-from fairtrial.study.ledger.journal import Journals
+from fairtrial.study.ledger.journal import JournalStore
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
@@ -31,15 +31,15 @@ from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
-from fairtrial.study.runner.feed import Feed
-from fairtrial.study.runner.ledger_setup import attempt_counter, choose_turns, lay_plan
-from fairtrial.study.runner.loop import Loop, Stop
-from fairtrial.study.runner.payments import Books
-from fairtrial.study.runner.preparation import Prepared, prepare
-from fairtrial.study.runner.progress import Progress, Tally
+from fairtrial.study.runner.feed import AssignmentFeed
+from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_runs, store_plan
+from fairtrial.study.runner.loop import RunLoop, Stop
+from fairtrial.study.runner.payments import PaymentTracker
+from fairtrial.study.runner.preparation import PreparedStudy, prepare
+from fairtrial.study.runner.progress import Progress, ProgressCounts
 from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.seeding import preserved_rng
-from fairtrial.study.runner.settings import EARLY_RESULTS, RunSettings
+from fairtrial.study.runner.settings import EARLY_RESULT_COUNT, RunSettings
 from fairtrial.study.tables.export import check_target, export_tables
 from fairtrial.study.tables.provenance import gather
 from fairtrial.study.tables.results import Results
@@ -95,7 +95,7 @@ def run_study(
     if dry_run:
         prepare(study, settings)
         return []
-    results = conduct(study, settings)
+    results = execute_study(study, settings)
     if results.stopped == "interrupted":
         raise KeyboardInterrupt(f"stopped; {results.folder} is resumed by run_study(resume=True)")
     return results
@@ -106,7 +106,7 @@ def resume_study(study: Study, **settings: Any) -> Sequence[RunResult]:
     return run_study(study, **{**settings, "resume": True})
 
 
-def conduct(study: Study, settings: RunSettings) -> Results:
+def execute_study(study: Study, settings: RunSettings) -> Results:
     """Run a study as the settings say, and write its tables."""
     prepared = prepare(study, settings)
     folder = Path(prepared.study.output_dir or ".").absolute()
@@ -122,25 +122,25 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         closing.callback(ledger.close)
         if ledger.notice is not None:
             settings.tell(ledger.notice)
-        order = lay_plan(ledger, prepared.plan, settings, _fingerprints(prepared.bindings))
-        reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
-        journals = Journals(ledger)
-        feed = Feed(
+        order = store_plan(ledger, prepared.plan, settings, _fingerprints(prepared.bindings))
+        reader = LedgerReader(ledger.connection, ledger.path).with_plan(prepared.plan)
+        journals = JournalStore(ledger)
+        feed = AssignmentFeed(
             prepared.plan,
             order,
-            choose_turns(ledger, prepared.plan, order, settings),
+            select_runs(ledger, prepared.plan, order, settings),
             timeout_s=prepared.study.run_budget.timeout_s,
             agents=prepared.study.agents,
-            next_attempt=attempt_counter(ledger),
+            next_attempt=make_attempt_counter(ledger),
             journal_of=journals.of,
         )
-        stop = _loop(prepared, settings, ledger, Books(journals), feed, control, folder)
+        stop = _loop(prepared, settings, ledger, PaymentTracker(journals), feed, control, folder)
         if settings.tables:
             export_tables(reader, folder, sqlite=settings.sqlite, parquet=settings.parquet)
         if not settings.checkpoint:
             closing.pop_all()  # the ledger lives as long as the results do
             return Results(reader, stopped=stop)
-    return Results(LedgerReader.open(folder).knowing(prepared.plan), stopped=stop)
+    return Results(LedgerReader.open(folder).with_plan(prepared.plan), stopped=stop)
 
 
 def _own(folder: Path, bindings: Bindings) -> OwnerLock:
@@ -190,16 +190,16 @@ def _open(folder: Path, settings: RunSettings) -> Ledger:
 
 
 def _loop(
-    prepared: Prepared,
+    prepared: PreparedStudy,
     settings: RunSettings,
     ledger: Ledger,
-    books: Books,
-    feed: Feed,
+    books: PaymentTracker,
+    feed: AssignmentFeed,
     control: ControlFile,
     folder: Path,
 ) -> Stop | None:
     study, executor = prepared.study, prepared.executor
-    reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
+    reader = LedgerReader(ledger.connection, ledger.path).with_plan(prepared.plan)
     work = StudyWork(
         prepared.bindings,
         outcomes=study.outcomes,
@@ -211,7 +211,7 @@ def _loop(
     tally.remark = _progress_remark(prepared.bindings)
     with _session(ledger, prepared) as session:
         progress = Progress(settings.progress, tally)  # from here on a bar may be shown
-        loop = Loop(
+        loop = RunLoop(
             ledger=ledger,
             books=books,
             feed=feed,
@@ -232,7 +232,7 @@ class _Session:
 
 
 @contextmanager
-def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
+def _session(ledger: Ledger, prepared: PreparedStudy) -> Iterator[_Session]:
     """Who runs the study, from when to when, and how it ended."""
     ledger.begin_session(
         {
@@ -255,9 +255,9 @@ def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
     ledger.end_session(_now(), session.ended_how)
 
 
-def _tally(reader: LedgerReader, settings: RunSettings, again: Mapping[int, str]) -> Tally:
+def _tally(reader: LedgerReader, settings: RunSettings, again: Mapping[int, str]) -> ProgressCounts:
     summary = reader.summary()
-    return Tally(
+    return ProgressCounts(
         total=summary.planned,
         success=summary.counts.get("success", 0),
         failed=summary.counts.get("failed", 0),
@@ -273,23 +273,23 @@ def _tally(reader: LedgerReader, settings: RunSettings, again: Mapping[int, str]
 def _deliverer(
     reader: LedgerReader, settings: RunSettings, progress: Progress
 ) -> Callable[[int], None] | None:
-    on_result, look_early = settings.on_result, settings.look_early
-    if on_result is None and look_early is None:
+    on_result, check_early_results = settings.on_result, settings.check_early_results
+    if on_result is None and check_early_results is None:
         return None
     early: list[RunResult] = []
 
-    def deliver(turn: int) -> None:
-        is_early = look_early is not None and len(early) < EARLY_RESULTS
+    def deliver(execution_index: int) -> None:
+        is_early = check_early_results is not None and len(early) < EARLY_RESULT_COUNT
         if on_result is None and not is_early:
             return  # nobody wants it, so it isn't read
-        result = reader.result(reader.order[turn])
+        result = reader.result(reader.order[execution_index])
         assert result is not None
         if on_result is not None:
             on_result(result)
         if is_early and result.status is RunStatus.SUCCESS:
             early.append(result)
-            if len(early) == EARLY_RESULTS and look_early is not None:
-                told = look_early(early)
+            if len(early) == EARLY_RESULT_COUNT and check_early_results is not None:
+                told = check_early_results(early)
                 if told:
                     with progress.aside():
                         for text in told:

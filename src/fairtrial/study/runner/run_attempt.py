@@ -34,11 +34,11 @@ from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.event_loop import settle
 from fairtrial.study.runner.failures import (
     LONGEST_ERROR,
+    classify_error,
     describe_error,
-    kind_of,
-    leave_out_unwritable,
-    status_of,
-    trace_of,
+    drop_unwritable,
+    failure_status,
+    format_trace,
     writable,
 )
 from fairtrial.study.runner.metrics import compose_metrics
@@ -128,10 +128,10 @@ class _Run:
 
     def fail(self, error: BaseException) -> None:
         """Whatever was raised, by whomever."""
-        self.failure_kind = kind_of(error)
+        self.failure_kind = classify_error(error)
         text = describe_error(error)
         self.error_info = f"{EVALUATOR_FAILED}{text}" if self.is_judged else text
-        self.trace = trace_of(error)
+        self.trace = format_trace(error)
 
     def close(self) -> None:
         """Nothing more happens."""
@@ -214,7 +214,7 @@ class StudyWork:
             "execution_metadata": known,
             "started_at": begun.isoformat(timespec="milliseconds"),
         }
-        return Outcome(status_of(failure), failure, 0.0, 0, latency_s, pack(body))
+        return Outcome(failure_status(failure), failure, 0.0, 0, latency_s, pack(body))
 
     def _meet(self, run: _Run, assignment: Assignment) -> None:
         """The agent proposes, the problem judges."""
@@ -255,9 +255,9 @@ class StudyWork:
             packed = pack(body, doubtful)
         except UnwritableError:
             run.failure_kind = run.failure_kind or FailureKind.UNWRITABLE
-            packed = pack(leave_out_unwritable(body))
+            packed = pack(drop_unwritable(body))
         kind = run.failure_kind
-        status = RunStatus.SUCCESS if kind is None else status_of(kind)
+        status = RunStatus.SUCCESS if kind is None else failure_status(kind)
         # Metrics are of the whole run; what earlier attempts have paid was counted with them.
         cost_usd = max(float(metrics["cost_usd"]) - before.cost_usd, since.cost_usd)
         tokens = max(count_tokens(metrics) - before.tokens, since.tokens)

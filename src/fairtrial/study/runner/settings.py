@@ -13,7 +13,7 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Executor
 
-EARLY_RESULTS = 10
+EARLY_RESULT_COUNT = 10
 ProgressMode = Literal["bar", "lines", "none"]
 
 
@@ -64,7 +64,7 @@ class RunSettings:
     parquet: bool = False
     progress: ProgressMode = "none"
     on_result: Callable[[RunResult], None] | None = None
-    look_early: Callable[[Sequence[RunResult]], Sequence[str]] | None = None
+    check_early_results: Callable[[Sequence[RunResult]], Sequence[str]] | None = None
     tell: Callable[[str], None] = warnings.warn
 
     def apply(self, study: Study) -> Study:

@@ -66,7 +66,7 @@ def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: st
             if was_unjudged or isinstance(error, (LabError, Broken)):
                 continue  # it stays as it was
             packed = pack(_scores(result, [_failed(evaluator, reason)], reader.study.outcomes))
-        group.append((reader.turns[place], packed))
+        group.append((reader.execution_indexes[place], packed))
         if len(group) >= GROUP_RUNS:
             ledger.write_scores(evaluator, group)
             group = []

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import read_record
+from fairtrial.study.ledger.amendments import read_claim_history
 from fairtrial.study.ledger.reader import GONE, LedgerReader
 from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.model.conditions import Condition
@@ -65,7 +65,7 @@ def ledger_source(reader: LedgerReader) -> Source:
         sessions,
         {"not_in_plan": stored - len(done), "pending": pending},
         rescored,
-        read_record(reader).to_dict(reader.study),
+        read_claim_history(reader).to_dict(reader.study),
         Spending.of(reader.summary()),
     )
 
@@ -98,8 +98,8 @@ def done_places(reader: LedgerReader) -> Sequence[int]:
     """The places in the plan whose runs are done, in order."""
     is_done = bytearray(len(reader.plan))
     order = reader.order
-    for turn in reader.done_turns():
-        place = order[turn] if turn < len(order) else GONE
+    for execution_index in reader.done_indexes():
+        place = order[execution_index] if execution_index < len(order) else GONE
         if place != GONE:
             is_done[place] = 1
     if all(is_done):
