@@ -42,8 +42,8 @@ COMMAND = """
 import sys
 from fairtrial.cli import status
 from fairtrial.cli.main import main
-from fairtrial.study.runner import loop
-loop.LIVE_S = status.WATCH_S = 0.05
+from fairtrial.study.runner import run_loop
+run_loop.LIVE_S = status.WATCH_S = 0.05
 main(sys.argv[1:])
 """
 PATIENCE_S = 60.0
@@ -367,7 +367,7 @@ def test_a_run_in_this_thread_is_cancelled_whether_or_not_interrupts_are_ignored
     tmp_path, monkeypatch, interrupts
 ):
     """What a shell starts in the background ignores them."""
-    monkeypatch.setattr(control, "LOOK_S", 0.0)
+    monkeypatch.setattr(control, "POLL_S", 0.0)
     ended = []
 
     def agent(task):

@@ -31,11 +31,11 @@ from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import main
 from fairtrial.study.ledger import writer as store
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.runner import control, loop, run as engine_run
+from fairtrial.study.runner import control, run as engine_run, run_loop
+from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.executors.worker_pool import WorkerPool
-from fairtrial.study.runner.feed import Feed
-from fairtrial.study.runner.loop import RunLoop
 from fairtrial.study.runner.progress import ProgressCounts
+from fairtrial.study.runner.run_loop import RunLoop
 from fairtrial.study.tables import export, generation
 from fairtrial.study.tables.csv_tables import CsvFile
 
@@ -136,14 +136,12 @@ def watch_everything(steps: Steps) -> None:
     steps.watch(shutil, "rmtree")
     for owner, name in (
         (RunLoop, "_finish"),
-        (
-            ProgressCounts,
-            "count",
-        ),  # not what the loop does at its leisure: how often depends on the clock
+        # Not what the loop does from time to time: how often depends on the clock.
+        (ProgressCounts, "count"),
         (Ledger, "add_result"),
         (Ledger, "add_event"),
-        (Ledger, "_note"),
-        (Feed, "__call__"),
+        (Ledger, "_count_waiting"),
+        (AssignmentFeed, "__call__"),
         (CsvFile, "add"),
         (export, "_write_json"),
         (export, "check_set"),
@@ -195,13 +193,13 @@ def inject(faults: dict[str, Any]) -> None:
     if "report_to" in faults:
         report_to(faults["report_to"])
     if "group_runs" in faults:
-        store.GROUP_RUNS = faults["group_runs"]
+        store.COMMIT_RUNS = faults["group_runs"]
     if "group_s" in faults:
-        store.GROUP_S = faults["group_s"]
+        store.COMMIT_S = faults["group_s"]
     if "grace_s" in faults:
         cli_main.GRACE_S = faults["grace_s"]
     if "live_s" in faults:
-        loop.LIVE_S = faults["live_s"]
+        run_loop.LIVE_S = faults["live_s"]
     if "cancel_at_start" in faults:
         store_plan = engine_run.store_plan
 
@@ -213,8 +211,8 @@ def inject(faults: dict[str, Any]) -> None:
     if "hang_at_end" in faults:
         end = WorkerPool.end
 
-        def hang(crew: WorkerPool) -> None:
-            end(crew)
+        def hang(pool: WorkerPool) -> None:
+            end(pool)
             Path(faults["hang_at_end"]).touch()
             while True:
                 time.sleep(1)

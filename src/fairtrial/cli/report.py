@@ -25,8 +25,8 @@ from fairtrial.study import (
     deviation_lines,
     full_report,
     judge_table,
-    record_interim_look,
     open_results,
+    record_interim_look,
     render_markdown_summary,
 )
 

@@ -52,8 +52,8 @@ class HowToRun:
         return RunSettings(
             parallelism=self.parallel,
             executor=self.executor,
-            sqlite=self.sqlite,
-            parquet=self.parquet,
+            include_sqlite=self.sqlite,
+            include_parquet=self.parquet,
             only=self.only,
             limit=self.limit,
             progress=self._mode(),
@@ -192,7 +192,7 @@ def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: A
     how = HowToRun(**options)
     study, settings = _stored(target, how, assignments)
     settings = replace(
-        settings, resume=True, retry="failed" if failed else "broken", only_again=True
+        settings, resume=True, retry="failed" if failed else "broken", only_reruns=True
     )
     return _run(study, settings, how)
 

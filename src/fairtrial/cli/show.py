@@ -138,9 +138,9 @@ def _attempt_facts(attempt: Attempt) -> dict[str, Any]:
         "attempt": attempt.attempt,
         "status": attempt.status.value,
         "failure_kind": None if kind is None else kind.value,
-        "error": attempt.told.get("error_info"),
+        "error": attempt.details.get("error_info"),
         "latency_s": attempt.latency_s,
-        "traceback": attempt.told.get("traceback"),
+        "traceback": attempt.details.get("traceback"),
         "stdout": attempt.stdout,
         "stderr": attempt.stderr,
     }

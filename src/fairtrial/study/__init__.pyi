@@ -81,6 +81,11 @@ from fairtrial.study.ledger.fingerprint import (
 from fairtrial.study.ledger.interim_looks import (
     record_interim_look as record_interim_look,
 )
+from fairtrial.study.ledger.ledger_summary import (
+    Attempt as Attempt,
+    Summary as Summary,
+    spell_cost as spell_cost,
+)
 from fairtrial.study.ledger.lock import (
     owner_of as owner_of,
 )
@@ -94,11 +99,6 @@ from fairtrial.study.ledger.reader import (
 )
 from fairtrial.study.ledger.schema import (
     LEDGER_NAME as LEDGER_NAME,
-)
-from fairtrial.study.ledger.summary import (
-    Attempt as Attempt,
-    Summary as Summary,
-    spell_cost as spell_cost,
 )
 from fairtrial.study.model.conditions import (
     Condition as Condition,
@@ -238,12 +238,12 @@ from fairtrial.study.runner.run import (
     resume_study as resume_study,
     run_study as run_study,
 )
-from fairtrial.study.runner.seeding import (
-    reproducible_seed as reproducible_seed,
-)
-from fairtrial.study.runner.settings import (
+from fairtrial.study.runner.run_settings import (
     ProgressMode as ProgressMode,
     RunSettings as RunSettings,
+)
+from fairtrial.study.runner.seeding import (
+    reproducible_seed as reproducible_seed,
 )
 from fairtrial.study.stats.power import (
     TARGET_POWER as TARGET_POWER,

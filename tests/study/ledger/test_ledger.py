@@ -19,7 +19,7 @@ from fairtrial.study import (
     pack,
 )
 from fairtrial.study.ledger import reader as reading, writer as store
-from fairtrial.study.ledger.reader import GONE
+from fairtrial.study.ledger.reader import REMOVED
 from fairtrial.study.ledger.writer import open_ledger
 
 
@@ -53,8 +53,8 @@ def test_results_come_back_whole_and_in_plan_order(tmp_path):
         execution_index = reader.execution_indexes[place]
         assert result.outputs == {"turn": execution_index}
         assert result.evaluator_outputs == ({"metric_name": "m", "metric_value": execution_index},)
-        told = [observation["text"] for observation in result.observations]
-        assert told == [f"{execution_index}-{i}" for i in range(execution_index % 3)]
+        details = [observation["text"] for observation in result.observations]
+        assert details == [f"{execution_index}-{i}" for i in range(execution_index % 3)]
         assert (result.cost, result.latency, result.attempt) == (0.5, 1.5, 1)
         assert (result.executor, result.host) == ("serial", "here")
         assert (result.stdout, result.stderr) == ("out\ufffd", "")
@@ -147,27 +147,27 @@ def test_nothing_counts_before_its_commit(begun):  # spec 20
 
 def test_a_full_group_is_committed_by_itself(tmp_path):  # spec 20
     ledger, plan, order = begin(tmp_path, make_plan(replicates=100))
-    for execution_index in range(store.GROUP_RUNS - 1):
+    for execution_index in range(store.COMMIT_RUNS - 1):
         add(ledger, plan, order, execution_index)
     assert ledger.committed == 0
-    add(ledger, plan, order, store.GROUP_RUNS - 1)
-    assert ledger.committed == store.GROUP_RUNS
+    add(ledger, plan, order, store.COMMIT_RUNS - 1)
+    assert ledger.committed == store.COMMIT_RUNS
     ledger.close()
 
 
 @pytest.mark.parametrize("kind", ["result", "event", "attempt"])
 def test_a_group_of_much_is_committed_before_it_fills_the_memory(begun, kind):
     ledger, plan, order = begun
-    large = "x" * (store.GROUP_BYTES // 3)
+    large = "x" * (store.COMMIT_BYTES // 3)
     for number in range(3):
-        assert ledger._since or not number
+        assert ledger._waiting_since or not number
         if kind == "result":
             add(ledger, plan, order, number, outputs=large)
         elif kind == "event":
             ledger.add_event(Emitted(0, 1, pack(large)))
         else:
             ledger.add_attempt(Finished(number, 1, outcome(outputs=large)))
-    assert not ledger._since
+    assert not ledger._waiting_since
 
 
 def test_a_group_is_due_after_a_while_whatever_the_wall_clock_says(begun, monkeypatch):
@@ -177,7 +177,7 @@ def test_a_group_is_due_after_a_while_whatever_the_wall_clock_says(begun, monkey
     monkeypatch.setattr(time, "monotonic", lambda: now)
     add(ledger, plan, order, 0)
     assert not ledger.is_due
-    monkeypatch.setattr(time, "monotonic", lambda: now + 1.01 * store.GROUP_S)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 1.01 * store.COMMIT_S)
     assert ledger.is_due
     ledger.commit()
     assert not ledger.is_due
@@ -303,7 +303,7 @@ def test_a_result_that_is_replaced_stays_among_the_attempts(begun):
     old = pack({"rows": [{"metric_name": "old"}], "metrics": {}})
     ledger.connection.execute("INSERT INTO scores VALUES (0, 'judge', ?)", (old,))
     reader = reader_of(ledger)
-    ledger.again = dict.fromkeys(reader.indexes_with_status(RunStatus.FAILED), "failed")
+    ledger.reruns = dict.fromkeys(reader.indexes_with_status(RunStatus.FAILED), "failed")
     add(ledger, plan, order, 0, attempt=2)
     assert reader.result(order[0]).status == "failed"  # until there is another
     ledger.commit()
@@ -311,7 +311,7 @@ def test_a_result_that_is_replaced_stays_among_the_attempts(begun):
     (attempt,) = reader.attempts(0)
     assert (attempt.attempt, attempt.status) == (1, "failed")
     assert attempt.failure_kind is FailureKind.EXIT
-    assert attempt.told["outputs"] == {"turn": 0}
+    assert attempt.details["outputs"] == {"turn": 0}
     assert attempt.stdout == "bye"
     assert reader.last_attempt(0) == 2
     assert reader.result(order[0]).attempt == 2
@@ -330,7 +330,7 @@ def test_later_verdicts_take_the_place_of_the_first(begun):  # spec 26
 
 
 def test_turns_with_a_status_are_those_in_the_plan(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MANY", 2)
+    monkeypatch.setattr(reading, "INDEX_BATCH", 2)
     ledger, plan, order = begin(tmp_path)
     for execution_index in range(6):
         add(
@@ -341,7 +341,7 @@ def test_turns_with_a_status_are_those_in_the_plan(tmp_path, monkeypatch):
             status="failed" if execution_index % 2 else "success",
         )
     ledger.commit()
-    order[1] = GONE
+    order[1] = REMOVED
     ledger.write_plan({}, plan.conditions, order)
     assert list(reader_of(ledger).indexes_with_status("failed")) == [3, 5]
     assert list(reader_of(ledger).done_indexes()) == list(range(6))
@@ -369,7 +369,7 @@ def test_a_summary_counts_what_is_in_the_plan_and_all_that_was_spent(begun):
     assert summary.live == {"running": 2}
     assert summary.last_session["executor"] == "serial"
     assert summary.to_dict()["pending"] == 2
-    order[0] = order[3] = GONE
+    order[0] = order[3] = REMOVED
     ledger.write_plan({}, plan.conditions, order)
     reader = reader_of(ledger)
     summary = reader.summary()
@@ -483,7 +483,7 @@ def test_a_clean_end_leaves_nothing_in_the_log_even_while_somebody_reads(tmp_pat
 
 
 def test_large_results_are_read_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 50_000)
+    monkeypatch.setattr(reading, "BATCH_BYTES", 50_000)
     ledger, plan, order = begin(tmp_path, make_plan(replicates=20))
     for execution_index in range(len(order)):
         add(
@@ -520,7 +520,7 @@ def test_a_result_of_another_run_is_damage_not_a_result(begun):
     for change in ("run_id = 'run-000000000000'", "seed = seed + 1"):
         ledger.connection.execute("BEGIN")
         ledger.connection.execute(f"UPDATE results SET {change}")
-        with pytest.raises(LedgerError, match=r"damaged .*turn 0"):
+        with pytest.raises(LedgerError, match=r"damaged .*execution index 0"):
             list(reader_of(ledger).results())
         ledger.connection.execute("ROLLBACK")
 

@@ -184,7 +184,7 @@ def test_a_lock_that_somebody_held_only_for_a_moment_is_tried_again(tmp_path, mo
         return lockf(handle, how)
 
     monkeypatch.setattr(lock.fcntl, "lockf", held_for_a_moment)
-    monkeypatch.setattr(lock, "TRY_AGAIN_S", 0)
+    monkeypatch.setattr(lock, "RETRY_S", 0)
     with OwnerLock(tmp_path):
         assert len(tries) == 4
 

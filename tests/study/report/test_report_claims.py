@@ -25,7 +25,7 @@ from fairtrial.study import (
     resume_study,
     run_study,
 )
-from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_claim_history
+from fairtrial.study.ledger.amendments import CHANGES_FACT, FIRST_STUDY_FACT, read_claim_history
 from fairtrial.study.report import Verdict, full_report, judge_hypotheses
 
 H1 = make_claim(
@@ -414,7 +414,9 @@ def test_a_hypothesis_that_no_plan_decides_on_was_never_confirmatory(tmp_path):
 def forget(folder):
     """Make a ledger look as if an earlier version had begun it."""
     with sqlite3.connect(folder / "ledger.sqlite") as connection:
-        connection.execute("DELETE FROM facts WHERE name IN (?, ?)", (FIRST, CHANGES))
+        connection.execute(
+            "DELETE FROM facts WHERE name IN (?, ?)", (FIRST_STUDY_FACT, CHANGES_FACT)
+        )
     connection.close()
 
 
@@ -459,7 +461,7 @@ def test_results_without_a_ledger_leave_it_open():
 @pytest.mark.parametrize("text", ['{"study": {}}', "[]", "no JSON", '{"study": {"study_id": 1}}'])
 def test_a_record_that_cannot_be_read_is_damage(done_study, text):
     with open_results(done_study) as results:
-        results.reader.fact = lambda name: text if name == FIRST else None
+        results.reader.fact = lambda name: text if name == FIRST_STUDY_FACT else None
         with pytest.raises(LedgerError, match="as laid down"):
             read_claim_history(results.reader)
 

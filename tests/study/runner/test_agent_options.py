@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from fairtrial import AgentBinding, Factor, OutcomeSpec, RunBudget, Study, StudyError, run_study
-from fairtrial.study.runner.agent_options import AgentVariants
+from fairtrial.study.runner.agent_variants import AgentVariants
 
 
 @dataclass(frozen=True)

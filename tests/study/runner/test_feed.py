@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial import AgentBinding, Factor, RunBudget, Study, build_design
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.runner.feed import LONGEST_WAIT_S, AssignmentFeed
+from fairtrial.study.runner.assignment_feed import LONGEST_WAIT_S, AssignmentFeed
 
 
 class Clock:

@@ -15,11 +15,11 @@ from fairtrial import Broken, LedgerError, open_results
 from fairtrial.study import JournalEntry, RunSpec, Task, unpack
 from fairtrial.study.agents import journal as journals
 from fairtrial.study.agents.journal import Journal
-from fairtrial.study.ledger.journal import JournalStore, read_journal
+from fairtrial.study.ledger.journal_store import JournalStore, read_journal
 from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.runner.executors.frames import dump_durable
-from fairtrial.study.runner.executors.worker_main import _Notes
+from fairtrial.study.runner.executors.worker_main import _JournalSender
 
 EXECUTORS = ("serial", "threads", "processes")
 PLAIN = st.recursive(
@@ -131,7 +131,7 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next():
             return answer
 
     channel = Channel()
-    notes = _Notes(channel)
+    notes = _JournalSender(channel)
     with pytest.raises(TimeoutError):
         notes(b"first")
     notes(b"second")
@@ -152,8 +152,8 @@ def test_each_run_has_its_own_journal(tmp_path):
     ledger = open_ledger(tmp_path)
     for spec in runs:
         expected = tuple(f"{spec.run_id} {spec.seed} {number}".encode() for number in range(3))
-        assert JournalStore(ledger).of(spec) == expected
-    assert JournalStore(ledger).of(spec_of("run-3")) == ()
+        assert JournalStore(ledger).entries(spec) == expected
+    assert JournalStore(ledger).entries(spec_of("run-3")) == ()
     ledger.close()
 
 
@@ -172,7 +172,7 @@ def test_bytes_that_have_changed_are_noticed(tmp_path):
     here.add(spec_of(), 1, b"x")
     ledger.connection.execute("UPDATE journal SET data = x'79'")
     with pytest.raises(LedgerError, match="damaged"):
-        here.of(spec_of())
+        here.entries(spec_of())
     ledger.close()
 
 

@@ -8,7 +8,7 @@ from run_attempt_kit import assignment, do, run, work_for
 
 from fairtrial.core import Broken, LabError, MisfitError, StudyError
 from fairtrial.study import FailureKind, OutcomeSpec, RunStatus, unpack
-from fairtrial.study.runner.failures import LONGEST_TRACE
+from fairtrial.study.runner.failures import MAX_TRACE_LENGTH
 
 
 def raising(error):
@@ -94,7 +94,7 @@ def test_a_long_traceback_keeps_its_beginning_and_its_end():
         raise ValueError("x" * 100_000 + "the end")
 
     ran = run(agent)
-    assert len(ran.body["traceback"]) < LONGEST_TRACE + 100
+    assert len(ran.body["traceback"]) < MAX_TRACE_LENGTH + 100
     assert "in agent" in ran.body["traceback"]
     assert ran.body["traceback"].endswith("the end\n")
     assert len(ran.body["error_info"]) <= 2_000

@@ -13,9 +13,9 @@ from run_kit import PACKET, add, make_study, read_table, run
 
 from fairtrial import AgentBinding, Broken, ProblemPacket, RunBudget, RunStatus
 from fairtrial.study import LedgerReader, request
-from fairtrial.study.runner import control, loop, run as running_module
+from fairtrial.study.runner import control, run as running_module, run_loop
+from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.control import ControlFile
-from fairtrial.study.runner.feed import Feed
 
 WAIT_S = 60.0
 """How long something may take that ought to happen at once."""
@@ -32,7 +32,7 @@ def hold_time(monkeypatch):
             now = time.monotonic()
             return now if is_so() or now > began + WAIT_S else began
 
-        monkeypatch.setattr(running_module, "Feed", partial(Feed, clock=clock))
+        monkeypatch.setattr(running_module, "AssignmentFeed", partial(AssignmentFeed, clock=clock))
 
     return hold_time
 
@@ -74,7 +74,7 @@ def test_a_run_that_breaks_is_tried_again_and_its_attempts_are_kept(tmp_path, ex
         attempts = attempts_at(results, place)
         assert [each.attempt for each in attempts] == [1, 2]
         assert {each.status for each in attempts} == {RunStatus.BROKEN}
-        assert {each.told["error_info"] for each in attempts} == {"Broken: rate limit"}
+        assert {attempt.details["error_info"] for attempt in attempts} == {"Broken: rate limit"}
     assert [row["attempt"] for row in read_table(tmp_path, "runs.csv")] == ["3", "3"]
     assert {row["event_type"] for row in read_table(tmp_path, "events.csv")} == {"assistant_output"}
 
@@ -355,17 +355,17 @@ def test_a_cancelled_study_stops_in_the_midst_of_a_run(tmp_path, executor):
 
 
 def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "LIVE_S", 0.0)
-    for module in (loop, control):  # it looks after each run
-        monkeypatch.setattr(module, "LOOK_S", 0.0)
+    monkeypatch.setattr(run_loop, "LIVE_S", 0.0)
+    for module in (run_loop, control):  # it looks after each run
+        monkeypatch.setattr(module, "POLL_S", 0.0)
     looks, called, seen = [], [], []
-    told = ControlFile.told
+    current_request = ControlFile.current_request
 
     def look(self):
-        looks.append(told(self))
+        looks.append(current_request(self))
         return looks[-1]
 
-    monkeypatch.setattr(ControlFile, "told", look)
+    monkeypatch.setattr(ControlFile, "current_request", look)
 
     def is_paused():
         live = summary_of(tmp_path).live

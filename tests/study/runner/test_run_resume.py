@@ -22,7 +22,7 @@ from fairtrial import (
     open_results,
 )
 from fairtrial.study import LedgerReader, RunSettings, execute_study, request
-from fairtrial.study.runner import loop, run as running_module
+from fairtrial.study.runner import run as running_module, run_loop
 from fairtrial.study.runner.progress import Progress
 
 
@@ -154,7 +154,7 @@ def test_failed_runs_are_kept_unless_they_are_to_be_retried(tmp_path):
     for place in (2, 3):
         (attempt,) = reader.attempts(reader.execution_indexes[place])
         assert (attempt.attempt, attempt.status, attempt.failure_kind) == (1, "failed", "exception")
-        assert attempt.told["error_info"] == "ValueError: not today"
+        assert attempt.details["error_info"] == "ValueError: not today"
     assert [row["attempt"] for row in read_table(tmp_path, "runs.csv")] == list("112211")
 
 
@@ -189,9 +189,9 @@ def test_only_what_a_limit_leaves_room_for_is_said_to_be_run_again(tmp_path, mon
     run(study, flaky, only="replicate == 1")
     flaky.failing.clear()
 
-    def note(mode, tally):
-        said.append((tally.done, tally.again.total()))
-        return Progress(mode, tally)
+    def note(mode, counts):
+        said.append((counts.done, counts.reruns.total()))
+        return Progress(mode, counts)
 
     monkeypatch.setattr(running_module, "Progress", note)
     for _ in range(3):  # in the order of the plan, in which not all that is broken comes first
@@ -205,10 +205,10 @@ def test_a_retry_alone_leaves_for_later_what_was_not_run_yet(tmp_path):
     study = make_study(tmp_path)
     run(study, witness, limit=2)
     bound = {"agent_bindings": {"a": witness}, "problem_registry": {"p": PACKET}}
-    again = RunSettings(**bound, resume=True, retry="failed", only_again=True)
-    assert len(execute_study(study, again)) == 2
+    reruns = RunSettings(**bound, resume=True, retry="failed", only_reruns=True)
+    assert len(execute_study(study, reruns)) == 2
     assert len(witness.called) == 4
-    assert len(execute_study(study, replace(again, limit=1))) == 2
+    assert len(execute_study(study, replace(reruns, limit=1))) == 2
     assert len(witness.called) == 5
 
 
@@ -367,25 +367,25 @@ def test_how_far_it_is_counts_what_is_run_again_and_what_is_under_way(tmp_path, 
     seen = []
 
     class Spy(Progress):
-        def __init__(self, mode, tally, *more):
-            seen.append(tally)
-            super().__init__(mode, tally, *more)
+        def __init__(self, mode, counts, *more):
+            seen.append(counts)
+            super().__init__(mode, counts, *more)
 
     told = []
 
     def agent(task):
-        tally = seen[-1]
-        told.append((tally.done, dict(tally.again), len(tally.under_way())))
+        counts = seen[-1]
+        told.append((counts.done, dict(counts.reruns), len(counts.under_way())))
         if len(seen) == 1 and task.factors["x"] == 2:
             raise ValueError("not yet")
         return add(task)
 
     monkeypatch.setattr(running_module, "Progress", Spy)
-    monkeypatch.setattr(loop, "SLOW_S", 0.0)  # each is counted before the next begins
+    monkeypatch.setattr(run_loop, "SLOW_S", 0.0)  # each is counted before the next begins
     study = make_study(tmp_path / "out")
     run(study, agent, executor="serial")
     assert told == [(done, {}, 1) for done in range(6)]
-    assert (seen[0].done, seen[0].failed, seen[0]._timed) == (6, 2, 6)
+    assert (seen[0].done, seen[0].failed, seen[0]._timed_runs) == (6, 2, 6)
     told.clear()
     run(study, agent, executor="serial", resume=True, retry="failed")
     assert told == [(4, {"failed": 2}, 1), (5, {"failed": 1}, 1)]

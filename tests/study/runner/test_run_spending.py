@@ -18,7 +18,7 @@ from fairtrial import AgentOutput, Broken, Factor, FairtrialError, RunBudget
 from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger import reader as reading
-from fairtrial.study.ledger.journal import JournalStore
+from fairtrial.study.ledger.journal_store import JournalStore
 
 TOKENS = EACH["input_tokens"] + EACH["output_tokens"]
 
@@ -209,7 +209,7 @@ def test_an_attempt_that_ends_while_sums_are_read_counts_once(tmp_path, monkeypa
             ledger.commit()
         return read(*given)
 
-    monkeypatch.setattr(reading, "untold_payments", read_late)
+    monkeypatch.setattr(reading, "unreported_payments", read_late)
     with closing(LedgerReader.open(tmp_path)) as reader:
         told = [reader.summary() for _ in range(2)]
     ledger.close()

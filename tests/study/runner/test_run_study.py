@@ -36,7 +36,7 @@ from fairtrial import (
 )
 from fairtrial.study import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.runner import loop
+from fairtrial.study.runner import run_loop
 from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.study.runner.executors.serial import Serial
 from fairtrial.study.tables.integrity import validate_artifacts
@@ -389,7 +389,7 @@ def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):  # s
 
 def test_what_was_so_earlier_is_not_told_later(tmp_path, monkeypatch):
     """Two threads tell what goes on; the slower one doesn't have the last word."""
-    monkeypatch.setattr(loop, "LIVE_S", 0.0)
+    monkeypatch.setattr(run_loop, "LIVE_S", 0.0)
     is_telling, has_told, told = threading.Event(), threading.Event(), []
     set_live = Ledger.set_live
 
@@ -648,7 +648,7 @@ def test_limits_stand_beside_agents_that_the_study_binds(tmp_path, monkeypatch):
 
 def test_slow_runs_in_this_thread_are_counted_before_the_next_begins(tmp_path, monkeypatch):
     """A bar that says 3 while `status` says 4 looks like a hang."""
-    monkeypatch.setattr(loop, "SLOW_S", 0.0)
+    monkeypatch.setattr(run_loop, "SLOW_S", 0.0)
     done = []
 
     def agent(task):

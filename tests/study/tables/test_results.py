@@ -113,7 +113,7 @@ def test_a_run_that_is_run_again_keeps_its_result_until_there_is_another(lab):
     lab.add(0, failure())
     lab.ledger.commit()
     results = open_results(lab.folder)
-    lab.ledger.again = {results.reader.execution_indexes[0]: "failed"}
+    lab.ledger.reruns = {results.reader.execution_indexes[0]: "failed"}
     lab.add(0)
     assert results[0].status == "failed"
     lab.ledger.commit()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.study.ledger.journal_entries import total_paid, pack_entry, unpack_entry
+from fairtrial.study.ledger.journal_entries import pack_entry, total_paid, unpack_entry
 from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.model.payments import NOTHING, Paid
 

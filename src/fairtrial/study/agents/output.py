@@ -31,7 +31,8 @@ class AgentOutput:
     metrics: measurements: `cost_usd`, `input_tokens`, `output_tokens`, or any others
     events: events that were not emitted during the run: mappings with `event_type`, `text`, ...
     trace_refs: paths or URLs of traces
-    metadata: facts about the agent: `model_name`, `model_provider`, `agent_kind`, `pattern_name`, ...
+    metadata: facts about the agent: `model_name`, `model_provider`, `agent_kind`,
+        `pattern_name`, ...
     success: False if the agent reports that it failed
     error: why it failed
     """

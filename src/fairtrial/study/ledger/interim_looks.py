@@ -1,6 +1,7 @@
-"""Looks at results before all of them were there: a file beside the ledger.
+"""Interim looks: records of who saw verdicts before all runs were done, in a file by the ledger.
 
-Not in the ledger: only who runs the study writes to that, and a look may come while it runs.
+Not in the ledger itself: only the process that runs the study writes to that, and a look may come
+while it runs.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ INTERIM_LOOKS_NAME = "looks.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class InterimLook:
-    """Verdicts that somebody was shown.
+    """One time that verdicts on partial results were shown.
 
+    at: when
     results: how many runs had succeeded or failed by then
-    planned: of how many
+    planned: how many runs were planned
     """
 
     at: str
@@ -28,11 +30,11 @@ class InterimLook:
 
 
 def record_interim_look(folder: Path, results: int, planned: int) -> None:
-    """Write down that somebody looks now, unless the last one saw as much.
+    """Record an interim look, unless the last one saw the same number of results.
 
-    Where nothing can be written the look is not counted, and not refused either.
+    If the file can't be written, the look isn't recorded, and nothing is raised.
     """
-    if [each.results for each in read_interim_looks(folder)[-1:]] == [results]:
+    if [look.results for look in read_interim_looks(folder)[-1:]] == [results]:
         return
     look = InterimLook(datetime.now(UTC).isoformat(timespec="seconds"), results, planned)
     with suppress(OSError), (folder / INTERIM_LOOKS_NAME).open("a", encoding="utf-8") as file:
@@ -40,13 +42,12 @@ def record_interim_look(folder: Path, results: int, planned: int) -> None:
 
 
 def read_interim_looks(folder: Path) -> tuple[InterimLook, ...]:
-    """The looks that were written down, the earliest first; what is no look is passed over."""
+    """Return the recorded looks, the earliest first; lines that can't be read are skipped."""
     looks = []
     with suppress(OSError, UnicodeDecodeError):
         for line in (folder / INTERIM_LOOKS_NAME).read_text("utf-8").splitlines():
             with suppress(ValueError, TypeError, KeyError):
-                told = json.loads(line)
-                looks.append(
-                    InterimLook(str(told["at"]), int(told["results"]), int(told["planned"]))
-                )
+                fields = json.loads(line)
+                at, results, planned = fields["at"], fields["results"], fields["planned"]
+                looks.append(InterimLook(str(at), int(results), int(planned)))
     return tuple(looks)

@@ -27,7 +27,7 @@ class RunStatus(StrEnum):
 
 
 EVALUATOR_FAILED = "the evaluator failed: "
-"""How the error of a run begins whose agent was done: its output can be judged again."""
+"""The start of `error_info` of a run whose evaluator failed; for readers only."""
 
 
 class FailureKind(StrEnum):
@@ -148,6 +148,7 @@ class RunResult:
     error_info: what went wrong, in a line
     traceback: where, in full
     stdout, stderr: what the run printed, up to a limit
+    evaluator_failed: whether the agent had finished and its evaluator failed
     """
 
     run_id: str
@@ -172,3 +173,4 @@ class RunResult:
     traceback: str | None = None
     stdout: str = ""
     stderr: str = ""
+    evaluator_failed: bool = False

@@ -119,8 +119,9 @@ def _read_row(verdict: Mapping[str, Any]) -> Row:
     if value is not None and not isinstance(value, str):
         number = plain_number(value)
         if number is None:
+            name = verdict.get("metric_name", DEFAULT_METRIC)
             raise TypeError(
-                f"the evaluator's row '{verdict.get('metric_name', DEFAULT_METRIC)}' has a metric_value of "
+                f"the evaluator's row '{name}' has a metric_value of "
                 f"type {type(value).__qualname__}; it must be a number or text"
             )
         value = number

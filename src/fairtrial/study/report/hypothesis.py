@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.core import dump
-from fairtrial.study.ledger.claim_changes import Standing
+from fairtrial.study.ledger.claim_changes import ClaimRole
 from fairtrial.study.report.samples import Group
 from fairtrial.study.report.test_result import Detail
 from fairtrial.study.report.verdicts import Verdict
@@ -76,7 +76,7 @@ class HypothesisTest:
     details_title: str = ""
     details: tuple[Detail, ...] = ()
     notes: tuple[str, ...] = ()
-    standing: Standing = "unknown"
+    standing: ClaimRole = "unknown"
     agents: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairtrial.study.ledger.amendments import (
-    StudyVersion,
     ClaimHistory,
+    StudyVersion,
+    count_known_results,
     read_claim_history,
-    results_known,
 )
-from fairtrial.study.ledger.claim_changes import claim_changes
+from fairtrial.study.ledger.claim_changes import describe_claim_changes
 from fairtrial.study.ledger.interim_looks import InterimLook, read_interim_looks
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.sqlite_errors import explained
@@ -92,9 +92,9 @@ def _commit(facts: Mapping[str, Any]) -> str:
 def record_for(reader: LedgerReader, study: Study) -> ClaimHistory:
     """How the claims of a study came to be; one that is not the ledger's is a change, too."""
     record = read_claim_history(reader)
-    if study == reader.study or not claim_changes(reader.study, study):
+    if study == reader.study or not describe_claim_changes(reader.study, study):
         return record
-    known = results_known(reader)
+    known = count_known_results(reader)
     if record.first is None:  # at least what the ledger holds now can be told from it
         record = ClaimHistory(StudyVersion(reader.study, known, None))
     return replace(record, later=(*record.later, StudyVersion(study, known, None)))

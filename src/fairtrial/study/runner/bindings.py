@@ -27,7 +27,7 @@ from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget,
 from fairtrial.study.problems.hooks import ProblemReference
 from fairtrial.study.problems.packet import ProblemPacket, resolve_problem
 from fairtrial.study.protocols import Problem
-from fairtrial.study.runner.agent_options import (
+from fairtrial.study.runner.agent_variants import (
     AgentVariants,
     check_agent_factors,
     check_option_levels,

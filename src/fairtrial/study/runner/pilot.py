@@ -1,4 +1,4 @@
-"""Which runs a pilot is about: `--only EXPR`."""
+"""Select the runs of a pilot by an expression: `--only EXPR`."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from fairtrial.study.design.runs import agents_of, problems_of
 from fairtrial.study.model.study import Study
 
 RUN_FACTS = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
-"""What an expression may ask for beside factors and blocks."""
+"""The names that an expression may use besides factors and blocks."""
 
 
 def find_expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
-    """What is wrong with an expression, as far as the study alone can tell."""
-    known = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
+    """Yield what is wrong with an expression, as far as the study alone shows it."""
+    own_names = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
     try:
         names = Expression(only).names
     except StudyError as error:
         yield from (mistake.under(("only",)) for mistake in error.mistakes)
         return
-    shown = ", ".join([*sorted(known), *RUN_FACTS])
-    for name in sorted(names - known - set(RUN_FACTS)):
-        yield Mistake(("only",), f"there is no '{name}'", f"known: {shown}")
+    known = ", ".join([*sorted(own_names), *RUN_FACTS])
+    for name in sorted(names - own_names - set(RUN_FACTS)):
+        yield Mistake(("only",), f"there is no '{name}'", f"known: {known}")
 
 
 def check_expression(plan: RunPlan, only: str) -> None:
-    """Try an expression on a run of every condition: it may compare what can't be compared."""
+    """Try an expression on a run of every condition; `StudyError` if it can't be evaluated."""
     expression = Expression(only)
     for plan_index in plan.first_places():
         try:
@@ -40,38 +40,38 @@ def check_expression(plan: RunPlan, only: str) -> None:
 
 
 def selection_warnings(plan: RunPlan, only: str) -> list[Mistake]:
-    """A remark for each comparison with what a factor, or a run's agent or problem, never is."""
+    """Return a warning for each comparison with a value that never occurs."""
     study = plan.study
-    admissible = [each for each in plan.conditions if each.admissible]
+    admissible = [condition for condition in plan.conditions if condition.admissible]
     factors = {factor.name for factor in study.factors}
-    others = {
-        "agent_id": {name for each in admissible for name in agents_of(study, each)},
-        "problem_id": {name for each in admissible for name in problems_of(study, each)},
+    ids = {
+        "agent_id": {name for item in admissible for name in agents_of(study, item)},
+        "problem_id": {name for item in admissible for name in problems_of(study, item)},
     }
-    known = {name: sorted(filter(None, met)) for name, met in others.items() if name not in factors}
-    return list(comparison_doubts(study, ("only",), only, known))
+    levels = {name: sorted(filter(None, ids[name])) for name in ids if name not in factors}
+    return list(comparison_doubts(study, ("only",), only, levels))
 
 
 def refuse_empty_selection(plan: RunPlan, only: str) -> None:
-    """Refuse an expression that no run of the plan meets, done or not."""
+    """Raise `StudyError` if no run of the plan, done or not, matches the expression."""
     expression = Expression(only)
     plan_indexes = (
         plan_index for plan_index in range(len(plan)) if not plan.is_skipped(plan_index)
     )
     if any(_holds(expression, plan, plan_index) for plan_index in plan_indexes):
         return
-    doubts = [*selection_warnings(plan, only)]
+    warnings = selection_warnings(plan, only)
     message = f"no run of the plan meets `{only}`"
-    hint = "; ".join(f"{each.message}; {each.hint}".removesuffix("; ") for each in doubts)
+    hint = "; ".join(f"{item.message}; {item.hint}".removesuffix("; ") for item in warnings)
     raise StudyError(Mistake(("only",), message, hint))
 
 
 def matcher(plan: RunPlan, order: array[int], only: str | None) -> Callable[[int], bool]:
-    """Whether a turn is one of those that are asked for."""
+    """Return a function that says whether the run at an execution index is selected."""
     if only is None:
-        return lambda execution_index: True
+        return lambda index: True
     expression = Expression(only)
-    return lambda execution_index: _holds(expression, plan, order[execution_index])
+    return lambda index: _holds(expression, plan, order[index])
 
 
 def _holds(expression: Expression, plan: RunPlan, plan_index: int) -> bool:

@@ -14,7 +14,7 @@ from fairtrial.study.design.runs import agents_of, problems_of
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Problem
-from fairtrial.study.runner.agent_options import AgentVariants
+from fairtrial.study.runner.agent_variants import AgentVariants
 
 
 @dataclass(frozen=True, slots=True)

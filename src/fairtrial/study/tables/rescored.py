@@ -11,7 +11,7 @@ from fairtrial.study.ledger.packing import pack
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.runs import EVALUATOR_FAILED, RunResult, RunStatus
+from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
 from fairtrial.study.tables.source import done_places
 
@@ -52,7 +52,7 @@ def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: st
     failures: dict[str, str] = {}
     group: list[tuple[int, bytes]] = []
     for place, result in zip(done_places(reader), reader.results(), strict=True):
-        was_unjudged = (result.error_info or "").startswith(EVALUATOR_FAILED)
+        was_unjudged = result.evaluator_failed
         if result.status is not RunStatus.SUCCESS and not was_unjudged:
             passed_over += 1
             continue

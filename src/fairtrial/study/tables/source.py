@@ -11,7 +11,8 @@ from typing import Any
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.amendments import read_claim_history
-from fairtrial.study.ledger.reader import GONE, LedgerReader
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
@@ -48,7 +49,7 @@ class Source:
 
 
 def ledger_source(reader: LedgerReader) -> Source:
-    """What a ledger tells right now; to go through it twice, have it seen `as_of_now`."""
+    """What a ledger tells right now; to go through it twice, use `LedgerReader.snapshot`."""
     done = done_places(reader)
     sessions = [dict(session) for session in reader.sessions.values()]
     told = [session.pop("provenance", None) for session in sessions]
@@ -99,8 +100,8 @@ def done_places(reader: LedgerReader) -> Sequence[int]:
     is_done = bytearray(len(reader.plan))
     order = reader.order
     for execution_index in reader.done_indexes():
-        place = order[execution_index] if execution_index < len(order) else GONE
-        if place != GONE:
+        place = order[execution_index] if execution_index < len(order) else REMOVED
+        if place != REMOVED:
             is_done[place] = 1
     if all(is_done):
         return range(len(is_done))

@@ -1,4 +1,4 @@
-"""What to run next: the order of execution, retries, limits, and whether to go on at all."""
+"""Choose the next run: by the order of execution, retries, limits of agents, pause and stop."""
 
 from __future__ import annotations
 
@@ -15,41 +15,46 @@ from fairtrial.study.model.study import AgentBinding
 
 PAUSE_S = 0.2
 LONGEST_WAIT_S = 60.0
-LOOK_AHEAD = 1_000
-"""How many runs of agents that have reached a limit may be passed over for those of others."""
+MAX_POSTPONED = 1_000
+"""How many runs of agents at their limit may be postponed in favor of those of others."""
 MINUTE_S = 60.0
 
 
 class AgentLimit:
-    """How many runs of one agent may go on at once, and start within a minute."""
+    """The limits of one agent: parallel runs, and starts within a minute."""
 
     def __init__(self, binding: AgentBinding, clock: Callable[[], float]) -> None:
-        self._most = binding.max_parallel
+        self._max_parallel = binding.max_parallel
         self._clock = clock
         self._running = 0
-        # Starts are spread evenly: a burst at the head of each minute is what servers refuse.
+        # Starts are spread evenly: servers refuse a burst at the start of each minute.
         self._gap_s = MINUTE_S / binding.max_per_minute if binding.max_per_minute else 0.0
         self._next = 0.0
 
     def wait_s(self) -> float:
-        """How long until the next run may start; infinite while too many are going on."""
-        if self._most is not None and self._running >= self._most:
+        """Return how long until the next run may start; infinite while too many are running."""
+        if self._max_parallel is not None and self._running >= self._max_parallel:
             return float("inf")
         return max(0.0, self._next - self._clock())
 
     def start(self) -> None:
+        """Count a run that starts."""
         self._running += 1
         self._next = max(self._next, self._clock()) + self._gap_s
 
     def end(self) -> None:
+        """Count a run that has ended."""
         self._running -= 1
 
 
 class AssignmentFeed:
-    """Hands out assignments, in the order of execution, as an executor asks for them.
+    """Hands out assignments in the order of execution, as an executor asks for them.
 
-    Knows what is under way. Retries come first once their wait is over; runs of an agent that has
-    reached a limit are passed over until it may go on.
+    Retries come first once their wait is over; runs of an agent at its limit are postponed.
+
+    in_flight: the assignments under way and when they started, by execution index
+    is_paused: whether to hand out nothing for now
+    is_stopped: whether to hand out nothing any more
     """
 
     def __init__(
@@ -61,64 +66,65 @@ class AssignmentFeed:
         timeout_s: float | None = None,
         agents: Mapping[str, AgentBinding] | None = None,
         next_attempt: Callable[[int], int] = lambda execution_index: 1,
-        journal_of: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
+        read_journal: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan, self._order, self._pending = plan, order, pending
         self._timeout_s, self._next_attempt, self._clock = timeout_s, next_attempt, clock
-        self._journal_of = journal_of
+        self._read_journal = read_journal
         self._limits = {
             name: AgentLimit(binding, clock)
             for name, binding in (agents or {}).items()
             if binding.max_parallel is not None or binding.max_per_minute is not None
         }
-        self._held: dict[str, deque[Assignment]] = {name: deque() for name in self._limits}
+        self._postponed: dict[str, deque[Assignment]] = {name: deque() for name in self._limits}
         self._retries: list[tuple[float, int, Assignment]] = []
         self._count = itertools.count()
         self.in_flight: dict[int, tuple[Assignment, float]] = {}
-        """What is under way: assignments and when they began, by turn."""
         self.is_paused = False
         self.is_stopped = False
 
     def __call__(self) -> Assignment | float | None:
-        """The next assignment; or for how many seconds there is none; or None: no more."""
+        """Return the next assignment, or the seconds to wait for one, or None at the end."""
         if self.is_stopped:
             return None
         if self.is_paused:
             return PAUSE_S
         assignment, wait_s = self._due_retry() if self._retries else (None, float("inf"))
         if assignment is None:
-            assignment, held_s = self._next_run() if self._limits else self._next_free_run()
-            wait_s = min(wait_s, held_s)
+            assignment, postponed_s = (
+                self._next_run() if self._limits else self._next_unlimited_run()
+            )
+            wait_s = min(wait_s, postponed_s)
         if assignment is None:
             return self._wait(wait_s)
         self.in_flight[assignment.execution_index] = (assignment, self._clock())
-        limit = self._limit_of(assignment)
+        limit = self._find_limit(assignment)
         if limit is not None:
             limit.start()
-        # Only now: those that are held back or wait for a retry need not take that much memory.
-        journal = self._journal_of(assignment.spec)
+        # Read last, so that postponed assignments and retries don't hold journals in memory.
+        journal = self._read_journal(assignment.spec)
         return assignment._replace(journal=journal) if journal else assignment
 
     def finish(self, execution_index: int) -> tuple[Assignment, float]:
-        """An attempt has ended; returns what it was, and when it began."""
-        assignment, began = self.in_flight.pop(execution_index)
-        limit = self._limit_of(assignment)
+        """Mark an attempt as ended; returns its assignment and when it started."""
+        assignment, started_at = self.in_flight.pop(execution_index)
+        limit = self._find_limit(assignment)
         if limit is not None:
             limit.end()
-        return assignment, began
+        return assignment, started_at
 
     def retry(self, assignment: Assignment, wait_s: float) -> None:
-        """Let a run be tried again after a while."""
-        again = assignment._replace(attempt=assignment.attempt + 1)
+        """Schedule another attempt at a run after `wait_s` seconds."""
+        retry = assignment._replace(attempt=assignment.attempt + 1)
         due = self._clock() + min(wait_s, LONGEST_WAIT_S)
-        heapq.heappush(self._retries, (due, next(self._count), again))
+        heapq.heappush(self._retries, (due, next(self._count), retry))
 
     def _wait(self, wait_s: float) -> float | None:
         if wait_s < float("inf"):
             return wait_s
-        # Whatever is held back waits for a run that is under way.
-        return PAUSE_S if any(self._held.values()) else None
+        # Postponed assignments wait for a run that is under way.
+        return PAUSE_S if any(self._postponed.values()) else None
 
     def _due_retry(self) -> tuple[Assignment | None, float]:
         while self._retries:
@@ -126,13 +132,13 @@ class AssignmentFeed:
             if wait_s > 0:
                 return None, wait_s
             assignment = heapq.heappop(self._retries)[2]
-            limit = self._limit_of(assignment)
+            limit = self._find_limit(assignment)
             if limit is None or limit.wait_s() <= 0:
                 return assignment, 0.0
-            self._held[str(assignment.spec.agent_spec_ref)].appendleft(assignment)
+            self._postponed[str(assignment.spec.agent_spec_ref)].appendleft(assignment)
         return None, float("inf")
 
-    def _next_free_run(self) -> tuple[Assignment | None, float]:
+    def _next_unlimited_run(self) -> tuple[Assignment | None, float]:
         execution_index = next(self._pending, None)
         return (
             (None, float("inf"))
@@ -142,22 +148,22 @@ class AssignmentFeed:
 
     def _next_run(self) -> tuple[Assignment | None, float]:
         wait_s = float("inf")
-        for name, held in self._held.items():
-            if held:
+        for name, postponed in self._postponed.items():
+            if postponed:
                 limit_s = self._limits[name].wait_s()
                 if limit_s <= 0:
-                    return held.popleft(), 0.0
+                    return postponed.popleft(), 0.0
                 wait_s = min(wait_s, limit_s)
-        while sum(map(len, self._held.values())) < LOOK_AHEAD:
+        while sum(map(len, self._postponed.values())) < MAX_POSTPONED:
             execution_index = next(self._pending, None)
             if execution_index is None:
                 break
             assignment = self._assign(execution_index)
-            limit = self._limit_of(assignment)
+            limit = self._find_limit(assignment)
             if limit is None or limit.wait_s() <= 0:
                 return assignment, 0.0
             wait_s = min(wait_s, limit.wait_s())
-            self._held[str(assignment.spec.agent_spec_ref)].append(assignment)
+            self._postponed[str(assignment.spec.agent_spec_ref)].append(assignment)
         return None, wait_s
 
     def _assign(self, execution_index: int) -> Assignment:
@@ -170,5 +176,5 @@ class AssignmentFeed:
             self._timeout_s,
         )
 
-    def _limit_of(self, assignment: Assignment) -> AgentLimit | None:
+    def _find_limit(self, assignment: Assignment) -> AgentLimit | None:
         return self._limits.get(assignment.spec.agent_spec_ref or "") if self._limits else None
