@@ -25,7 +25,7 @@ from fairtrial.study.tables.integrity import validate_artifacts
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """However slow the machine is, a log is told of the end alone."""
-    monkeypatch.setattr(progress, "LINES_S", math.inf)
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", math.inf)
 
 
 @pytest.fixture

@@ -430,7 +430,7 @@ def somebody_times(tmp_path, monkeypatch):
 
 def test_a_run_that_has_to_wait_says_for_whom(somebody_times, tmp_path, monkeypatch, capsys):
     """Also where the run has the thread that would tell how far it is."""
-    monkeypatch.setattr(progress, "LINES_S", 0.0)
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.0)
     told = f"0/1 runs, {quiet.WAITING.format(somebody_times)}\n"
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

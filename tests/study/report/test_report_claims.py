@@ -462,7 +462,7 @@ def test_results_without_a_ledger_leave_it_open():
 def test_a_record_that_cannot_be_read_is_damage(done_study, text):
     with open_results(done_study) as results:
         results.reader.fact = lambda name: text if name == FIRST_STUDY_FACT else None
-        with pytest.raises(LedgerError, match="as laid down"):
+        with pytest.raises(LedgerError, match="history of the claims"):
             read_claim_history(results.reader)
 
 

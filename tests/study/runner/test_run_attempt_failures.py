@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from run_attempt_kit import assignment, do, run, work_for
 
 from fairtrial.core import Broken, LabError, MisfitError, StudyError
-from fairtrial.study import FailureKind, OutcomeSpec, RunStatus, unpack
+from fairtrial.study import AgentOutput, FailureKind, OutcomeSpec, RunStatus, unpack
 from fairtrial.study.runner.failures import MAX_TRACE_LENGTH
 
 
@@ -204,3 +204,16 @@ def test_a_worker_that_died_leaves_an_outcome(kind):
     assert body["provenance"]["agent_id"] == "agent"
     assert body["execution_metadata"] == {"problem_family": "search"}
     assert body["started_at"] < do(work).body["started_at"]
+
+
+def test_only_a_failure_of_the_evaluator_is_marked_as_one():
+    def judge(answer):
+        raise ValueError("bad shape")
+
+    def claim(task):
+        return AgentOutput(success=False, error="the evaluator failed: so it seems")
+
+    assert run(lambda task: {"answer": 1}, {"evaluator": judge}).body["evaluator_failed"]
+    assert not run(lambda task: {"answer": 1}, {"evaluator": abs}).body["evaluator_failed"]
+    assert not run(lambda task: 1 / 0, {"evaluator": judge}).body["evaluator_failed"]
+    assert not run(claim, {"evaluator": judge}).body["evaluator_failed"]

@@ -389,4 +389,4 @@ def test_how_far_it_is_counts_what_is_run_again_and_what_is_under_way(tmp_path, 
     told.clear()
     run(study, agent, executor="serial", resume=True, retry="failed")
     assert told == [(4, {"failed": 2}, 1), (5, {"failed": 1}, 1)]
-    assert (seen[1].done, seen[1].failed, seen[1]._timed) == (6, 0, 2)
+    assert (seen[1].done, seen[1].failed, seen[1]._timed_runs) == (6, 0, 2)

@@ -1,5 +1,7 @@
 """Running a study from Python: every argument of `run_study` does what it says (spec 15, 20)."""
 
+import dataclasses
+import inspect
 import json
 import os
 import random
@@ -34,7 +36,7 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.study import LedgerReader
+from fairtrial.study import LedgerReader, RunSettings
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.runner import run_loop
 from fairtrial.study.runner.executors.processes import Processes
@@ -659,3 +661,15 @@ def test_slow_runs_in_this_thread_are_counted_before_the_next_begins(tmp_path, m
     study = make_study(tmp_path, levels=(1,), replicates=4)
     run(study, agent, executor="serial", on_result=done.append)
     assert known == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("function", [run_study, dry_run_validate])
+def test_arguments_are_the_settings_of_the_same_names_and_defaults(function):
+    settings = {field.name: field.default for field in dataclasses.fields(RunSettings)}
+    parameters = inspect.signature(function).parameters
+    shared = {
+        name: parameter.default
+        for name, parameter in parameters.items()
+        if name not in ("study", "dry_run", "show_progress")
+    }
+    assert shared == {name: settings[name] for name in shared}
