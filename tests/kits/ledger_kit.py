@@ -1,4 +1,4 @@
-"""What the tests of the ledger share: small studies, plans, and runs that came to something."""
+"""Shared by the tests of the ledger: small studies, plans and results."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def make_plan(study=None, **fields):
 
 
 def body(execution_index=0, **fields):
-    told = {
+    content = {
         "outputs": {"turn": execution_index},
         "metrics": {"score": execution_index / 2},
         "evaluations": [{"metric_name": "m", "metric_value": execution_index}],
@@ -45,7 +45,7 @@ def body(execution_index=0, **fields):
         "execution_metadata": {},
         "started_at": "2024-05-01T10:00:00.000+00:00",
     }
-    return pack({**told, **fields})
+    return pack({**content, **fields})
 
 
 def outcome(
@@ -75,10 +75,12 @@ def begin(folder, plan=None):
 
 
 def add(ledger, plan, order, execution_index, attempt=1, events=(), **fields):
-    place = order[execution_index]
+    plan_index = order[execution_index]
     for data in events:
         ledger.add_event(Emitted(execution_index, attempt, pack(data)))
-    assignment = Assignment(execution_index, attempt, plan.spec(place), plan.condition_at(place))
+    assignment = Assignment(
+        execution_index, attempt, plan.spec(plan_index), plan.condition_at(plan_index)
+    )
     printed = {name: fields.pop(name) for name in ("stdout", "stderr") if name in fields}
     ledger.add_result(
         assignment,

@@ -1,4 +1,4 @@
-"""Single runs for tests: an agent and a problem, bound, and what came of one attempt."""
+"""Single run attempts for tests: bind an agent and a problem, return the outcome."""
 
 from typing import Any, NamedTuple
 

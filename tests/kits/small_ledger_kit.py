@@ -1,4 +1,4 @@
-"""Ledgers for tests, written without an engine: what each run came to is given."""
+"""Ledgers for tests, written directly with given outcomes, without running anything."""
 
 import json
 
@@ -27,7 +27,7 @@ def small_study(levels=(1, 2), replicates=2, **fields):
     return Study("s", "A small study", **fields)
 
 
-def body(**told):
+def body(**fields):
     """A body as a run leaves it; what isn't told is nothing."""
     return {
         "outputs": {"text": "done"},
@@ -40,11 +40,11 @@ def body(**told):
         "provenance": {},
         "execution_metadata": {},
         "started_at": STARTED,
-        **told,
+        **fields,
     }
 
 
-def verdict(value, name="score", **told):
+def verdict(value, name="score", **fields):
     return {
         "evaluator_id": "judge",
         "metric_name": name,
@@ -52,31 +52,31 @@ def verdict(value, name="score", **told):
         "metric_unit": "unitless",
         "aggregation_level": "run",
         "notes_json": {},
-        **told,
+        **fields,
     }
 
 
-def success(**told):
-    return RunStatus.SUCCESS, None, body(**told), ()
+def success(**fields):
+    return RunStatus.SUCCESS, None, body(**fields), ()
 
 
-def failure(kind=FailureKind.EXCEPTION, status=RunStatus.FAILED, **told):
-    told.setdefault("error_info", "ValueError: no")
-    return status, kind, body(**{"outputs": {}, "metrics": {"latency_s": 0.5}, **told}), ()
+def failure(kind=FailureKind.EXCEPTION, status=RunStatus.FAILED, **fields):
+    fields.setdefault("error_info", "ValueError: no")
+    return status, kind, body(**{"outputs": {}, "metrics": {"latency_s": 0.5}, **fields}), ()
 
 
-def emitting(*events, **told):
-    return RunStatus.SUCCESS, None, body(**told), events
+def emitting(*events, **fields):
+    return RunStatus.SUCCESS, None, body(**fields), events
 
 
-def event(event_type="step", text="", **told):
+def event(event_type="step", text="", **fields):
     return {
         "timestamp": STARTED,
         "event_type": event_type,
         "text": text,
         "actor_id": "agent",
         "meta": {},
-        **told,
+        **fields,
     }
 
 
@@ -109,22 +109,24 @@ class Lab:
             }
         )
 
-    def add(self, place, came_to=None, attempt=1):
-        """What the run at a place came to; a plain success if nothing is said."""
-        status, kind, told, events = came_to or success()
-        execution_index = list(self.order).index(place)
-        spec = self.plan.spec(place)
-        for each in events:
-            self.ledger.add_event(Emitted(execution_index, attempt, pack(each)))
-        outcome = Outcome(status, kind, told["metrics"].get("cost_usd", 0.0), 7, 0.5, pack(told))
-        assignment = Assignment(execution_index, attempt, spec, self.plan.condition_at(place))
+    def add(self, plan_index, outcome_parts=None, attempt=1):
+        """Add the outcome of a run by its plan index; by default a plain success."""
+        status, kind, fields, events = outcome_parts or success()
+        execution_index = list(self.order).index(plan_index)
+        spec = self.plan.spec(plan_index)
+        for item in events:
+            self.ledger.add_event(Emitted(execution_index, attempt, pack(item)))
+        outcome = Outcome(
+            status, kind, fields["metrics"].get("cost_usd", 0.0), 7, 0.5, pack(fields)
+        )
+        assignment = Assignment(execution_index, attempt, spec, self.plan.condition_at(plan_index))
         self.ledger.add_result(assignment, Finished(execution_index, attempt, outcome))
 
     def run(self, **special):
-        """All runs that are to happen; `special` tells what came of some, by place."""
-        for place in range(len(self.plan)):
-            if not self.plan.is_skipped(place):
-                self.add(place, special.get(f"run{place}"))
+        """Add all runs that are not skipped; `run0=...` is the outcome at plan index 0."""
+        for plan_index in range(len(self.plan)):
+            if not self.plan.is_skipped(plan_index):
+                self.add(plan_index, special.get(f"run{plan_index}"))
         self.ledger.commit()
         return self
 

@@ -1,4 +1,4 @@
-"""The ledger, written and read: what was added comes back, in plan order, with little effort."""
+"""Writing and reading the ledger: results come back in plan order, at little cost."""
 
 import sqlite3
 import threading
@@ -17,6 +17,7 @@ from fairtrial.study import (
     LedgerReader,
     RunStatus,
     pack,
+    unpack,
 )
 from fairtrial.study.ledger import reader as reading, writer as store
 from fairtrial.study.ledger.reader import REMOVED
@@ -38,6 +39,13 @@ def reader_of(ledger):
 # -- what was added comes back --
 
 
+def read_event_texts(reader, execution_index, attempt):
+    """The texts of all events of an attempt, which need not be the run's result."""
+    query = "SELECT data FROM events WHERE turn = ? AND attempt = ? ORDER BY number"
+    rows = reader.connection.execute(query, (execution_index, attempt))
+    return [unpack(data)["text"] for (data,) in rows]
+
+
 def test_results_come_back_whole_and_in_plan_order(tmp_path):
     plan = make_plan(levels=40, replicates=10)  # more than a block
     ledger, plan, order = begin(tmp_path, plan)
@@ -49,8 +57,8 @@ def test_results_come_back_whole_and_in_plan_order(tmp_path):
     reader = LedgerReader.open(tmp_path)
     results = list(reader.results())
     assert [result.run_id for result in results] == [spec.run_id for spec in plan.specs()]
-    for place, result in enumerate(results):
-        execution_index = reader.execution_indexes[place]
+    for plan_index, result in enumerate(results):
+        execution_index = reader.execution_indexes[plan_index]
         assert result.outputs == {"turn": execution_index}
         assert result.evaluator_outputs == ({"metric_name": "m", "metric_value": execution_index},)
         details = [observation["text"] for observation in result.observations]
@@ -59,7 +67,7 @@ def test_results_come_back_whole_and_in_plan_order(tmp_path):
         assert (result.executor, result.host) == ("serial", "here")
         assert (result.stdout, result.stderr) == ("out\ufffd", "")
         assert result.ended_at == "2024-05-01T10:00:01.500+00:00"
-        assert result == reader.result(place)
+        assert result == reader.result(plan_index)
     reader.close()
     ledger.close()
 
@@ -188,7 +196,7 @@ def test_an_event_is_safe_though_its_run_never_ends(begun):
     ledger.add_event(Emitted(4, 1, pack({"text": "alive"})))
     ledger.commit()
     reader = LedgerReader.open(ledger.path.parent)
-    assert [event["text"] for event in reader.events(4, 1)] == ["alive"]
+    assert read_event_texts(reader, 4, 1) == ["alive"]
     assert reader.last_attempt(4) == 1
     assert reader.last_attempt(3) == 0
     reader.close()
@@ -217,7 +225,7 @@ def test_a_result_has_the_events_of_its_own_attempt(begun):
     reader = reader_of(ledger)
     (result,) = reader.results()
     assert [event["text"] for event in result.observations] == ["second try"]
-    assert [event["text"] for event in reader.events(0, 1)] == ["first try"]
+    assert read_event_texts(reader, 0, 1) == ["first try"]
     assert [attempt.attempt for attempt in reader.attempts(0)] == [1]
 
 
@@ -448,8 +456,8 @@ def test_a_slow_reader_holds_up_neither_the_writer_nor_its_log(tmp_path):
     ledger.commit()
     reader = LedgerReader.open(tmp_path)
     slow = [reader.results(), reader.done_indexes(), reader.indexes_with_status("success")]
-    for each in slow:
-        next(each)
+    for results in slow:
+        next(results)
     for execution_index in range(1000, len(order)):
         add(ledger, plan, order, execution_index)
     ledger.commit()
@@ -479,7 +487,7 @@ def test_a_clean_end_leaves_nothing_in_the_log_even_while_somebody_reads(tmp_pat
     assert (tmp_path / f"{LEDGER_NAME}-wal").stat().st_size == 0
     assert list(reader.done_indexes()) == [0]
     reader.close()
-    assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [LEDGER_NAME]
 
 
 def test_large_results_are_read_a_few_at_a_time(tmp_path, monkeypatch):
@@ -500,10 +508,10 @@ def test_large_results_are_read_a_few_at_a_time(tmp_path, monkeypatch):
     rows_of = LedgerReader._rows
 
     def watch(self, execution_indexes, most_bytes):
-        found = rows_of(self, execution_indexes, most_bytes)
-        if found is not None:
+        batch = rows_of(self, execution_indexes, most_bytes)
+        if batch is not None:
             sizes.append(len(execution_indexes))
-        return found
+        return batch
 
     monkeypatch.setattr(LedgerReader, "_rows", watch)
     ids = [result.run_id for result in reader.results()]

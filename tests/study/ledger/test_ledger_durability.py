@@ -1,4 +1,4 @@
-"""What is counted as done is safe: kill -9 at any instant, a full disk, a failing one (spec 20)."""
+"""Counted results are durable: kill -9 at any instant, a full disk, a failing one (spec 20)."""
 
 import os
 import random
@@ -78,9 +78,9 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path):
         for number in range(20):
             nursery.stdin.write(f"{number}\n")
             nursery.stdin.flush()
-            told = nursery.stdout.readline().strip()
-            begun = told == "begun"
-            child = int(nursery.stdout.readline() if begun else told)
+            line = nursery.stdout.readline().strip()
+            begun = line == "begun"
+            child = int(nursery.stdout.readline() if begun else line)
             if number % 4 and not begun:
                 assert nursery.stdout.readline() == "begun\n"
                 begun = True
@@ -90,8 +90,8 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path):
                     time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02 if begun else 0.005))
             os.kill(child, signal.SIGKILL)
-            while (told := nursery.stdout.readline()) != "gone\n":
-                assert told, "the nursery has ended"
+            while (line := nursery.stdout.readline()) != "gone\n":
+                assert line, "the nursery has ended"
         nursery.stdin.close()
         nursery.wait()
     witnessed = last_of(witness)

@@ -1,4 +1,4 @@
-"""Opening: whatever stands in a ledger's place is told from one, and left as it is (spec 20)."""
+"""Opening: files that are no ledger are detected and left unchanged (spec 20)."""
 
 import os
 import random
@@ -105,7 +105,7 @@ def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path, make, says, op
     assert str(path) in message
     assert any(word in message for word in ("--output", "fairtrial resume"))
     assert (path.read_bytes() if path.is_file() else None) == before
-    assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [LEDGER_NAME]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
@@ -125,7 +125,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_start_that_was_cut_off_is_no_obstacle(tmp_path):
     (tmp_path / f"{LEDGER_NAME}.new").write_bytes(b"half a file")
     open_ledger(tmp_path).close()
-    assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [LEDGER_NAME]
 
 
 def test_the_log_of_a_ledger_that_is_gone_is_never_mixed_into_a_new_one(tmp_path):
@@ -157,7 +157,7 @@ def read_all(folder):
         reader.close()
 
 
-def told(open_it, folder):
+def explain(open_it, folder):
     """What comes of it; None if it is refused, and no other exception."""
     try:
         return open_it(folder)
@@ -198,8 +198,8 @@ def test_garbage_in_a_page_is_refused_or_explained_but_never_a_result(tmp_path, 
         torn = bytearray(data)
         torn[start : start + length] = rng.randbytes(min(length, len(data) - start))
         (tmp_path / LEDGER_NAME).write_bytes(torn)
-        read = told(read_all, tmp_path)
-        opened = told(open_ledger, tmp_path)
+        read = explain(read_all, tmp_path)
+        opened = explain(open_ledger, tmp_path)
         refused += (read is None) + (opened is None)
         if opened is not None:
             opened.close()
@@ -341,8 +341,8 @@ def open_folder():
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder
-    for each in (folder, *folder.iterdir()):
-        each.chmod(0o755)
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o755)
     shutil.rmtree(folder)
 
 
@@ -401,15 +401,15 @@ def test_a_finished_study_can_be_read_where_nothing_can_be_written(open_folder):
     (open_folder / LEDGER_NAME).chmod(0o444)
     open_folder.chmod(0o555)
     assert as_nobody("read", open_folder).split() == [str(len(plan))] * 2
-    assert [each.name for each in open_folder.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in open_folder.iterdir()] == [LEDGER_NAME]
 
 
 def test_where_nothing_can_be_written_a_study_that_was_cut_off_is_not_half_read(open_folder):
     finished(open_folder)
     crash(open_folder)
     (open_folder / f"{LEDGER_NAME}-shm").unlink()
-    for each in open_folder.iterdir():
-        each.chmod(0o444)
+    for path in open_folder.iterdir():
+        path.chmod(0o444)
     open_folder.chmod(0o555)
     said = as_nobody("read", open_folder)
     assert "copy the whole folder" in said
@@ -501,5 +501,5 @@ def test_where_there_can_be_no_log_the_ledger_says_so(tmp_path, monkeypatch):
 def test_a_new_ledger_has_the_rights_of_any_new_file(tmp_path):
     open_ledger(tmp_path).close()
     (tmp_path / "other").touch()
-    modes = {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1

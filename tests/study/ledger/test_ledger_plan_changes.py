@@ -1,4 +1,4 @@
-"""A plan that has changed: runs in both keep their turns, and so their results (spec 12, 21)."""
+"""A changed plan: runs in both plans keep their execution index and result (spec 12, 21)."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -44,7 +44,7 @@ def test_every_run_keeps_its_turn_or_is_gone(old, new):
     still_there = {identity(new, plan_index) for plan_index in range(len(new))}
     for was, now in zip(before, after, strict=False):
         assert now == (was if was in still_there else None)
-    # every run of the new plan has one turn, new ones in the new plan's own order
+    # every run of the new plan has one execution index, new ones in the new plan's own order
     assert sorted(plan_index for plan_index in carried if plan_index != REMOVED) == list(
         range(len(new))
     )

@@ -1,4 +1,4 @@
-"""How results are laid down: read back as they were, or refused (spec 16, 20)."""
+"""Packing results: read back unchanged, or refused (spec 16, 20)."""
 
 import collections
 import dataclasses

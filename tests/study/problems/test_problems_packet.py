@@ -1,4 +1,4 @@
-"""Problem packets: what the evaluator is given, and what names stand for."""
+"""Problem packets: the argument of the evaluator, and resolving names."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -1,4 +1,4 @@
-"""Names to agents and problems: found before anything runs, and all mistakes said at once."""
+"""Binding names to agents and problems: before anything runs, with all mistakes at once."""
 
 import pickle
 import subprocess
@@ -187,8 +187,8 @@ def test_a_study_without_problems_runs_its_agents_on_none():
 
 
 def test_problems_that_nobody_listed_are_asked_for():
-    told = binding_mistakes(study_of(problem_ids=[]), {"agent": lambda task: {}}, {"gap": {}})
-    assert told == (
+    mistakes = binding_mistakes(study_of(problem_ids=[]), {"agent": lambda task: {}}, {"gap": {}})
+    assert mistakes == (
         "problem_ids: the study doesn't say which problem to use; list it here; bound are gap"
     )
 
@@ -257,15 +257,15 @@ def test_unbound_names_get_a_hint_and_all_mistakes_come_at_once(folder):
     ]
 
 
-def test_a_study_without_agents_is_told_how_to_bind_one():
-    told = binding_mistakes(study_of(agent_specs=[]), problem_registry={"gap": {}})
-    assert told == (
+def test_a_study_without_agents_is_mistakes_how_to_bind_one():
+    mistakes = binding_mistakes(study_of(agent_specs=[]), problem_registry={"gap": {}})
+    assert mistakes == (
         "agent_specs: the study doesn't say which agent to use; bind it under `agents`, or pass "
         "agent_bindings={'default-agent': ...}"
     )
     bound = {"writer": lambda task: {}}
-    told = binding_mistakes(study_of(agent_specs=[]), bound, {"gap": {}})
-    assert "list it here; bound are writer" in told
+    mistakes = binding_mistakes(study_of(agent_specs=[]), bound, {"gap": {}})
+    assert "list it here; bound are writer" in mistakes
     bind(study_of(agent_specs=[]), [CONDITION], {"default-agent": len}, {"gap": {}})
 
 
@@ -275,11 +275,13 @@ def test_bindings_that_are_no_mapping_are_refused():
 
 
 def test_a_mistake_in_what_python_binds_names_the_argument():
-    told = binding_mistakes(study_of(), {"agent": 42}, {"gap": {"breif": "x"}})
-    assert "agent_bindings.agent: a value of type int is no agent" in told
-    assert "problem_registry.gap.breif: unknown key; did you mean 'brief'?" in told
-    told = binding_mistakes(study_of(), {"agent": len}, {"gap": ProblemPacket("p", evaluator=3)})
-    assert "problem_registry.gap.evaluator: int must be a function of one argument" in told
+    mistakes = binding_mistakes(study_of(), {"agent": 42}, {"gap": {"breif": "x"}})
+    assert "agent_bindings.agent: a value of type int is no agent" in mistakes
+    assert "problem_registry.gap.breif: unknown key; did you mean 'brief'?" in mistakes
+    mistakes = binding_mistakes(
+        study_of(), {"agent": len}, {"gap": ProblemPacket("p", evaluator=3)}
+    )
+    assert "problem_registry.gap.evaluator: int must be a function of one argument" in mistakes
 
 
 # -- plug-ins --
@@ -339,9 +341,9 @@ def test_a_plug_ins_options_are_checked(installed):
         agents={"agent": {"use": "ecko"}},
         problems={"gap": {"use": "maze", "options": {"size": "3"}}},
     )
-    told = binding_mistakes(study)
-    assert "agents.agent.use: there is no agent 'ecko'; did you mean 'echo'?" in told
-    assert "problems.gap.options.size: expected a whole number, got the text '3'" in told
+    mistakes = binding_mistakes(study)
+    assert "agents.agent.use: there is no agent 'ecko'; did you mean 'echo'?" in mistakes
+    assert "problems.gap.options.size: expected a whole number, got the text '3'" in mistakes
 
 
 # -- to another process --
@@ -364,13 +366,13 @@ def test_work_reaches_a_fresh_process_with_its_folder_and_options(folder):
         problems={"gap": {"brief": "find it", "evaluator": "mine_own:double"}},
     )
     work = StudyWork(bind(study, [CONDITION]))
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", FRESH, str(Path(__file__).parents[2] / "kits")],
         input=pickle.dumps(work),
         capture_output=True,
         check=True,
     )
-    assert told.stdout.decode().strip() == "success {'answer': 3, 'brief': 'find it'} 6"
+    assert process.stdout.decode().strip() == "success {'answer': 3, 'brief': 'find it'} 6"
 
 
 def top_level_agent(task):

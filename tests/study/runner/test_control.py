@@ -1,4 +1,4 @@
-"""Stopping from outside: the control file, signals, and how far it is (spec 22, 23)."""
+"""Controlling a running study: the control file, signals, and progress (spec 22, 23)."""
 
 import io
 import os
@@ -143,14 +143,14 @@ def test_a_remark_stands_at_the_end_while_there_is_one():
 
 
 def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
-    clock, found = Clock(), [7, None]
-    lock = SimpleNamespace(who_times=lambda ours: found.pop(0))
+    clock, holders = Clock(), [7, None]
+    lock = SimpleNamespace(who_times=lambda ours: holders.pop(0))
     elsewhere = Elsewhere(lock, clock)
     current_request = "waiting: another fairtrial is timing (process 7)"
     assert elsewhere() == elsewhere() == current_request
     clock.now += 1
     assert elsewhere() == ""
-    assert found == []
+    assert holders == []
 
 
 def test_a_lock_that_can_not_be_used_is_no_remark():
@@ -191,8 +191,8 @@ def test_a_bar_gives_way_to_what_is_told_and_comes_back(monkeypatch):
         stream.write("told\n")
     counts.success = 1
     progress.close()
-    current_request, bar = stream.rows()  # and no bar that is dead above it
-    assert current_request == "told"
+    message, bar = stream.rows()  # and no bar that is dead above it
+    assert message == "told"
     assert bar.endswith("1/2 runs")
 
 
@@ -218,22 +218,21 @@ def test_few_long_runs_have_a_calm_rate():
     rates, left = [], []
     while clock.now < 400:  # two at once, each for a minute, and one of them ends a bit later
         clock.now += 1
-        for place, began in enumerate(under_way):
-            if clock.now - began >= 60 + place:
+        for index, began in enumerate(under_way):
+            if clock.now - began >= 60 + index:
                 counts.add_duration(clock.now - began)
                 counts.count("success")
-                under_way[place] = clock.now
+                under_way[index] = clock.now
         counts.add_sample()
         rates.append(counts.rate)
         left.append(counts.eta_s)
     assert rates[100] is None  # two have ended, and two are under way: that isn't much
-    current_request = [each for each in rates if each is not None]
-    assert rates.index(current_request[0]) < 125
-    assert len(current_request) == len(rates) - rates.index(
-        current_request[0]
-    )  # it doesn't come and go
-    assert {spell_rate(each) for each in current_request} <= {"1.9/min", "2.0/min"}
-    rest = [each for each in left if each is not None]
+    known_rates = [rate for rate in rates if rate is not None]
+    first = rates.index(known_rates[0])
+    assert first < 125
+    assert len(known_rates) == len(rates) - first  # it doesn't come and go
+    assert {spell_rate(rate) for rate in known_rates} <= {"1.9/min", "2.0/min"}
+    rest = [seconds for seconds in left if seconds is not None]
     assert max(now - before for before, now in pairwise(rest)) < 15
     assert rest[-1] == pytest.approx(20 * 30 - 400, abs=20)
 

@@ -1,4 +1,4 @@
-"""Runs in this process and its threads: what they print, how they end (spec 17, 22, 23)."""
+"""The executors `serial` and `threads`: captured output, and how runs end (spec 17, 22, 23)."""
 
 import io
 import subprocess
@@ -23,12 +23,12 @@ class Calls(Deeds):
     def __init__(self, function):
         self.function = function
 
-    def call(self, emit, **told):
-        return self.function(emit, **told)
+    def call(self, emit, **arguments):
+        return self.function(emit, **arguments)
 
 
-def call(executor, function, *deeds, **told):
-    feed = ListFeed([assign(0, "call", **told), *deeds])
+def call(executor, function, *deeds, **arguments):
+    feed = ListFeed([assign(0, "call", **arguments), *deeds])
     reports = execute(executor, feed, 1, Calls(function))
     return {report.execution_index: report for report in reports if isinstance(report, Finished)}
 
@@ -197,7 +197,7 @@ def test_64_runs_wait_together():
 def test_threads_end_with_the_study():
     others = threading.enumerate()  # another test may have left some that sleep
     finish(Threads(), [assign(execution_index) for execution_index in range(10)], 4)
-    threads = [each for each in threading.enumerate() if each not in others]
+    threads = [thread for thread in threading.enumerate() if thread not in others]
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)

@@ -1,4 +1,4 @@
-"""The small parts of executors: what is kept of output, and how things cross a pipe."""
+"""Parts of executors: captured output, event limits, frames and the assignment source."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -106,12 +106,12 @@ def test_nothing_is_said_where_nothing_was_dropped():
 @given(CONTENTS, st.lists(st.integers(1, 30), min_size=1))
 def test_frames_come_out_however_the_pipe_cuts_them(contents, sizes):
     data = b"".join(make_frame(kind, content) for kind, content in contents)
-    buffer, found, number = FrameBuffer(), [], 0
+    buffer, frames_read, number = FrameBuffer(), [], 0
     while data:
         size = sizes[number % len(sizes)]
-        found += buffer.add(data[:size])
+        frames_read += buffer.add(data[:size])
         data, number = data[size:], number + 1
-    assert found == contents
+    assert frames_read == contents
 
 
 @given(st.binary(min_size=20, max_size=60))

@@ -47,13 +47,13 @@ class Calls(Deeds):
     def __init__(self, function):
         self.function = function
 
-    def call(self, emit, **told):
-        return self.function(emit, **told)
+    def call(self, emit, **arguments):
+        return self.function(emit, **arguments)
 
 
-def call(function, *deeds, slots=1, executor=FORK, **told):
+def call(function, *deeds, slots=1, executor=FORK, **arguments):
     """What comes of one call of `function` in a worker, and of the deeds after it."""
-    feed = ListFeed([assign(0, "call", **told), *deeds])
+    feed = ListFeed([assign(0, "call", **arguments), *deeds])
     reports = execute(executor, feed, slots, Calls(function))
     return {report.execution_index: report for report in reports if isinstance(report, Finished)}
 
@@ -118,11 +118,11 @@ def test_a_worker_leaves_its_parents_database_alone(tmp_path):
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("INSERT INTO t VALUES (1)")
         connection.itself = connection
-        found = weakref.ref(connection)
+        reference = weakref.ref(connection)
         del connection
-        finished = call(lambda emit: (gc.collect() and None) or found() is not None, assign(1))
+        finished = call(lambda emit: (gc.collect() and None) or reference() is not None, assign(1))
         assert told_by(finished[0])["returned"] is True
-        connection = found()
+        connection = reference()
         connection.execute("COMMIT")
         assert connection.execute("SELECT x FROM t").fetchall() == [(1,)]
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -143,13 +143,13 @@ class Old(Deeds):
         old.write("more")
         old.flush()
 feed = ListFeed([assign(0, "old")])
-reports = [each for each in Processes("fork").execute(Old(), feed, 1) if each]
+reports = [report for report in Processes("fork").execute(Old(), feed, 1) if report]
 assert reports[0].stdout == b"more", reports
 """
     buffered = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", script]
-    told = subprocess.run(command, stdout=subprocess.PIPE, env=buffered, check=True)
-    assert told.stdout == b"once"
+    process = subprocess.run(command, stdout=subprocess.PIPE, env=buffered, check=True)
+    assert process.stdout == b"once"
 
 
 @METHODS
@@ -227,7 +227,7 @@ def test_death_of_idle_workers_costs_nothing(executor, monkeypatch):
         if isinstance(report, Finished):
             finished[report.execution_index] = report
             if len(finished) == 2:
-                pids = {told_by(each)["pid"] for each in finished.values()}
+                pids = {told_by(report)["pid"] for report in finished.values()}
                 assert len(pids) == 2
                 for pid in pids:
                     os.kill(pid, signal.SIGKILL)
@@ -346,11 +346,11 @@ def test_the_trace_is_kept_after_a_flood():
 
 def open_files():
     """The numbers of open files, and what each of them is: numbers are given anew."""
-    found = {}
+    targets = {}
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the one that the folder was read by
-            found[int(path.name)] = str(path.readlink())
-    return found
+            targets[int(path.name)] = str(path.readlink())
+    return targets
 
 
 def pipes_of_worker(others):
@@ -552,9 +552,9 @@ def test_it_makes_do_with_the_open_files_that_it_may_have(executor):
 
 @METHODS
 def test_workers_hold_no_pipe_of_each_others(executor):
-    told = {"others": sorted(open_files().values())}
-    runs = (assign(execution_index, "call", **told) for execution_index in range(1, 3))
-    finished = call(list_pipes, *runs, slots=3, executor=executor, **told)
+    arguments = {"others": sorted(open_files().values())}
+    runs = (assign(execution_index, "call", **arguments) for execution_index in range(1, 3))
+    finished = call(list_pipes, *runs, slots=3, executor=executor, **arguments)
     assert len({told_by(report)["pid"] for report in finished.values()}) == 3
     held = [told_by(report)["returned"] for report in finished.values()]
     assert all(held)
@@ -567,13 +567,13 @@ def list_pipes(emit, others):
 
 def children():
     """The processes that we started: those that have ended and were not waited for, too."""
-    own, found = os.getpid(), set()
+    own, children = os.getpid(), set()
     for pid in processes.descendants(own):
         with contextlib.suppress(OSError):  # a child's child that has just gone
             stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
             if int(stat.rpartition(")")[2].split()[1]) == own:
-                found.add(pid)
-    return found
+                children.add(pid)
+    return children
 
 
 @METHODS
@@ -597,7 +597,8 @@ from fairtrial.testing.executor_driver import ListFeed
 for number in (0, 1, 2):
     os.close(number)
 feed = ListFeed([assign(turn, "print", out="out", err="err") for turn in range(3)])
-reports = [each for each in Processes("fork").execute(Deeds(), feed, 2) if each]
-os._exit(0 if [(each.stdout, each.stderr) for each in reports] == [(b"out", b"err")] * 3 else 3)
+reports = [report for report in Processes("fork").execute(Deeds(), feed, 2) if report]
+printed = [(report.stdout, report.stderr) for report in reports]
+os._exit(0 if printed == [(b"out", b"err")] * 3 else 3)
 """
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -1,4 +1,4 @@
-"""A run's journal: what is appended is safe, and later attempts at the run find it."""
+"""A run's journal: entries are durable, and later attempts at the run find them."""
 
 import os
 import random
@@ -221,9 +221,9 @@ def test_a_run_that_failed_and_is_run_again_finds_its_journal(tmp_path, executor
         return {"x": len(before[0]["text"])}
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
-    assert [each.status for each in run(study, agent, executor=executor)] == ["failed"]
+    assert [result.status for result in run(study, agent, executor=executor)] == ["failed"]
     results = run(study, agent, executor=executor, resume=True, retry="failed")
-    assert [each.outputs for each in results] == [{"x": 400_000}]
+    assert [result.outputs for result in results] == [{"x": 400_000}]
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
@@ -238,7 +238,7 @@ def test_threads_and_async_agents_may_append(tmp_path, executor):
         for thread in crowd:
             thread.join()
         task.journal.append("n", {"n": 5})
-        return {"x": [each["n"] for each in data_of(task.journal)]}
+        return {"x": [entry["n"] for entry in data_of(task.journal)]}
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
     (result,) = run(study, agent, executor=executor, problem={"evaluator": None})
@@ -246,7 +246,7 @@ def test_threads_and_async_agents_may_append(tmp_path, executor):
     with open_results(tmp_path) as results:
         reader = results.reader
         packed = read_journal(reader.connection, reader.path, result.run_spec)
-    assert [each.data["n"] for each in Journal(packed).entries()] == result.outputs["x"]
+    assert [entry.data["n"] for entry in Journal(packed).entries()] == result.outputs["x"]
 
 
 def test_a_journal_is_not_in_the_tables(tmp_path):
@@ -275,7 +275,7 @@ def test_a_process_that_the_agent_forks_has_no_journal(tmp_path, executor):
         return {"x": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
-    assert [each.outputs for each in run(study, agent, executor=executor)] == [{"x": 7}]
+    assert [result.outputs for result in run(study, agent, executor=executor)] == [{"x": 7}]
 
 
 def test_a_thread_past_its_time_is_refused_not_left_waiting(tmp_path):
@@ -332,4 +332,4 @@ def test_an_interrupt_while_an_entry_is_written_leaves_it_whole(tmp_path, monkey
         with pytest.raises(KeyboardInterrupt):
             run(study, agent, executor="serial", problem={"evaluator": None})
     results = run(study, agent, executor="serial", resume=True, problem={"evaluator": None})
-    assert [each.outputs for each in results] == [{"x": [{"n": 1}]}]
+    assert [result.outputs for result in results] == [{"x": [{"n": 1}]}]

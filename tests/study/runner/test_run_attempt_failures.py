@@ -1,4 +1,4 @@
-"""However a run ends, it has an outcome: whose doing it was, and all that is known of it."""
+"""Every run attempt has an outcome, however it ends: the failure kind and the full record."""
 
 import asyncio
 

@@ -41,8 +41,8 @@ def statuses(results):
     return [result.status.value for result in results]
 
 
-def attempts_at(results, place):
-    return results.reader.attempts(results.reader.execution_indexes[place])
+def attempts_at(results, plan_index):
+    return results.reader.attempts(results.reader.execution_indexes[plan_index])
 
 
 # -- retries --
@@ -70,10 +70,10 @@ def test_a_run_that_breaks_is_tried_again_and_its_attempts_are_kept(tmp_path, ex
     assert statuses(results) == ["success", "success"]
     assert [result.attempt for result in results] == [3, 3]
     assert len(agent.calls) == 6
-    for place in (0, 1):
-        attempts = attempts_at(results, place)
-        assert [each.attempt for each in attempts] == [1, 2]
-        assert {each.status for each in attempts} == {RunStatus.BROKEN}
+    for plan_index in (0, 1):
+        attempts = attempts_at(results, plan_index)
+        assert [attempt.attempt for attempt in attempts] == [1, 2]
+        assert {attempt.status for attempt in attempts} == {RunStatus.BROKEN}
         assert {attempt.details["error_info"] for attempt in attempts} == {"Broken: rate limit"}
     assert [row["attempt"] for row in read_table(tmp_path, "runs.csv")] == ["3", "3"]
     assert {row["event_type"] for row in read_table(tmp_path, "events.csv")} == {"assistant_output"}
@@ -114,7 +114,7 @@ def test_when_all_retries_are_used_up_the_run_is_broken_and_comes_again_on_resum
     assert read_table(tmp_path, "runs.csv")[0]["failure_kind"] == "broken"
     results = run(study, agent, resume=True, retry_wait_s=0.01)
     assert [(result.status, result.attempt) for result in results] == [("success", 4)]
-    assert [each.attempt for each in attempts_at(results, 0)] == [1, 2, 3]
+    assert [attempt.attempt for attempt in attempts_at(results, 0)] == [1, 2, 3]
 
 
 def test_a_result_that_cannot_be_written_down_is_not_tried_again_at_once(tmp_path):
@@ -234,8 +234,8 @@ def test_fail_fast_cancels_what_runs_and_leaves_it_pending(tmp_path, executor): 
     assert time.monotonic() - began < WAIT_S
     over.set()
     assert (statuses(results), results.stopped) == (["failed"], "failure")
-    for place in (1, 2):
-        (attempt,) = attempts_at(results, place)
+    for plan_index in (1, 2):
+        (attempt,) = attempts_at(results, plan_index)
         assert (attempt.status, attempt.failure_kind) == ("pending", "cancelled")
     assert results.reader.summary().pending == 2
     results = run(replace(study, run_budget=RunBudget()), resume=True)

@@ -1,4 +1,4 @@
-"""Going on with a study: pilots, retries, changes; what is done is done once (spec 20, 21)."""
+"""Resuming a study: pilots, retries, changes; no run is done twice (spec 20, 21)."""
 
 import json
 import sqlite3
@@ -103,8 +103,8 @@ def test_values_keep_their_types_through_a_resume(tmp_path):  # known trap
         }
 
     def types(result):
-        told = (result.outputs, result.metrics, result.run_spec, result.evaluator_outputs)
-        return json.dumps(told, default=str)
+        parts = (result.outputs, result.metrics, result.run_spec, result.evaluator_outputs)
+        return json.dumps(parts, default=str)
 
     study = make_study(tmp_path / "a", levels=("1", 2, 2.5, True), replicates=1)
     problem = replace(PACKET, evaluator=lambda x: {"score": 1, "share": 1.0})
@@ -116,11 +116,11 @@ def test_values_keep_their_types_through_a_resume(tmp_path):  # known trap
     assert [type(result.outputs["x"]) for result in resumed] == [str, int, float, bool]
     volatile = ("latency_s",)
     for mine, theirs in zip(whole, resumed, strict=True):
-        told = [
-            replace(each, metrics={k: v for k, v in each.metrics.items() if k not in volatile})
-            for each in (mine, theirs)
+        stable = [
+            replace(result, metrics={k: v for k, v in result.metrics.items() if k not in volatile})
+            for result in (mine, theirs)
         ]
-        assert types(told[0]) == types(told[1])
+        assert types(stable[0]) == types(stable[1])
     assert stable_tables(tmp_path / "a") == stable_tables(tmp_path / "b")
 
 
@@ -197,7 +197,7 @@ def test_only_what_a_limit_leaves_room_for_is_said_to_be_run_again(tmp_path, mon
     for _ in range(3):  # in the order of the plan, in which not all that is broken comes first
         run(study, flaky, resume=True, limit=2)
     assert said == [(1, 2), (3, 0), (4, 1)]
-    assert {each.status for each in open_results(tmp_path)} == {RunStatus.SUCCESS}
+    assert {result.status for result in open_results(tmp_path)} == {RunStatus.SUCCESS}
 
 
 def test_a_retry_alone_leaves_for_later_what_was_not_run_yet(tmp_path):
@@ -371,11 +371,11 @@ def test_how_far_it_is_counts_what_is_run_again_and_what_is_under_way(tmp_path, 
             seen.append(counts)
             super().__init__(mode, counts, *more)
 
-    told = []
+    progress_seen = []
 
     def agent(task):
         counts = seen[-1]
-        told.append((counts.done, dict(counts.reruns), len(counts.under_way())))
+        progress_seen.append((counts.done, dict(counts.reruns), len(counts.under_way())))
         if len(seen) == 1 and task.factors["x"] == 2:
             raise ValueError("not yet")
         return add(task)
@@ -384,9 +384,9 @@ def test_how_far_it_is_counts_what_is_run_again_and_what_is_under_way(tmp_path, 
     monkeypatch.setattr(run_loop, "SLOW_S", 0.0)  # each is counted before the next begins
     study = make_study(tmp_path / "out")
     run(study, agent, executor="serial")
-    assert told == [(done, {}, 1) for done in range(6)]
+    assert progress_seen == [(done, {}, 1) for done in range(6)]
     assert (seen[0].done, seen[0].failed, seen[0]._timed_runs) == (6, 2, 6)
-    told.clear()
+    progress_seen.clear()
     run(study, agent, executor="serial", resume=True, retry="failed")
-    assert told == [(4, {"failed": 2}, 1), (5, {"failed": 1}, 1)]
+    assert progress_seen == [(4, {"failed": 2}, 1), (5, {"failed": 1}, 1)]
     assert (seen[1].done, seen[1].failed, seen[1]._timed_runs) == (6, 0, 2)

@@ -84,10 +84,10 @@ def draw(task):
 print(do(work_for(draw)).body["outputs"]["numbers"])
 """
     here = str(Path(__file__).parents[2] / "kits")
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, here], capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == str(run(draw).body["outputs"]["numbers"])
+    assert process.stdout.strip() == str(run(draw).body["outputs"]["numbers"])
 
 
 def test_a_seed_leaves_nothing_of_the_numbers_before_it():

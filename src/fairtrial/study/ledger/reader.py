@@ -226,15 +226,6 @@ class LedgerReader:
         self._run_by = {key: (row["executor"], row["host"]) for key, row in self.sessions.items()}
         return self._run_by.setdefault(session, (None, None))
 
-    def events(self, execution_index: int, attempt: int) -> Iterator[Mapping[str, Any]]:
-        """Return the events of an attempt, in order."""
-        rows = self._query(
-            "SELECT data FROM events WHERE turn = ? AND attempt = ? ORDER BY number",
-            (execution_index, attempt),
-        )
-        with self._explain_unreadable(f"an event at execution index {execution_index}"):
-            return iter([unpack(data) for (data,) in rows])
-
     def attempts(self, execution_index: int) -> list[Attempt]:
         """Return the attempts at a run that are not its result, in order."""
         rows = self._query(

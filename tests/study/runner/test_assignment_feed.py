@@ -1,4 +1,4 @@
-"""What runs next: order, retries, limits (spec 4, 19, 22)."""
+"""The assignment feed: order, retries, limits (spec 4, 19, 22)."""
 
 from array import array
 
