@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import Factor, ProblemPacket, RunBudget, Study, open_results
-from fairtrial.study import RunSettings, conduct
+from fairtrial.study import RunSettings, execute_study
 
 ROUNDS = 80_000
 """Rounds of a key derivation: some 20 ms of CPU, the length of one CPU-bound run. A loop in Python
@@ -98,11 +98,11 @@ def measure_runs(folder: Path, runs: int) -> dict[str, float]:
     warm_up(folder)
     study = make_study(folder, runs)
     start = time.process_time()
-    conduct(study, settings(noop))
+    execute_study(study, settings(noop))
     ran = time.process_time()
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     resumed = time.process_time()
-    conduct(study, settings(noop, resume=True))
+    execute_study(study, settings(noop, resume=True))
     ended = time.process_time()
     return {
         "cpu_us": (ran - start) / runs * 1e6,
@@ -114,7 +114,7 @@ def measure_runs(folder: Path, runs: int) -> dict[str, float]:
 def measure_tables(folder: Path, runs: int) -> dict[str, float]:
     from fairtrial.study import export_tables
 
-    conduct(make_study(folder, runs), settings(noop))
+    execute_study(make_study(folder, runs), settings(noop))
     results = open_results(folder)
     start = time.process_time()
     export_tables(results, folder)
@@ -136,13 +136,13 @@ def measure_pair(folder: Path, runs: int) -> dict[str, float]:
     bare_s = time.perf_counter() - start
     study = make_study(folder, runs, parallelism=2)
     start = time.perf_counter()
-    conduct(study, settings(spin))
+    execute_study(study, settings(spin))
     return {"bare_s": bare_s, "ours_s": time.perf_counter() - start}
 
 
 def warm_up(folder: Path) -> None:
     """A study of two runs: what is imported once is not what is measured here."""
-    conduct(make_study(folder / "first", 2), settings(noop))
+    execute_study(make_study(folder / "first", 2), settings(noop))
 
 
 def _spin_many(times: int) -> None:
@@ -154,11 +154,11 @@ def measure_threads(folder: Path, runs: int) -> dict[str, float]:
     warm_up(folder)
     study = make_study(folder, runs, parallelism=64)
     start = time.perf_counter()
-    conduct(study, settings(wait, executor="threads"))
+    execute_study(study, settings(wait, executor="threads"))
     threads_s = time.perf_counter() - start
     tenth = make_study(folder / "serial", runs // 10)
     start = time.perf_counter()
-    conduct(tenth, settings(wait))
+    execute_study(tenth, settings(wait))
     return {"threads_s": threads_s, "serial_s": (time.perf_counter() - start) * 10}
 
 

@@ -18,14 +18,14 @@ from run_kit import make_study, run as run_small, stable_tables
 
 from fairtrial import open_results
 from fairtrial.study import load_study, run_study
-from fairtrial.study.runner import control, loop, progress
+from fairtrial.study.runner import control, progress, run_loop
 from fairtrial.study.tables.integrity import validate_artifacts
 
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """However slow the machine is, a log is told of the end alone."""
-    monkeypatch.setattr(progress, "LINES_S", math.inf)
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", math.inf)
 
 
 @pytest.fixture
@@ -118,8 +118,8 @@ def test_a_budget_that_is_used_up_is_exit_6_and_says_how_to_go_on(run, study):
 
 
 def test_a_cancelled_study_is_exit_130(run, study, monkeypatch):
-    monkeypatch.setattr(control, "LOOK_S", 0.0)  # or more runs than these may be done by then
-    monkeypatch.setattr(loop, "LOOK_S", 0.0)
+    monkeypatch.setattr(control, "POLL_S", 0.0)  # or more runs than these may be done by then
+    monkeypatch.setattr(run_loop, "POLL_S", 0.0)
     code, _, err = run("run", study("cancel"), "--executor", "serial")
     assert code == 130
     assert "cancelled" in err

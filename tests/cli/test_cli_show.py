@@ -35,7 +35,7 @@ def runs(run, tmp_path, monkeypatch):
         "run_budget": {"replicates": 1},
     }
     (tmp_path / "study.json").write_text(json.dumps(study))
-    monkeypatch.setattr("fairtrial.study.runner.feed.LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr("fairtrial.study.runner.assignment_feed.LONGEST_WAIT_S", 0.0)
     assert run("run", "study.json")[0] == 5
     rows = json.loads(run("show", "out", "run-", "--json")[1] or "{}")
     assert rows["ok"] is False

@@ -42,8 +42,8 @@ COMMAND = """
 import sys
 from fairtrial.cli import status
 from fairtrial.cli.main import main
-from fairtrial.study.runner import loop
-loop.LIVE_S = status.WATCH_S = 0.05
+from fairtrial.study.runner import run_loop
+run_loop.LIVE_S = status.WATCH_S = 0.05
 main(sys.argv[1:])
 """
 PATIENCE_S = 60.0
@@ -367,7 +367,7 @@ def test_a_run_in_this_thread_is_cancelled_whether_or_not_interrupts_are_ignored
     tmp_path, monkeypatch, interrupts
 ):
     """What a shell starts in the background ignores them."""
-    monkeypatch.setattr(control, "LOOK_S", 0.0)
+    monkeypatch.setattr(control, "POLL_S", 0.0)
     ended = []
 
     def agent(task):
@@ -430,7 +430,7 @@ def somebody_times(tmp_path, monkeypatch):
 
 def test_a_run_that_has_to_wait_says_for_whom(somebody_times, tmp_path, monkeypatch, capsys):
     """Also where the run has the thread that would tell how far it is."""
-    monkeypatch.setattr(progress, "LINES_S", 0.0)
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.0)
     told = f"0/1 runs, {quiet.WAITING.format(somebody_times)}\n"
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

@@ -18,7 +18,7 @@ from fairtrial.cli.main import cli
 from fairtrial.core import plugins
 from fairtrial.core.fields import field_docs
 from fairtrial.study import FailureKind
-from fairtrial.study.runner.failures import status_of
+from fairtrial.study.runner.failures import failure_status
 from fairtrial.study.runner.pilot import RUN_FACTS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "running.md").read_text("utf-8")
@@ -160,7 +160,7 @@ def meanings(kind):
 def test_the_failure_kinds_are_those_there_are():
     told = {row[0].strip("`"): row[1:] for row in table("Failed, broken, pending")}
     assert told == {
-        kind: [status_of(FailureKind(kind)), text]
+        kind: [failure_status(FailureKind(kind)), text]
         for kind, text in meanings(FailureKind).items()
         if kind != FailureKind.CANCELLED  # which stays pending, and has no row
     }

@@ -1,4 +1,4 @@
-"""A stage for accidents: a study, commands run on it in real processes, and what they leave."""
+"""A study in a folder, and commands run on it in real processes with injected faults."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Ended:
         return [line for line in self.err.splitlines() if line.startswith("error: ")]
 
     @property
-    def told(self) -> Any:
+    def data(self) -> Any:
         return json.loads(self.out)
 
 
@@ -226,7 +226,7 @@ class Stage:
     def status(self) -> dict[str, Any]:
         """What `status --json` tells; nothing while there is no study yet."""
         ended = self.call("status", self.output, "--json")
-        return ended.told if ended.code == 0 else {"done": 0, "is_running": False, "live": None}
+        return ended.data if ended.code == 0 else {"done": 0, "is_running": False, "live": None}
 
     # -- what is left --
 

@@ -31,11 +31,11 @@ from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import main
 from fairtrial.study.ledger import writer as store
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.runner import control, loop, run as engine_run
-from fairtrial.study.runner.executors.worker_pool import Crew
-from fairtrial.study.runner.feed import Feed
-from fairtrial.study.runner.loop import Loop
-from fairtrial.study.runner.progress import Tally
+from fairtrial.study.runner import control, run as engine_run, run_loop
+from fairtrial.study.runner.assignment_feed import AssignmentFeed
+from fairtrial.study.runner.executors.worker_pool import WorkerPool
+from fairtrial.study.runner.progress import ProgressCounts
+from fairtrial.study.runner.run_loop import RunLoop
 from fairtrial.study.tables import export, generation
 from fairtrial.study.tables.csv_tables import CsvFile
 
@@ -135,18 +135,19 @@ def watch_everything(steps: Steps) -> None:
         steps.watch(os, name)
     steps.watch(shutil, "rmtree")
     for owner, name in (
-        (Loop, "_finish"),
-        (Tally, "count"),  # not what the loop does at its leisure: how often depends on the clock
+        (RunLoop, "_finish"),
+        # Not what the loop does from time to time: how often depends on the clock.
+        (ProgressCounts, "count"),
         (Ledger, "add_result"),
         (Ledger, "add_event"),
-        (Ledger, "_note"),
-        (Feed, "__call__"),
+        (Ledger, "_count_waiting"),
+        (AssignmentFeed, "__call__"),
         (CsvFile, "add"),
         (export, "_write_json"),
         (export, "check_set"),
     ):
         steps.watch(owner, name)
-    steps.mark(Loop, "run", "run")
+    steps.mark(RunLoop, "run", "run")
     steps.mark(Ledger, "commit", "commit")
     steps.mark(engine_run, "export_tables", "export", "end")
     steps.mark(generation, "_publish", "publish")
@@ -154,16 +155,16 @@ def watch_everything(steps: Steps) -> None:
 
 def report_to(path: str) -> None:
     """Let `on_result` write down which runs were reported as done."""
-    conduct = fairtrial.cli.run.conduct
+    execute_study = fairtrial.cli.run.execute_study
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def reporting(study: Any, settings: Any) -> Any:
         def note(result: Any) -> None:
             os.write(handle, f"{result.run_id}\n".encode())
 
-        return conduct(study, replace(settings, on_result=note))
+        return execute_study(study, replace(settings, on_result=note))
 
-    fairtrial.cli.run.conduct = reporting
+    fairtrial.cli.run.execute_study = reporting
 
 
 def inject(faults: dict[str, Any]) -> None:
@@ -192,31 +193,31 @@ def inject(faults: dict[str, Any]) -> None:
     if "report_to" in faults:
         report_to(faults["report_to"])
     if "group_runs" in faults:
-        store.GROUP_RUNS = faults["group_runs"]
+        store.COMMIT_RUNS = faults["group_runs"]
     if "group_s" in faults:
-        store.GROUP_S = faults["group_s"]
+        store.COMMIT_S = faults["group_s"]
     if "grace_s" in faults:
         cli_main.GRACE_S = faults["grace_s"]
     if "live_s" in faults:
-        loop.LIVE_S = faults["live_s"]
+        run_loop.LIVE_S = faults["live_s"]
     if "cancel_at_start" in faults:
-        lay_plan = engine_run.lay_plan
+        store_plan = engine_run.store_plan
 
         def cancel(*args: Any) -> Any:
             control.request(Path(faults["cancel_at_start"]), "cancel")
-            return lay_plan(*args)
+            return store_plan(*args)
 
-        engine_run.lay_plan = cancel  # type: ignore[attr-defined]
+        engine_run.store_plan = cancel  # type: ignore[attr-defined]
     if "hang_at_end" in faults:
-        end = Crew.end
+        end = WorkerPool.end
 
-        def hang(crew: Crew) -> None:
-            end(crew)
+        def hang(pool: WorkerPool) -> None:
+            end(pool)
             Path(faults["hang_at_end"]).touch()
             while True:
                 time.sleep(1)
 
-        Crew.end = hang  # type: ignore[method-assign]
+        WorkerPool.end = hang  # type: ignore[method-assign]
     if "file_bytes" in faults:
         limit_files(faults["file_bytes"])
     if "full_in_export" in faults:

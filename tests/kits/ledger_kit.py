@@ -1,4 +1,4 @@
-"""What the tests of the ledger share: small studies, plans, and runs that came to something."""
+"""Shared by the tests of the ledger: small studies, plans and results."""
 
 import json
 import subprocess
@@ -6,7 +6,15 @@ import sys
 import textwrap
 
 from fairtrial import Factor, RunBudget, Study, build_design
-from fairtrial.study import Assignment, Emitted, Finished, Outcome, RunStatus, pack, study_print
+from fairtrial.study import (
+    Assignment,
+    Emitted,
+    Finished,
+    Outcome,
+    RunStatus,
+    pack,
+    study_fingerprint,
+)
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.writer import open_ledger
 
@@ -24,11 +32,11 @@ def make_plan(study=None, **fields):
     return RunPlan(study, list(build_design(study)))
 
 
-def body(turn=0, **fields):
-    told = {
-        "outputs": {"turn": turn},
-        "metrics": {"score": turn / 2},
-        "evaluations": [{"metric_name": "m", "metric_value": turn}],
+def body(execution_index=0, **fields):
+    content = {
+        "outputs": {"turn": execution_index},
+        "metrics": {"score": execution_index / 2},
+        "evaluations": [{"metric_name": "m", "metric_value": execution_index}],
         "trace_refs": [],
         "artifact_refs": [],
         "error_info": None,
@@ -37,11 +45,13 @@ def body(turn=0, **fields):
         "execution_metadata": {},
         "started_at": "2024-05-01T10:00:00.000+00:00",
     }
-    return pack({**told, **fields})
+    return pack({**content, **fields})
 
 
-def outcome(turn=0, status="success", kind=None, cost=0.5, tokens=3, latency=1.5, **fields):
-    return Outcome(RunStatus(status), kind, cost, tokens, latency, body(turn, **fields))
+def outcome(
+    execution_index=0, status="success", kind=None, cost=0.5, tokens=3, latency=1.5, **fields
+):
+    return Outcome(RunStatus(status), kind, cost, tokens, latency, body(execution_index, **fields))
 
 
 def write_plan(ledger, plan, order=None):
@@ -49,7 +59,7 @@ def write_plan(ledger, plan, order=None):
     study = plan.study
     facts = {
         "study": json.dumps(study.to_dict()),
-        "print": json.dumps(study_print(study, plan.conditions)),
+        "print": json.dumps(study_fingerprint(study, plan.conditions)),
     }
     ledger.write_plan(facts, plan.conditions, order)
     return order
@@ -64,20 +74,25 @@ def begin(folder, plan=None):
     return ledger, plan, order
 
 
-def add(ledger, plan, order, turn, attempt=1, events=(), **fields):
-    place = order[turn]
+def add(ledger, plan, order, execution_index, attempt=1, events=(), **fields):
+    plan_index = order[execution_index]
     for data in events:
-        ledger.add_event(Emitted(turn, attempt, pack(data)))
-    assignment = Assignment(turn, attempt, plan.spec(place), plan.condition_at(place))
+        ledger.add_event(Emitted(execution_index, attempt, pack(data)))
+    assignment = Assignment(
+        execution_index, attempt, plan.spec(plan_index), plan.condition_at(plan_index)
+    )
     printed = {name: fields.pop(name) for name in ("stdout", "stderr") if name in fields}
-    ledger.add_result(assignment, Finished(turn, attempt, outcome(turn, **fields), **printed))
+    ledger.add_result(
+        assignment,
+        Finished(execution_index, attempt, outcome(execution_index, **fields), **printed),
+    )
 
 
 def finished(folder, plan=None, **fields):
     """A folder with the ledger of a finished study; gives the plan."""
     ledger, plan, order = begin(folder, plan)
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, **fields)
+    for execution_index in range(len(order)):
+        add(ledger, plan, order, execution_index, **fields)
     ledger.end_session("later", "done")
     ledger.close()
     return plan

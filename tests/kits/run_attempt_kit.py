@@ -1,4 +1,4 @@
-"""Single runs for tests: an agent and a problem, bound, and what came of one attempt."""
+"""Single run attempts for tests: bind an agent and a problem, return the outcome."""
 
 from typing import Any, NamedTuple
 
@@ -31,9 +31,9 @@ def work_for_runner(runner, **settings):
     return StudyWork(bind(study_of(), [CONDITION], condition_runner=runner), **settings)
 
 
-def assignment(study=None, condition=CONDITION, turn=0, attempt=1):
+def assignment(study=None, condition=CONDITION, execution_index=0, attempt=1):
     plan = RunPlan(study or study_of(), [condition])
-    return Assignment(turn, attempt, plan.spec(turn), condition)
+    return Assignment(execution_index, attempt, plan.spec(execution_index), condition)
 
 
 def do(work, given=None):

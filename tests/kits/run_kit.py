@@ -1,4 +1,4 @@
-"""Small studies to run, and their tables without what differs from one time to the next."""
+"""Small studies to run, and their tables without the columns that differ between runs."""
 
 import csv
 import random
@@ -13,7 +13,7 @@ VOLATILE = {
     "runs.csv": ("start_time", "end_time", "latency_s", "executor", "host"),
     "events.csv": ("timestamp",),
 }
-"""Columns that tell when, where and for how long."""
+"""Columns with times, hosts and durations."""
 TABLES = ("conditions.csv", "runs.csv", "events.csv", "evaluations.csv")
 PACKET = ProblemPacket("p", "sums", "add", {"term": 10}, {}, lambda x: {"score": x})
 
@@ -29,12 +29,12 @@ def make_study(folder, levels=(1, 2, 3), replicates=2, **fields):
 
 
 def add(task):
-    """An agent whose answers are easily foretold."""
+    """An agent with predictable answers."""
     return {"x": task.factors["x"] + task.problem.payload["term"]}
 
 
 def draw(task):
-    """An agent that draws random numbers wherever it can, tells of them, and now and then fails."""
+    """An agent that draws random numbers from all sources, emits them, and fails at times."""
     numbers = [random.random(), float(np.random.random()), task.rng.random()]
     task.emit("drawn", f"{numbers[0]:.6f}", number=numbers[1])
     if task.rng.random() < 0.2:

@@ -1,4 +1,4 @@
-"""Small ledgers for tests, written directly with given results instead of by running agents."""
+"""Ledgers for tests, written directly with given outcomes, without running anything."""
 
 import json
 
@@ -28,7 +28,7 @@ def make_small_study(levels=(1, 2), replicates=2, **fields):
 
 
 def body(**fields):
-    """Return the stored body of a run; `fields` replace the defaults."""
+    """A body as a run leaves it; what isn't told is nothing."""
     return {
         "outputs": {"text": "done"},
         "metrics": {"latency_s": 0.5, "cost_usd": 0.25, "input_tokens": 3, "output_tokens": 4},
@@ -44,7 +44,7 @@ def body(**fields):
     }
 
 
-def evaluation(value, name="score", **fields):
+def verdict(value, name="score", **fields):
     return {
         "evaluator_id": "judge",
         "metric_name": name,
@@ -109,23 +109,24 @@ class LedgerLab:
             }
         )
 
-    def add(self, plan_index, outcome=None, attempt=1):
-        """Add the result of a run; by default a plain success."""
-        status, kind, fields, events = outcome or success()
+    def add(self, plan_index, outcome_parts=None, attempt=1):
+        """Add the outcome of a run by its plan index; by default a plain success."""
+        status, kind, fields, events = outcome_parts or success()
         execution_index = list(self.order).index(plan_index)
         spec = self.plan.spec(plan_index)
-        for emitted in events:
-            self.ledger.add_event(Emitted(execution_index, attempt, pack(emitted)))
-        cost_usd = fields["metrics"].get("cost_usd", 0.0)
-        stored = Outcome(status, kind, cost_usd, 7, 0.5, pack(fields))
+        for item in events:
+            self.ledger.add_event(Emitted(execution_index, attempt, pack(item)))
+        outcome = Outcome(
+            status, kind, fields["metrics"].get("cost_usd", 0.0), 7, 0.5, pack(fields)
+        )
         assignment = Assignment(execution_index, attempt, spec, self.plan.condition_at(plan_index))
-        self.ledger.add_result(assignment, Finished(execution_index, attempt, stored))
+        self.ledger.add_result(assignment, Finished(execution_index, attempt, outcome))
 
-    def run(self, **outcomes):
-        """Add the results of all runs; `run0=...` sets the outcome of the run at plan index 0."""
+    def run(self, **special):
+        """Add all runs that are not skipped; `run0=...` is the outcome at plan index 0."""
         for plan_index in range(len(self.plan)):
             if not self.plan.is_skipped(plan_index):
-                self.add(plan_index, outcomes.get(f"run{plan_index}"))
+                self.add(plan_index, special.get(f"run{plan_index}"))
         self.ledger.commit()
         return self
 

@@ -1,4 +1,4 @@
-"""What a study has spent, as everybody tells it who does: they have to agree."""
+"""What a study has spent, by every command and file that shows it: they have to agree."""
 
 import hashlib
 import json
@@ -41,9 +41,9 @@ def spending(run, folder, scratch):
     assert (f"  tokens   {tokens:,}" in lines) == (tokens > 0)
 
     assert run("export", folder, "--out", scratch / "tables")[0] == 0
-    told = json.loads((scratch / "tables/manifest.json").read_text())["spent"]
-    assert (told["cost_usd"], told["tokens"]) == (cost_usd, tokens)
-    rows, others = read_table(scratch / "tables", "runs.csv"), told["not_in_runs"]
+    spent_in_manifest = json.loads((scratch / "tables/manifest.json").read_text())["spent"]
+    assert (spent_in_manifest["cost_usd"], spent_in_manifest["tokens"]) == (cost_usd, tokens)
+    rows, others = read_table(scratch / "tables", "runs.csv"), spent_in_manifest["not_in_runs"]
     in_rows = sum(float(row["cost_usd"] or 0) for row in rows)
     assert in_rows + others["cost_usd"] == pytest.approx(cost_usd)
     used = sum(int(row[f"{way}_tokens"] or 0) for row in rows for way in ("input", "output"))

@@ -93,7 +93,7 @@ def folder(tmp_path, tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def problem(folder):
-    bound = Code("below/twice.yaml").bound("doubling", folder)
+    bound = Code("below/twice.yaml").bind("doubling", folder)
     return replace(bound, settings=SETTINGS)
 
 

@@ -14,7 +14,7 @@ from fairtrial.study import (
     build_design,
     claim_warnings,
     count_runs,
-    foresee,
+    find_plugin_mistakes,
     planned_tests,
     read_study,
     untested_claims,
@@ -45,7 +45,7 @@ def command(study: Path, as_json: bool) -> None:
         return
     conditions = build_design(loaded.study)
     runs = count_runs(loaded.study, conditions)
-    missing = foresee(loaded.study, conditions)
+    missing = find_plugin_mistakes(loaded.study, conditions)
     if missing:
         raise loaded.locate(StudyError(missing))
     untested = untested_claims(planned_tests(loaded.study, conditions))

@@ -55,7 +55,7 @@ from fairtrial.study import (
     RunStatus,
     SeedPolicy,
     Study,
-    conduct,
+    execute_study,
 )
 
 AGENT = "optimiser"
@@ -160,7 +160,7 @@ def command(
     watcher, shown = watch(_estimate(loaded, rules["max_candidates"]), is_silent=as_json)
     try:
         with shown, watched_by(watcher):
-            results = conduct(study, settings)
+            results = execute_study(study, settings)
     except KeyboardInterrupt:  # twice: it leaves at once
         raise KeyboardInterrupt(KEPT) from None
     if results.stopped in ("interrupted", "cancelled"):

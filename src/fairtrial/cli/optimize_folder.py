@@ -15,7 +15,14 @@ from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.resume_command import OPTIMISATION
 from fairtrial.core import LedgerError, Mistake, StudyError, on_one_line
 from fairtrial.optimize import problem_print
-from fairtrial.study import LEDGER_NAME, RunStatus, Study, differences, open_results, study_print
+from fairtrial.study import (
+    LEDGER_NAME,
+    RunStatus,
+    Study,
+    differences,
+    open_results,
+    study_fingerprint,
+)
 
 RULES = (
     *("lines", "max_candidates", "repair", "slots"),
@@ -92,7 +99,7 @@ def _look_into(folder: Path, study: Study | None = None) -> _Earlier | None:
             there, asked = results.study, study or results.study
     except LedgerError:
         return None
-    prints = [study_print(each, ()) for each in (there, asked)]
+    prints = [study_fingerprint(each, ()) for each in (there, asked)]
     foreign = _name(there) if there.study_id != asked.study_id else ""
     if not found and not foreign:
         for each in prints:

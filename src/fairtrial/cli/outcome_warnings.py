@@ -22,7 +22,7 @@ class Measured:
     study: Study
     has_told: bool = False
 
-    def look_early(self, results: Sequence[RunResult]) -> list[str]:
+    def check_early_results(self, results: Sequence[RunResult]) -> list[str]:
         """What the first results lack."""
         missing = find_unmeasured_outcomes(self.study, results)
         self.has_told = bool(missing)
@@ -36,7 +36,7 @@ class Measured:
 def _some(results: Results) -> Iterator[RunResult]:
     """Results that succeeded, in the order of execution, which is a random one."""
     reader = results.reader
-    for turn in islice(reader.turns_with(RunStatus.SUCCESS), MOST_READ):
-        result = reader.result(reader.order[turn])
+    for index in islice(reader.indexes_with_status(RunStatus.SUCCESS), MOST_READ):
+        result = reader.result(reader.order[index])
         if result is not None:
             yield result

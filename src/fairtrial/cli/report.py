@@ -25,8 +25,8 @@ from fairtrial.study import (
     deviation_lines,
     full_report,
     judge_table,
-    note_look,
     open_results,
+    record_interim_look,
     render_markdown_summary,
 )
 
@@ -74,7 +74,7 @@ def _note_look(folder: Path, study: Study, summary: Summary) -> None:
     """Write down that verdicts are shown, if that is before all runs are done."""
     seen = sum(summary.counts.get(status.value, 0) for status in TOLD)
     if study.hypotheses and seen and summary.pending:
-        note_look(folder, seen, summary.planned)
+        record_interim_look(folder, seen, summary.planned)
 
 
 def _plain(data: RunTable, left_out: int) -> dict[str, Any]:

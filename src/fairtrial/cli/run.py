@@ -22,7 +22,7 @@ from fairtrial.study import (
     ProgressMode,
     RunSettings,
     Study,
-    conduct,
+    execute_study,
     override,
     owner_of,
     prepare,
@@ -52,8 +52,8 @@ class HowToRun:
         return RunSettings(
             parallelism=self.parallel,
             executor=self.executor,
-            sqlite=self.sqlite,
-            parquet=self.parquet,
+            include_sqlite=self.sqlite,
+            include_parquet=self.parquet,
             only=self.only,
             limit=self.limit,
             progress=self._mode(),
@@ -192,7 +192,7 @@ def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: A
     how = HowToRun(**options)
     study, settings = _stored(target, how, assignments)
     settings = replace(
-        settings, resume=True, retry="failed" if failed else "broken", only_again=True
+        settings, resume=True, retry="failed" if failed else "broken", only_reruns=True
     )
     return _run(study, settings, how)
 
@@ -243,7 +243,9 @@ def _run(study: Study, settings: RunSettings, how: HowToRun, *, dry_run: bool = 
     if settings.resume:
         settings = _as_before(study, settings)
     measured = Measured(study)
-    results = conduct(study, replace(settings, look_early=measured.look_early))
+    results = execute_study(
+        study, replace(settings, check_early_results=measured.check_early_results)
+    )
     warn(measured.look_back(results))
     return print_outcome(
         results,

@@ -100,9 +100,9 @@ def _print_errors(results: Results, summary: Summary) -> None:
     if not wrong:
         return
     reader = results.reader
-    turns = (turn for status in WRONG for turn in reader.turns_with(status))
+    indexes = (index for status in WRONG for index in reader.indexes_with_status(status))
     alike: dict[str, list[str]] = {}
-    for place in heapq.nsmallest(MOST_READ, (reader.order[turn] for turn in turns)):
+    for place in heapq.nsmallest(MOST_READ, (reader.order[index] for index in indexes)):
         result = reader.result(place)
         if result is None:  # somebody runs it again already
             continue

@@ -66,7 +66,7 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
     try:
         place = _find(reader, run_id)
         result = reader.result(place)
-        attempts = reader.attempts(reader.turns[place])
+        attempts = reader.attempts(reader.execution_indexes[place])
         told = {**_plan_facts(reader, place), **_result_facts(result)}
     finally:
         reader.close()
@@ -138,9 +138,9 @@ def _attempt_facts(attempt: Attempt) -> dict[str, Any]:
         "attempt": attempt.attempt,
         "status": attempt.status.value,
         "failure_kind": None if kind is None else kind.value,
-        "error": attempt.told.get("error_info"),
+        "error": attempt.details.get("error_info"),
         "latency_s": attempt.latency_s,
-        "traceback": attempt.told.get("traceback"),
+        "traceback": attempt.details.get("traceback"),
         "stdout": attempt.stdout,
         "stderr": attempt.stderr,
     }

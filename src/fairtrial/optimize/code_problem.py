@@ -36,7 +36,7 @@ from fairtrial.core import (
     study_errors_as_misfits,
 )
 from fairtrial.sandbox import HostBusy
-from fairtrial.study import ProblemHooks, RunResult
+from fairtrial.study import ProblemHooks, ProblemReference, RunResult
 
 EVALUATOR = "code"
 BEST = "best"
@@ -64,7 +64,7 @@ _SETTINGS = ArenaSettings(timing="each")
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class Code(ProblemReference):
     """The problem ``use: code`` of a study.
 
     path: the code problem's file, relative to the study's folder
@@ -72,7 +72,7 @@ class Code:
 
     path: str
 
-    def bound(self, name: str, folder: Path | None) -> BoundCode:
+    def bind(self, name: str, folder: Path | None) -> BoundCode:
         """The problem, read from its file; mistakes say where in that file they are."""
         path = (folder or Path()) / self.path
         try:

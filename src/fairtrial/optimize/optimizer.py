@@ -37,14 +37,14 @@ from fairtrial.optimize.requests import Spent
 from fairtrial.optimize.scheduler import Stream
 from fairtrial.optimize.study_events import Telling, tell_tree, tell_unjudged, tell_unread
 from fairtrial.optimize.watching import Watcher, with_watcher
-from fairtrial.study import AgentOutput, RunBudget, Task
+from fairtrial.study import AgentHooks, AgentOutput, RunBudget, Task
 
 REPLIES = "replies.jsonl"
 """In the run's workspace: what was answered, for the proposer `replay`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Optimise(Record):
+class Optimise(Record, AgentHooks):
     """Proposes candidates for a code problem, judges them, repairs and refines, picks the best.
 
     proposer: who proposes, by name: codemod, chat, command, patches, function, replay

@@ -3,6 +3,9 @@
 from fairtrial.study.agents.call_forms import (
     for_condition as for_condition,
 )
+from fairtrial.study.agents.hooks import (
+    AgentHooks as AgentHooks,
+)
 from fairtrial.study.agents.journal import (
     JournalEntry as JournalEntry,
 )
@@ -73,10 +76,15 @@ from fairtrial.study.files.writing import (
 )
 from fairtrial.study.ledger.fingerprint import (
     differences as differences,
-    study_print as study_print,
+    study_fingerprint as study_fingerprint,
 )
 from fairtrial.study.ledger.interim_looks import (
-    note_look as note_look,
+    record_interim_look as record_interim_look,
+)
+from fairtrial.study.ledger.ledger_summary import (
+    Attempt as Attempt,
+    Summary as Summary,
+    spell_cost as spell_cost,
 )
 from fairtrial.study.ledger.lock import (
     owner_of as owner_of,
@@ -91,11 +99,6 @@ from fairtrial.study.ledger.reader import (
 )
 from fairtrial.study.ledger.schema import (
     LEDGER_NAME as LEDGER_NAME,
-)
-from fairtrial.study.ledger.summary import (
-    Attempt as Attempt,
-    Summary as Summary,
-    spell_cost as spell_cost,
 )
 from fairtrial.study.model.conditions import (
     Condition as Condition,
@@ -157,6 +160,7 @@ from fairtrial.study.power import (
 )
 from fairtrial.study.problems.hooks import (
     ProblemHooks as ProblemHooks,
+    ProblemReference as ProblemReference,
 )
 from fairtrial.study.problems.packet import (
     ProblemPacket as ProblemPacket,
@@ -209,7 +213,7 @@ from fairtrial.study.report.test_sections import (
     render_significance_brief as render_significance_brief,
 )
 from fairtrial.study.runner.bindings import (
-    foresee as foresee,
+    find_plugin_mistakes as find_plugin_mistakes,
 )
 from fairtrial.study.runner.control import (
     Request as Request,
@@ -230,16 +234,16 @@ from fairtrial.study.runner.rescoring import (
     rescore_study as rescore_study,
 )
 from fairtrial.study.runner.run import (
-    conduct as conduct,
+    execute_study as execute_study,
     resume_study as resume_study,
     run_study as run_study,
 )
-from fairtrial.study.runner.seeding import (
-    reproducible_seed as reproducible_seed,
-)
-from fairtrial.study.runner.settings import (
+from fairtrial.study.runner.run_settings import (
     ProgressMode as ProgressMode,
     RunSettings as RunSettings,
+)
+from fairtrial.study.runner.seeding import (
+    reproducible_seed as reproducible_seed,
 )
 from fairtrial.study.stats.power import (
     TARGET_POWER as TARGET_POWER,

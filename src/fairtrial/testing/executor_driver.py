@@ -34,13 +34,13 @@ class ListFeed:
         if not self.waiting:
             return None
         assignment = self.waiting.pop(0)
-        self.running.add((assignment.turn, assignment.attempt))
+        self.running.add((assignment.execution_index, assignment.attempt))
         self.max_running = max(self.max_running, len(self.running))
         return assignment
 
     def finish(self, report: Finished) -> None:
         """Record that an assignment finished; raises `KeyError` if it isn't running."""
-        self.running.remove((report.turn, report.attempt))
+        self.running.remove((report.execution_index, report.attempt))
 
 
 class DelayedFeed(ListFeed):
@@ -69,7 +69,7 @@ def execute(
         for report in reports:
             assert time.monotonic() < until, "the executor is stuck"
             if report is not None:
-                key = (report.turn, report.attempt)
+                key = (report.execution_index, report.attempt)
                 assert key in feed.running, f"{report} is of nothing that is running"
             if isinstance(report, Finished):
                 feed.finish(report)
@@ -85,7 +85,9 @@ def run_all(
     """Run assignments to their end; returns the last report of each, by turn."""
     feed = ListFeed(assignments)
     reports = execute(executor, feed, slots)
-    finished = {report.turn: report for report in reports if isinstance(report, Finished)}
+    finished = {
+        report.execution_index: report for report in reports if isinstance(report, Finished)
+    }
     assert not feed.running, "an assignment was never reported"
     return finished
 

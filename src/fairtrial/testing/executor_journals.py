@@ -30,12 +30,12 @@ class JournalConformance:
         received_s: dict[int, list[float]] = {turn: [] for turn in range(4)}
         for report in execute(concurrent, feed, 2):
             if isinstance(report, Noted):
-                received[report.turn].append(unpack(report.data))
-                received_s[report.turn].append(time.monotonic())
+                received[report.execution_index].append(unpack(report.data))
+                received_s[report.execution_index].append(time.monotonic())
             elif isinstance(report, Finished):
-                received[report.turn].append("end")
+                received[report.execution_index].append("end")
                 times = read_body(report)["returned"]["times"]
-                pairs = zip(times, received_s[report.turn], strict=True)
+                pairs = zip(times, received_s[report.execution_index], strict=True)
                 assert all(went_on >= noted for went_on, noted in pairs), "it didn't wait"
         assert all(notes == [0, 1, 2, 3, 4, "end"] for notes in received.values())
 
@@ -56,7 +56,7 @@ class JournalConformance:
         later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
         feed = ListFeed([assign(0, "note_late", count=100), *later])
         for report in execute(concurrent, feed, 1):  # which checks what is running
-            assert report is None or report.turn == 0 or isinstance(report, Finished)
+            assert report is None or report.execution_index == 0 or isinstance(report, Finished)
 
     def test_a_run_that_waits_for_its_note_ends_with_the_study(
         self, concurrent: Executor, tmp_path: Path

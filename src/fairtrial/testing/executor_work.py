@@ -72,7 +72,7 @@ class ScriptedWork:
             return self.fail(assignment, FailureKind.EXCEPTION, repr(error), took_s)
         ended = time.monotonic()
         body = {
-            "turn": assignment.turn,
+            "turn": assignment.execution_index,
             "attempt": assignment.attempt,
             "run_id": assignment.spec.run_id,
             "pid": os.getpid(),

@@ -71,14 +71,17 @@ class ExecutorConformance(JournalConformance):
         feed = ListFeed(assign(turn, argument=[turn, "é"]) for turn in range(60))
         reports = list(execute(executor, feed, slots))
         finished = [report for report in reports if isinstance(report, Finished)]
-        assert sorted(report.turn for report in finished) == list(range(60))
+        assert sorted(report.execution_index for report in finished) == list(range(60))
         for report in finished:
             outcome, body = report.outcome, read_body(report)
             assert (outcome.status, outcome.failure_kind) == (RunStatus.SUCCESS, None)
             assert (outcome.cost_usd, outcome.tokens) == (0.5, 7)
             assert outcome.latency_s == body["ended"] - body["began"]
-            assert (body["turn"], body["run_id"]) == (report.turn, f"run-{report.turn}")
-            assert body["returned"] == {"argument": [report.turn, "é"]}
+            assert (body["turn"], body["run_id"]) == (
+                report.execution_index,
+                f"run-{report.execution_index}",
+            )
+            assert body["returned"] == {"argument": [report.execution_index, "é"]}
 
     def test_nothing_to_do_is_soon_done(self, executor: Executor) -> None:
         assert run_all(executor, []) == {}
@@ -106,23 +109,23 @@ class ExecutorConformance(JournalConformance):
         received: dict[int, list[Any]] = {turn: [] for turn in range(8)}
         for report in execute(executor, feed, 2):
             if isinstance(report, Emitted):
-                received[report.turn].append(unpack(report.data)["meta"]["number"])
+                received[report.execution_index].append(unpack(report.data)["meta"]["number"])
             elif report is not None:
-                received[report.turn].append("end")
+                received[report.execution_index].append("end")
         assert all(events == [0, 1, 2, 3, 4, "end"] for events in received.values())
 
     def test_events_that_come_after_the_end_are_not_another_runs(self, executor: Executor) -> None:
         later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
         feed = ListFeed([assign(0, "emit_late", count=200), *later])
         for report in execute(executor, feed, 1):  # which checks what is running
-            assert report is None or report.turn == 0 or isinstance(report, Finished)
+            assert report is None or report.execution_index == 0 or isinstance(report, Finished)
 
     def test_a_flood_of_events_is_cut_and_counted(self, executor: Executor) -> None:
         feed = ListFeed([assign(0, "emit", count=10_500), assign(1, "emit", count=40, size=10**6)])
         received: dict[int, list[Any]] = {0: [], 1: []}
         for report in execute(executor, feed, 1):
             if isinstance(report, Emitted):
-                received[report.turn].append(unpack(report.data))
+                received[report.execution_index].append(unpack(report.data))
         for events, count in ((received[0], 10_500), (received[1], 40)):
             *kept, last = events
             assert len(kept) < count
@@ -141,8 +144,8 @@ class ExecutorConformance(JournalConformance):
         attempts = []
         for report in execute(executor, feed, 2):
             if isinstance(report, Finished):
-                attempts.append((report.turn, report.attempt))
-                if report.turn == 1 and report.attempt < 3:
+                attempts.append((report.execution_index, report.attempt))
+                if report.execution_index == 1 and report.attempt < 3:
                     feed.waiting.append(assign(1, attempt=report.attempt + 1))
         assert sorted(attempts) == [(0, 1), (1, 1), (1, 2), (1, 3)]
 
@@ -196,7 +199,7 @@ class ExecutorConformance(JournalConformance):
         received = set()
         for report in execute(concurrent, feed, 3):
             if isinstance(report, Emitted):
-                received.add(report.turn)
+                received.add(report.execution_index)
             if received == {0, 1, 2}:
                 go.touch()
         assert not feed.running
@@ -210,12 +213,12 @@ class ExecutorConformance(JournalConformance):
             feed = ListFeed([slow, *(assign(turn, timeout_s=60.0) for turn in range(1, 20))])
             reports = execute(concurrent, feed, 2)
             finished = [report for report in reports if isinstance(report, Finished)]
-            assert sorted(report.turn for report in finished) == list(range(20))
-            if finished[-1].turn == 0:
+            assert sorted(report.execution_index for report in finished) == list(range(20))
+            if finished[-1].execution_index == 0:
                 break
         go.touch()
         late = finished[-1]
-        assert late.turn == 0
+        assert late.execution_index == 0
         assert late.outcome.status is RunStatus.FAILED
         assert late.outcome.failure_kind is FailureKind.TIMEOUT
         assert limit_s <= late.outcome.latency_s < limit_s + MAX_DELAY_S
@@ -227,8 +230,8 @@ class ExecutorConformance(JournalConformance):
             finished = {}
             for report in execute(concurrent, feed, 2):
                 if isinstance(report, Finished):
-                    finished[report.turn] = report
-                    if report.turn == 0:
+                    finished[report.execution_index] = report
+                    if report.execution_index == 0:
                         time.sleep(1.5 * limit_s)
             if finished[1].outcome.status is RunStatus.SUCCESS:
                 break
@@ -281,7 +284,9 @@ class ExecutorConformance(JournalConformance):
     ) -> None:
         bad = [assign(turn, action, **arguments) for turn in (1, 4)]
         good = [assign(turn) for turn in (0, 2, 3, 5)]
-        finished = run_all(isolated, sorted([*bad, *good], key=lambda assignment: assignment.turn))
+        finished = run_all(
+            isolated, sorted([*bad, *good], key=lambda assignment: assignment.execution_index)
+        )
         for turn in (1, 4):
             outcome = finished[turn].outcome
             assert (outcome.status, outcome.failure_kind) == (status, kind)

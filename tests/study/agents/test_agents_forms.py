@@ -1,4 +1,4 @@
-"""How agents are called: by their signature, looked at once, and never by trial and error."""
+"""How agents are called: by their signature, which is inspected once."""
 
 import functools
 import string
@@ -199,11 +199,11 @@ def test_an_option_that_the_agent_has_no_parameter_for_is_a_mistake():
     def writer(task, temperature=0.0, model="m"):
         return {}
 
-    told = mistake_of(writer, {"temprature": 1, "zzz": 2})
-    assert "options.temprature: " in told
-    assert "did you mean 'temperature'?" in told
-    assert "options.zzz: " in told
-    assert "known: task, temperature, model" in told
+    message = mistake_of(writer, {"temprature": 1, "zzz": 2})
+    assert "options.temprature: " in message
+    assert "did you mean 'temperature'?" in message
+    assert "options.zzz: " in message
+    assert "known: task, temperature, model" in message
 
 
 def test_a_class_is_made_once_with_its_options():
@@ -236,9 +236,9 @@ def test_a_class_that_cannot_be_made_is_a_mistake():
 @pytest.mark.parametrize("name", ["condition", "_condition"])
 def test_a_factory_by_its_looks_gets_told_of_for_condition(name):
     for source in (f"lambda {name}: 0", f"lambda {name}, model='m': 0", f"lambda {name}=None: 0"):
-        told = mistake_of(eval(source))
-        assert "for_condition(" in told
-        assert "task.condition" in told
+        message = mistake_of(eval(source))
+        assert "for_condition(" in message
+        assert "task.condition" in message
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_a_factory_by_its_looks_gets_told_of_for_condition(name):
     ],
 )
 def test_what_cannot_be_called_is_said_when_it_is_bound(agent, says):
-    told = mistake_of(agent)
-    assert says in told
-    assert ";" in told  # and what to do
+    message = mistake_of(agent)
+    assert says in message
+    assert ";" in message  # and what to do
 
 
 # -- for_condition --

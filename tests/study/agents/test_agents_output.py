@@ -1,4 +1,4 @@
-"""What agents return: every form is read, nothing is dropped, and what can't be read is said."""
+"""Reading what agents return: every form, without loss, or with a clear error."""
 
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an agent is given: random numbers of its own, a folder, and a way to tell what happens."""
+"""The task of an agent: its random numbers, its workspace, its events."""
 
 import random
 import threading

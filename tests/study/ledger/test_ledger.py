@@ -1,4 +1,4 @@
-"""The ledger, written and read: what was added comes back, in plan order, with little effort."""
+"""Writing and reading the ledger: results come back in plan order, at little cost."""
 
 import sqlite3
 import threading
@@ -17,9 +17,10 @@ from fairtrial.study import (
     LedgerReader,
     RunStatus,
     pack,
+    unpack,
 )
 from fairtrial.study.ledger import reader as reading, writer as store
-from fairtrial.study.ledger.reader import GONE
+from fairtrial.study.ledger.reader import REMOVED
 from fairtrial.study.ledger.writer import open_ledger
 
 
@@ -38,28 +39,35 @@ def reader_of(ledger):
 # -- what was added comes back --
 
 
+def read_event_texts(reader, execution_index, attempt):
+    """The texts of all events of an attempt, which need not be the run's result."""
+    query = "SELECT data FROM events WHERE turn = ? AND attempt = ? ORDER BY number"
+    rows = reader.connection.execute(query, (execution_index, attempt))
+    return [unpack(data)["text"] for (data,) in rows]
+
+
 def test_results_come_back_whole_and_in_plan_order(tmp_path):
     plan = make_plan(levels=40, replicates=10)  # more than a block
     ledger, plan, order = begin(tmp_path, plan)
     event = {"timestamp": "t", "event_type": "e", "text": "x", "actor_id": "a", "meta": {}}
-    for turn in range(len(order)):
-        events = [{**event, "text": f"{turn}-{i}"} for i in range(turn % 3)]
-        add(ledger, plan, order, turn, events=events, stdout=b"out\xff", stderr=b"")
+    for execution_index in range(len(order)):
+        events = [{**event, "text": f"{execution_index}-{i}"} for i in range(execution_index % 3)]
+        add(ledger, plan, order, execution_index, events=events, stdout=b"out\xff", stderr=b"")
     ledger.commit()
     reader = LedgerReader.open(tmp_path)
     results = list(reader.results())
     assert [result.run_id for result in results] == [spec.run_id for spec in plan.specs()]
-    for place, result in enumerate(results):
-        turn = reader.turns[place]
-        assert result.outputs == {"turn": turn}
-        assert result.evaluator_outputs == ({"metric_name": "m", "metric_value": turn},)
-        told = [observation["text"] for observation in result.observations]
-        assert told == [f"{turn}-{i}" for i in range(turn % 3)]
+    for plan_index, result in enumerate(results):
+        execution_index = reader.execution_indexes[plan_index]
+        assert result.outputs == {"turn": execution_index}
+        assert result.evaluator_outputs == ({"metric_name": "m", "metric_value": execution_index},)
+        details = [observation["text"] for observation in result.observations]
+        assert details == [f"{execution_index}-{i}" for i in range(execution_index % 3)]
         assert (result.cost, result.latency, result.attempt) == (0.5, 1.5, 1)
         assert (result.executor, result.host) == ("serial", "here")
         assert (result.stdout, result.stderr) == ("out\ufffd", "")
         assert result.ended_at == "2024-05-01T10:00:01.500+00:00"
-        assert result == reader.result(place)
+        assert result == reader.result(plan_index)
     reader.close()
     ledger.close()
 
@@ -70,8 +78,10 @@ def test_the_study_the_conditions_and_the_order_come_back(tmp_path):
     assert reader.study == plan.study
     assert reader.conditions == list(plan.conditions)
     assert list(reader.order) == list(plan.order())
-    assert [reader.order[turn] for turn in reader.turns] == list(range(len(plan)))
-    assert list(reader.done_turns()) == list(range(len(plan)))
+    assert [reader.order[execution_index] for execution_index in reader.execution_indexes] == list(
+        range(len(plan))
+    )
+    assert list(reader.done_indexes()) == list(range(len(plan)))
     reader.close()
 
 
@@ -136,36 +146,36 @@ def test_nothing_counts_before_its_commit(begun):  # spec 20
     other = LedgerReader.open(ledger.path.parent)
     add(ledger, plan, order, 0, events=[{"text": "x"}])
     assert ledger.committed == 0
-    assert list(other.done_turns()) == []
+    assert list(other.done_indexes()) == []
     ledger.commit()
     assert ledger.committed == 1
-    assert list(other.done_turns()) == [0]
+    assert list(other.done_indexes()) == [0]
     other.close()
 
 
 def test_a_full_group_is_committed_by_itself(tmp_path):  # spec 20
     ledger, plan, order = begin(tmp_path, make_plan(replicates=100))
-    for turn in range(store.GROUP_RUNS - 1):
-        add(ledger, plan, order, turn)
+    for execution_index in range(store.COMMIT_RUNS - 1):
+        add(ledger, plan, order, execution_index)
     assert ledger.committed == 0
-    add(ledger, plan, order, store.GROUP_RUNS - 1)
-    assert ledger.committed == store.GROUP_RUNS
+    add(ledger, plan, order, store.COMMIT_RUNS - 1)
+    assert ledger.committed == store.COMMIT_RUNS
     ledger.close()
 
 
 @pytest.mark.parametrize("kind", ["result", "event", "attempt"])
 def test_a_group_of_much_is_committed_before_it_fills_the_memory(begun, kind):
     ledger, plan, order = begun
-    large = "x" * (store.GROUP_BYTES // 3)
+    large = "x" * (store.COMMIT_BYTES // 3)
     for number in range(3):
-        assert ledger._since or not number
+        assert ledger._waiting_since or not number
         if kind == "result":
             add(ledger, plan, order, number, outputs=large)
         elif kind == "event":
             ledger.add_event(Emitted(0, 1, pack(large)))
         else:
             ledger.add_attempt(Finished(number, 1, outcome(outputs=large)))
-    assert not ledger._since
+    assert not ledger._waiting_since
 
 
 def test_a_group_is_due_after_a_while_whatever_the_wall_clock_says(begun, monkeypatch):
@@ -175,7 +185,7 @@ def test_a_group_is_due_after_a_while_whatever_the_wall_clock_says(begun, monkey
     monkeypatch.setattr(time, "monotonic", lambda: now)
     add(ledger, plan, order, 0)
     assert not ledger.is_due
-    monkeypatch.setattr(time, "monotonic", lambda: now + 1.01 * store.GROUP_S)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 1.01 * store.COMMIT_S)
     assert ledger.is_due
     ledger.commit()
     assert not ledger.is_due
@@ -186,7 +196,7 @@ def test_an_event_is_safe_though_its_run_never_ends(begun):
     ledger.add_event(Emitted(4, 1, pack({"text": "alive"})))
     ledger.commit()
     reader = LedgerReader.open(ledger.path.parent)
-    assert [event["text"] for event in reader.events(4, 1)] == ["alive"]
+    assert read_event_texts(reader, 4, 1) == ["alive"]
     assert reader.last_attempt(4) == 1
     assert reader.last_attempt(3) == 0
     reader.close()
@@ -215,7 +225,7 @@ def test_a_result_has_the_events_of_its_own_attempt(begun):
     reader = reader_of(ledger)
     (result,) = reader.results()
     assert [event["text"] for event in result.observations] == ["second try"]
-    assert [event["text"] for event in reader.events(0, 1)] == ["first try"]
+    assert read_event_texts(reader, 0, 1) == ["first try"]
     assert [attempt.attempt for attempt in reader.attempts(0)] == [1]
 
 
@@ -229,8 +239,8 @@ def test_threads_may_add_and_commit_at_once(tmp_path):
 
     thread = threading.Thread(target=flush)
     thread.start()
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, events=[{"text": str(turn)}])
+    for execution_index in range(len(order)):
+        add(ledger, plan, order, execution_index, events=[{"text": str(execution_index)}])
     ended.set()
     thread.join()
     ledger.commit()
@@ -287,7 +297,7 @@ def test_ctrl_c_in_a_commit_loses_nothing_and_doubles_nothing(begun, statement, 
     add(ledger, plan, order, 1)
     ledger.commit()
     assert ledger.committed == 2
-    assert list(reader_of(ledger).done_turns()) == [0, 1]
+    assert list(reader_of(ledger).done_indexes()) == [0, 1]
 
 
 # -- attempts, retries, scores --
@@ -301,15 +311,15 @@ def test_a_result_that_is_replaced_stays_among_the_attempts(begun):
     old = pack({"rows": [{"metric_name": "old"}], "metrics": {}})
     ledger.connection.execute("INSERT INTO scores VALUES (0, 'judge', ?)", (old,))
     reader = reader_of(ledger)
-    ledger.again = dict.fromkeys(reader.turns_with(RunStatus.FAILED), "failed")
+    ledger.reruns = dict.fromkeys(reader.indexes_with_status(RunStatus.FAILED), "failed")
     add(ledger, plan, order, 0, attempt=2)
     assert reader.result(order[0]).status == "failed"  # until there is another
     ledger.commit()
-    assert list(reader.done_turns()) == [0, 1]
+    assert list(reader.done_indexes()) == [0, 1]
     (attempt,) = reader.attempts(0)
     assert (attempt.attempt, attempt.status) == (1, "failed")
     assert attempt.failure_kind is FailureKind.EXIT
-    assert attempt.told["outputs"] == {"turn": 0}
+    assert attempt.details["outputs"] == {"turn": 0}
     assert attempt.stdout == "bye"
     assert reader.last_attempt(0) == 2
     assert reader.result(order[0]).attempt == 2
@@ -328,15 +338,21 @@ def test_later_verdicts_take_the_place_of_the_first(begun):  # spec 26
 
 
 def test_turns_with_a_status_are_those_in_the_plan(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MANY", 2)
+    monkeypatch.setattr(reading, "INDEX_BATCH", 2)
     ledger, plan, order = begin(tmp_path)
-    for turn in range(6):
-        add(ledger, plan, order, turn, status="failed" if turn % 2 else "success")
+    for execution_index in range(6):
+        add(
+            ledger,
+            plan,
+            order,
+            execution_index,
+            status="failed" if execution_index % 2 else "success",
+        )
     ledger.commit()
-    order[1] = GONE
+    order[1] = REMOVED
     ledger.write_plan({}, plan.conditions, order)
-    assert list(reader_of(ledger).turns_with("failed")) == [3, 5]
-    assert list(reader_of(ledger).done_turns()) == list(range(6))
+    assert list(reader_of(ledger).indexes_with_status("failed")) == [3, 5]
+    assert list(reader_of(ledger).done_indexes()) == list(range(6))
     ledger.close()
 
 
@@ -347,8 +363,8 @@ def test_a_summary_counts_what_is_in_the_plan_and_all_that_was_spent(begun):
     ledger, plan, order = begun
     statuses = ["success", "success", "failed", "broken"]
     kinds = [None, None, FailureKind.EXCEPTION, FailureKind.KILLED]
-    for turn, (status, kind) in enumerate(zip(statuses, kinds, strict=True)):
-        add(ledger, plan, order, turn, status=status, kind=kind, cost=1.0, tokens=10)
+    for execution_index, (status, kind) in enumerate(zip(statuses, kinds, strict=True)):
+        add(ledger, plan, order, execution_index, status=status, kind=kind, cost=1.0, tokens=10)
     ledger.add_attempt(Finished(3, 1, outcome(status="broken", cost=0.25, tokens=5)))
     ledger.set_live(pack({"running": 2}))
     ledger.commit()
@@ -361,7 +377,7 @@ def test_a_summary_counts_what_is_in_the_plan_and_all_that_was_spent(begun):
     assert summary.live == {"running": 2}
     assert summary.last_session["executor"] == "serial"
     assert summary.to_dict()["pending"] == 2
-    order[0] = order[3] = GONE
+    order[0] = order[3] = REMOVED
     ledger.write_plan({}, plan.conditions, order)
     reader = reader_of(ledger)
     summary = reader.summary()
@@ -435,15 +451,15 @@ def test_a_reader_in_another_process_sees_whole_groups_only(begun):
 
 def test_a_slow_reader_holds_up_neither_the_writer_nor_its_log(tmp_path):
     ledger, plan, order = begin(tmp_path, make_plan(replicates=700))
-    for turn in range(1000):
-        add(ledger, plan, order, turn)
+    for execution_index in range(1000):
+        add(ledger, plan, order, execution_index)
     ledger.commit()
     reader = LedgerReader.open(tmp_path)
-    slow = [reader.results(), reader.done_turns(), reader.turns_with("success")]
-    for each in slow:
-        next(each)
-    for turn in range(1000, len(order)):
-        add(ledger, plan, order, turn)
+    slow = [reader.results(), reader.done_indexes(), reader.indexes_with_status("success")]
+    for results in slow:
+        next(results)
+    for execution_index in range(1000, len(order)):
+        add(ledger, plan, order, execution_index)
     ledger.commit()
     busy, pages, folded = ledger.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     assert (busy, pages, folded) == (0, 0, 0)
@@ -454,8 +470,8 @@ def test_a_slow_reader_holds_up_neither_the_writer_nor_its_log(tmp_path):
 def test_the_log_is_folded_back_as_it_grows_and_gone_after_a_clean_end(tmp_path):
     ledger, plan, order = begin(tmp_path, make_plan(replicates=700))
     log = tmp_path / f"{LEDGER_NAME}-wal"
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, outputs="x" * 10_000)
+    for execution_index in range(len(order)):
+        add(ledger, plan, order, execution_index, outputs="x" * 10_000)
     assert (tmp_path / LEDGER_NAME).stat().st_size > 15e6
     assert log.stat().st_size < 10e6
     ledger.close()
@@ -469,26 +485,33 @@ def test_a_clean_end_leaves_nothing_in_the_log_even_while_somebody_reads(tmp_pat
     reader = LedgerReader.open(tmp_path)
     ledger.close()
     assert (tmp_path / f"{LEDGER_NAME}-wal").stat().st_size == 0
-    assert list(reader.done_turns()) == [0]
+    assert list(reader.done_indexes()) == [0]
     reader.close()
-    assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [LEDGER_NAME]
 
 
 def test_large_results_are_read_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 50_000)
+    monkeypatch.setattr(reading, "BATCH_BYTES", 50_000)
     ledger, plan, order = begin(tmp_path, make_plan(replicates=20))
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, outputs="x" * 20_000, events=[{"text": "y" * 20_000}])
+    for execution_index in range(len(order)):
+        add(
+            ledger,
+            plan,
+            order,
+            execution_index,
+            outputs="x" * 20_000,
+            events=[{"text": "y" * 20_000}],
+        )
     ledger.commit()
     reader = LedgerReader.open(tmp_path)
     sizes = []
     rows_of = LedgerReader._rows
 
-    def watch(self, turns, most_bytes):
-        found = rows_of(self, turns, most_bytes)
-        if found is not None:
-            sizes.append(len(turns))
-        return found
+    def watch(self, execution_indexes, most_bytes):
+        batch = rows_of(self, execution_indexes, most_bytes)
+        if batch is not None:
+            sizes.append(len(execution_indexes))
+        return batch
 
     monkeypatch.setattr(LedgerReader, "_rows", watch)
     ids = [result.run_id for result in reader.results()]
@@ -505,7 +528,7 @@ def test_a_result_of_another_run_is_damage_not_a_result(begun):
     for change in ("run_id = 'run-000000000000'", "seed = seed + 1"):
         ledger.connection.execute("BEGIN")
         ledger.connection.execute(f"UPDATE results SET {change}")
-        with pytest.raises(LedgerError, match=r"damaged .*turn 0"):
+        with pytest.raises(LedgerError, match=r"damaged .*execution index 0"):
             list(reader_of(ledger).results())
         ledger.connection.execute("ROLLBACK")
 

@@ -1,4 +1,4 @@
-"""What is counted as done is safe: kill -9 at any instant, a full disk, a failing one (spec 20)."""
+"""Counted results are durable: kill -9 at any instant, a full disk, a failing one (spec 20)."""
 
 import os
 import random
@@ -9,13 +9,17 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
+import ledger_kit
 import pytest
 from ledger_kit import SOUND, add, begin, make_plan, run_script
 
 from fairtrial import LedgerError
 from fairtrial.study import LEDGER_NAME, LedgerReader
-from fairtrial.study.ledger.writer import GROUP_RUNS, open_ledger
+from fairtrial.study.ledger.writer import COMMIT_RUNS, open_ledger
+
+KITS = Path(ledger_kit.__file__).parent
 
 NURSERY = """
     import os, random, sys
@@ -30,7 +34,7 @@ NURSERY = """
     folder = Path(sys.argv[1]) / "study"
     folder.mkdir()
     plan = make_plan(levels=50, replicates=1000)
-    places = plan.order()
+    order = plan.order()
 
     def work(seed):
         rng = random.Random(seed)
@@ -40,13 +44,13 @@ NURSERY = """
             if ledger.fact("order") is None:
                 write_plan(ledger, plan)
             ledger.begin_session({"pid": os.getpid()})
-            turn = 1 + max(LedgerReader(ledger.connection, None).done_turns(), default=-1)
+            index = 1 + max(LedgerReader(ledger.connection, None).done_indexes(), default=-1)
             os.write(1, b"begun\\n")
             while True:
-                done = turn + rng.choice([1, 5, 40])
-                for turn in range(turn, done):
-                    add(ledger, plan, places, turn, events=[{"text": "a"}, {"text": "b"}])
-                turn = done
+                done = index + rng.choice([1, 5, 40])
+                for index in range(index, done):
+                    add(ledger, plan, order, index, events=[{"text": "a"}, {"text": "b"}])
+                index = done
                 ledger.commit()
                 os.write(witness, f"{done}\\n".encode())
 
@@ -60,13 +64,13 @@ NURSERY = """
 """
 
 
-def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path, request):
+def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path):
     """Twenty owners in a row are killed: while they open the ledger, and while they write."""
     rng = random.Random()
     script = [sys.executable, "-c", textwrap.dedent(NURSERY), str(tmp_path)]
     witness = tmp_path / "witness"
     with subprocess.Popen(
-        [*script, str(request.path.parent)],
+        [*script, str(KITS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -74,9 +78,9 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path, reques
         for number in range(20):
             nursery.stdin.write(f"{number}\n")
             nursery.stdin.flush()
-            told = nursery.stdout.readline().strip()
-            begun = told == "begun"
-            child = int(nursery.stdout.readline() if begun else told)
+            line = nursery.stdout.readline().strip()
+            begun = line == "begun"
+            child = int(nursery.stdout.readline() if begun else line)
             if number % 4 and not begun:
                 assert nursery.stdout.readline() == "begun\n"
                 begun = True
@@ -86,8 +90,8 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path, reques
                     time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02 if begun else 0.005))
             os.kill(child, signal.SIGKILL)
-            while (told := nursery.stdout.readline()) != "gone\n":
-                assert told, "the nursery has ended"
+            while (line := nursery.stdout.readline()) != "gone\n":
+                assert line, "the nursery has ended"
         nursery.stdin.close()
         nursery.wait()
     witnessed = last_of(witness)
@@ -95,7 +99,7 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path, reques
     ledger = open_ledger(tmp_path / "study")
     assert ledger.connection.execute(SOUND).fetchall() == [("ok",)]
     reader = LedgerReader(ledger.connection, ledger.path)
-    done = list(reader.done_turns())
+    done = list(reader.done_indexes())
     assert done == list(range(len(done)))
     assert len(done) >= witnessed  # a last commit may have had no time to be witnessed
     results = list(reader.results())
@@ -111,8 +115,8 @@ def last_of(witness):
 
 
 def fill(ledger, plan, order):
-    for turn in range(len(order)):
-        add(ledger, plan, order, turn, outputs="x" * 2000, events=[{"text": "y"}])
+    for execution_index in range(len(order)):
+        add(ledger, plan, order, execution_index, outputs="x" * 2000, events=[{"text": "y"}])
 
 
 def test_a_full_disk_keeps_the_group_until_there_is_room(tmp_path):
@@ -128,13 +132,13 @@ def test_a_full_disk_keeps_the_group_until_there_is_room(tmp_path):
             ledger.commit()
     assert not ledger.connection.in_transaction
     reader = LedgerReader.open(tmp_path)
-    assert list(reader.done_turns()) == list(range(committed))
+    assert list(reader.done_indexes()) == list(range(committed))
     ledger.connection.execute("PRAGMA max_page_count = 1000000")
     ledger.commit()
-    assert ledger.committed == committed + GROUP_RUNS
-    assert list(reader.done_turns()) == list(range(ledger.committed))
-    for turn in range(ledger.committed, len(order)):
-        add(ledger, plan, order, turn)
+    assert ledger.committed == committed + COMMIT_RUNS
+    assert list(reader.done_indexes()) == list(range(ledger.committed))
+    for execution_index in range(ledger.committed, len(order)):
+        add(ledger, plan, order, execution_index)
     ledger.commit()
     results = list(reader.results())
     assert len(results) == len(order)
@@ -157,9 +161,9 @@ NO_ROOM = """
     resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, most[1]))
     added = 0
     try:
-        for turn in range(len(order)):
+        for index in range(len(order)):
             added += 1
-            add(ledger, plan, order, turn, outputs="x" * 2000)
+            add(ledger, plan, order, index, outputs="x" * 2000)
     except LedgerError as error:
         print(error)
     assert ledger.committed < added < len(order)
@@ -173,11 +177,11 @@ NO_ROOM = """
 """
 
 
-def test_a_write_that_fails_leaves_the_ledger_as_it_was(tmp_path, request):
-    said, added = run_script(NO_ROOM, tmp_path, request.path.parent).splitlines()
+def test_a_write_that_fails_leaves_the_ledger_as_it_was(tmp_path):
+    said, added = run_script(NO_ROOM, tmp_path, KITS).splitlines()
     assert re.search(r"disk is full or gone.*fairtrial resume", said)
     reader = LedgerReader.open(tmp_path)
-    assert list(reader.done_turns()) == list(range(int(added)))
+    assert list(reader.done_indexes()) == list(range(int(added)))
     assert len(list(reader.results())) == int(added)
     reader.close()
 

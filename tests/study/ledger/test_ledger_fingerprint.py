@@ -1,4 +1,4 @@
-"""Whether a study is the one that a ledger was begun with, and what has changed (spec 21)."""
+"""Fingerprints of studies, and the differences between two of them (spec 21)."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ from fairtrial import (
     build_design,
 )
 from fairtrial.core import canonical_json
-from fairtrial.study import differences, study_print
+from fairtrial.study import differences, study_fingerprint
 
 STUDY = Study(
     "s",
@@ -40,7 +40,7 @@ STUDY = Study(
 
 def print_of(study, conditions=None):
     conditions = list(build_design(study)) if conditions is None else conditions
-    return json.loads(json.dumps(study_print(study, conditions)))
+    return json.loads(json.dumps(study_fingerprint(study, conditions)))
 
 
 def changed(study, **fields):
@@ -77,7 +77,7 @@ TEMPERATURE = Factor("temperature", levels=[0.1, 0.9])
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "starts"),
     [
         ({"study_id": "t"}, ['study_id: "s" -> "t"']),
         ({"seed_policy": SeedPolicy(base_seed=7)}, ["seed_policy.base_seed: 0 -> 7"]),
@@ -121,10 +121,10 @@ TEMPERATURE = Factor("temperature", levels=[0.1, 0.9])
         ({"design_spec": DesignSpec(randomize=True)}, ["design_spec.randomize: false -> true", ""]),
     ],
 )
-def test_a_change_is_told_in_a_line(fields, told):
+def test_a_change_is_told_in_a_line(fields, starts):
     lines = changed(STUDY, **fields)
-    assert len(lines) == len(told)
-    for line, start in zip(lines, told, strict=True):
+    assert len(lines) == len(starts)
+    for line, start in zip(lines, starts, strict=True):
         assert line.startswith(start)
         assert len(line) < 250
 
@@ -181,6 +181,6 @@ COVERED = ("factors", "seed_policy", "agent_specs", "agents", "problems")
 @given(studies, studies)
 def test_two_prints_differ_exactly_if_what_they_cover_does(left, right):
     said = differences(print_of(left), print_of(right))
-    told = [canonical_json([study.to_dict()[name] for name in COVERED]) for study in (left, right)]
-    assert (said == []) == (told[0] == told[1])
+    texts = [canonical_json([study.to_dict()[name] for name in COVERED]) for study in (left, right)]
+    assert (said == []) == (texts[0] == texts[1])
     assert differences(print_of(left), print_of(left)) == []

@@ -1,4 +1,4 @@
-"""One owner at a time, known to others, and gone with its process (spec 19, 20, known traps)."""
+"""The owner lock: one owner at a time, released with its process (spec 19, 20)."""
 
 import json
 import os
@@ -35,21 +35,21 @@ class Owner:
     """Another process that owns a folder, until it is killed."""
 
     def __init__(self, folder):
-        told, tell = os.pipe()
+        reading, writing = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # xdist's threads
             self.pid = os.fork()
         if not self.pid:
             try:
                 with OwnerLock(folder):
-                    os.write(tell, b"mine")
+                    os.write(writing, b"mine")
                     while True:
                         signal.pause()
             finally:
                 os._exit(1)
-        os.close(tell)
-        said = os.read(told, 4)
-        os.close(told)
+        os.close(writing)
+        said = os.read(reading, 4)
+        os.close(reading)
         self._is_there = True
         assert said == b"mine"
 
@@ -184,7 +184,7 @@ def test_a_lock_that_somebody_held_only_for_a_moment_is_tried_again(tmp_path, mo
         return lockf(handle, how)
 
     monkeypatch.setattr(lock.fcntl, "lockf", held_for_a_moment)
-    monkeypatch.setattr(lock, "TRY_AGAIN_S", 0)
+    monkeypatch.setattr(lock, "RETRY_S", 0)
     with OwnerLock(tmp_path):
         assert len(tries) == 4
 
@@ -205,9 +205,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     assert owner_of(tmp_path) is None
 
 
-@pytest.mark.parametrize("told", ["", "{", "[]", '"me"', '{"pid": 1', "\x00" * 50])
-def test_an_owner_that_wrote_nothing_readable_is_known_by_the_kernel(tmp_path, owner, told):
-    (tmp_path / LOCK_NAME).write_text(told)
+@pytest.mark.parametrize("content", ["", "{", "[]", '"me"', '{"pid": 1', "\x00" * 50])
+def test_an_owner_that_wrote_nothing_readable_is_known_by_the_kernel(tmp_path, owner, content):
+    (tmp_path / LOCK_NAME).write_text(content)
     assert owner_of(tmp_path) == {"pid": owner.pid, "host": HOST}
 
 

@@ -1,4 +1,4 @@
-"""Opening: whatever stands in a ledger's place is told from one, and left as it is (spec 20)."""
+"""Opening: files that are no ledger are detected and left unchanged (spec 20)."""
 
 import os
 import random
@@ -13,9 +13,9 @@ from ledger_kit import SOUND, add, begin, finished, make_plan, run_script
 
 from fairtrial import LedgerError
 from fairtrial.study import LEDGER_NAME, LedgerReader
-from fairtrial.study.ledger import opening, schema
+from fairtrial.study.ledger import ledger_file, schema
 from fairtrial.study.ledger.schema import APPLICATION_ID, VERSION
-from fairtrial.study.ledger.volumes import network_kind
+from fairtrial.study.ledger.volumes import network_file_system
 from fairtrial.study.ledger.writer import open_ledger
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path, make, says, op
     assert str(path) in message
     assert any(word in message for word in ("--output", "fairtrial resume"))
     assert (path.read_bytes() if path.is_file() else None) == before
-    assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [LEDGER_NAME]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
@@ -125,7 +125,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_start_that_was_cut_off_is_no_obstacle(tmp_path):
     (tmp_path / f"{LEDGER_NAME}.new").write_bytes(b"half a file")
     open_ledger(tmp_path).close()
-    assert [each.name for each in tmp_path.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [LEDGER_NAME]
 
 
 def test_the_log_of_a_ledger_that_is_gone_is_never_mixed_into_a_new_one(tmp_path):
@@ -157,7 +157,7 @@ def read_all(folder):
         reader.close()
 
 
-def told(open_it, folder):
+def explain(open_it, folder):
     """What comes of it; None if it is refused, and no other exception."""
     try:
         return open_it(folder)
@@ -198,8 +198,8 @@ def test_garbage_in_a_page_is_refused_or_explained_but_never_a_result(tmp_path, 
         torn = bytearray(data)
         torn[start : start + length] = rng.randbytes(min(length, len(data) - start))
         (tmp_path / LEDGER_NAME).write_bytes(torn)
-        read = told(read_all, tmp_path)
-        opened = told(open_ledger, tmp_path)
+        read = explain(read_all, tmp_path)
+        opened = explain(open_ledger, tmp_path)
         refused += (read is None) + (opened is None)
         if opened is not None:
             opened.close()
@@ -220,20 +220,20 @@ def test_one_other_letter_in_a_result_is_found(tmp_path, sound):
 
 def test_a_page_torn_while_the_ledger_is_open_is_explained_at_the_next_read(tmp_path, monkeypatch):
     plan = finished(tmp_path, make_plan(replicates=200), outputs="x" * 500)
-    monkeypatch.setattr(opening, "CHECKED_BYTES", 0)  # as for a large file
+    monkeypatch.setattr(ledger_file, "CHECK_LIMIT_BYTES", 0)  # as for a large file
     path = tmp_path / LEDGER_NAME
     with path.open("r+b") as file:
-        for page in range(12, path.stat().st_size // opening.PAGE_BYTES):  # not the roots
-            file.seek(opening.PAGE_BYTES * page)
+        for page in range(12, path.stat().st_size // ledger_file.PAGE_BYTES):  # not the roots
+            file.seek(ledger_file.PAGE_BYTES * page)
             file.write(b"\xff" * 100)
     ledger = open_ledger(tmp_path)  # finds nothing, since it doesn't look
     reader = LedgerReader(ledger.connection, path)
     with pytest.raises(LedgerError, match="damaged") as caught:
         list(reader.results())
     assert "move it away" in str(caught.value)
-    ledger.again = dict.fromkeys(range(len(plan)), "failed")
+    ledger.reruns = dict.fromkeys(range(len(plan)), "failed")
     with pytest.raises(LedgerError, match="damaged"), ledger._transaction():
-        ledger._set_aside(range(len(plan)))
+        ledger._move_to_attempts(range(len(plan)))
     assert not ledger.connection.in_transaction
     ledger.close()
 
@@ -241,7 +241,7 @@ def test_a_page_torn_while_the_ledger_is_open_is_explained_at_the_next_read(tmp_
 def test_a_large_file_is_checked_only_after_a_crash(tmp_path, monkeypatch):
     finished(tmp_path)
     looked = []
-    monkeypatch.setattr(opening, "CHECKED_BYTES", 1000)
+    monkeypatch.setattr(ledger_file, "CHECK_LIMIT_BYTES", 1000)
 
     def looks():
         ledger = open_ledger(tmp_path)
@@ -249,7 +249,7 @@ def test_a_large_file_is_checked_only_after_a_crash(tmp_path, monkeypatch):
         ledger.close()
         return len(looked)
 
-    connect = opening._connect
+    connect = ledger_file._connect
 
     def watched(*arguments):
         connection = connect(*arguments)
@@ -258,11 +258,11 @@ def test_a_large_file_is_checked_only_after_a_crash(tmp_path, monkeypatch):
         )
         return connection
 
-    monkeypatch.setattr(opening, "_connect", watched)
+    monkeypatch.setattr(ledger_file, "_connect", watched)
     assert looks() == 0
     crash(tmp_path)
     assert looks() == 1
-    monkeypatch.setattr(opening, "CHECKED_BYTES", 10**9)
+    monkeypatch.setattr(ledger_file, "CHECK_LIMIT_BYTES", 10**9)
     assert looks() == 2
 
 
@@ -306,7 +306,7 @@ def test_a_torn_log_costs_at_most_what_was_not_yet_folded_back(tmp_path):
 
 def test_an_older_file_becomes_a_newer_one_or_stays_as_it_was(tmp_path, monkeypatch):
     plan = finished(tmp_path)
-    monkeypatch.setattr(opening, "VERSION", VERSION + 2)
+    monkeypatch.setattr(ledger_file, "VERSION", VERSION + 2)
     with pytest.raises(LedgerError, match="older format"):
         LedgerReader.open(tmp_path)
     with pytest.raises(LedgerError, match="can't bring up to date"):
@@ -315,7 +315,7 @@ def test_an_older_file_becomes_a_newer_one_or_stays_as_it_was(tmp_path, monkeypa
         VERSION: "ALTER TABLE results ADD COLUMN mood TEXT;",
         VERSION + 1: "UPDATE results SET no_such_column = 1;",
     }
-    monkeypatch.setattr(opening, "MIGRATIONS", broken)
+    monkeypatch.setattr(ledger_file, "MIGRATIONS", broken)
     with pytest.raises(LedgerError):
         open_ledger(tmp_path)
     connection = sqlite3.connect(tmp_path / LEDGER_NAME)
@@ -341,8 +341,8 @@ def open_folder():
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder
-    for each in (folder, *folder.iterdir()):
-        each.chmod(0o755)
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o755)
     shutil.rmtree(folder)
 
 
@@ -401,15 +401,15 @@ def test_a_finished_study_can_be_read_where_nothing_can_be_written(open_folder):
     (open_folder / LEDGER_NAME).chmod(0o444)
     open_folder.chmod(0o555)
     assert as_nobody("read", open_folder).split() == [str(len(plan))] * 2
-    assert [each.name for each in open_folder.iterdir()] == [LEDGER_NAME]
+    assert [path.name for path in open_folder.iterdir()] == [LEDGER_NAME]
 
 
 def test_where_nothing_can_be_written_a_study_that_was_cut_off_is_not_half_read(open_folder):
     finished(open_folder)
     crash(open_folder)
     (open_folder / f"{LEDGER_NAME}-shm").unlink()
-    for each in open_folder.iterdir():
-        each.chmod(0o444)
+    for path in open_folder.iterdir():
+        path.chmod(0o444)
     open_folder.chmod(0o555)
     said = as_nobody("read", open_folder)
     assert "copy the whole folder" in said
@@ -449,16 +449,16 @@ a line that makes no sense
     ],
 )
 def test_a_network_file_system_is_known_by_its_mount(path, kind):
-    assert network_kind(Path(path), MOUNTS) == kind
-    assert network_kind(Path(path), "") is None
+    assert network_file_system(Path(path), MOUNTS) == kind
+    assert network_file_system(Path(path), "") is None
 
 
 def test_this_machine_says_what_it_is_mounted_on(tmp_path):
-    assert network_kind(tmp_path / "not" / "yet" / "there") in (None, "9p")
+    assert network_file_system(tmp_path / "not" / "yet" / "there") in (None, "9p")
 
 
 def test_on_a_network_file_system_the_ledger_says_so_and_is_as_safe(tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "network_kind", lambda path: "nfs4")
+    monkeypatch.setattr(ledger_file, "network_file_system", lambda path: "nfs4")
     ledger, plan, order = begin(tmp_path)
     assert "nfs4" in ledger.notice
     assert ledger.connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
@@ -490,8 +490,8 @@ class WithoutLog:
 
 
 def test_where_there_can_be_no_log_the_ledger_says_so(tmp_path, monkeypatch):
-    connect = opening._connect
-    monkeypatch.setattr(opening, "_connect", lambda *of: WithoutLog(connect(*of)))
+    connect = ledger_file._connect
+    monkeypatch.setattr(ledger_file, "_connect", lambda *of: WithoutLog(connect(*of)))
     ledger = open_ledger(tmp_path)
     assert "write-ahead log" in ledger.notice
     assert ledger.connection.execute("PRAGMA synchronous").fetchone() == (3,)
@@ -501,5 +501,5 @@ def test_where_there_can_be_no_log_the_ledger_says_so(tmp_path, monkeypatch):
 def test_a_new_ledger_has_the_rights_of_any_new_file(tmp_path):
     open_ledger(tmp_path).close()
     (tmp_path / "other").touch()
-    modes = {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1

@@ -1,4 +1,4 @@
-"""A plan that has changed: runs in both keep their turns, and so their results (spec 12, 21)."""
+"""A changed plan: runs in both plans keep their execution index and result (spec 12, 21)."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -6,8 +6,8 @@ from ledger_kit import add, begin, make_plan, make_study, write_plan
 
 from fairtrial import Factor, RunBudget, SeedPolicy
 from fairtrial.study import LedgerReader
-from fairtrial.study.ledger.plan_changes import carry, carry_order
-from fairtrial.study.ledger.reader import GONE
+from fairtrial.study.ledger.plan_changes import map_order, reconcile_order
+from fairtrial.study.ledger.reader import REMOVED
 
 plans = st.builds(
     lambda xs, ys, agents, replicates, seed, most: make_plan(
@@ -27,47 +27,53 @@ plans = st.builds(
 )
 
 
-def identity(plan, place):
-    spec = plan.spec(place)
+def identity(plan, plan_index):
+    spec = plan.spec(plan_index)
     return spec.run_id, spec.seed
 
 
 def identities(plan, order):
-    return [None if place == GONE else identity(plan, place) for place in order]
+    return [None if plan_index == REMOVED else identity(plan, plan_index) for plan_index in order]
 
 
 @given(plans, plans)
 def test_every_run_keeps_its_turn_or_is_gone(old, new):
     before = identities(old, old.order())
-    carried = carry(old, old.order(), new)
+    carried = map_order(old, old.order(), new)
     after = identities(new, carried)
-    still_there = {identity(new, place) for place in range(len(new))}
+    still_there = {identity(new, plan_index) for plan_index in range(len(new))}
     for was, now in zip(before, after, strict=False):
         assert now == (was if was in still_there else None)
-    # every run of the new plan has one turn, new ones in the new plan's own order
-    assert sorted(place for place in carried if place != GONE) == list(range(len(new)))
-    fresh = [place for place in new.order() if identity(new, place) not in before]
+    # every run of the new plan has one execution index, new ones in the new plan's own order
+    assert sorted(plan_index for plan_index in carried if plan_index != REMOVED) == list(
+        range(len(new))
+    )
+    fresh = [plan_index for plan_index in new.order() if identity(new, plan_index) not in before]
     assert list(carried[len(before) :]) == fresh
 
 
 @given(plans)
 def test_a_plan_that_has_not_changed_keeps_its_order(plan):
-    assert list(carry(plan, plan.order(), plan)) == list(plan.order())
+    assert list(map_order(plan, plan.order(), plan)) == list(plan.order())
 
 
 @given(plans, plans, plans)
 def test_runs_with_results_come_back_to_their_turns(first, second, third):
     results = [
-        (turn, *identity(first, place)) for turn, place in enumerate(first.order()) if turn % 3
+        (execution_index, *identity(first, plan_index))
+        for execution_index, plan_index in enumerate(first.order())
+        if execution_index % 3
     ]
-    recorded = {(run_id, seed): turn for turn, run_id, seed in results}
-    order = carry(first, first.order(), second)
-    gone = [row for row in results if order[row[0]] == GONE]
-    order = carry(second, order, third, gone)
-    assert sorted(place for place in order if place != GONE) == list(range(len(third)))
-    for turn, place in enumerate(order):
-        if place != GONE and identity(third, place) in recorded:
-            assert turn == recorded[identity(third, place)]
+    recorded = {(run_id, seed): execution_index for execution_index, run_id, seed in results}
+    order = map_order(first, first.order(), second)
+    gone = [row for row in results if order[row[0]] == REMOVED]
+    order = map_order(second, order, third, gone)
+    assert sorted(plan_index for plan_index in order if plan_index != REMOVED) == list(
+        range(len(third))
+    )
+    for execution_index, plan_index in enumerate(order):
+        if plan_index != REMOVED and identity(third, plan_index) in recorded:
+            assert execution_index == recorded[identity(third, plan_index)]
 
 
 GROWTHS = {
@@ -84,7 +90,7 @@ GROWTHS = {
 @pytest.mark.parametrize(("before", "after"), GROWTHS.values(), ids=GROWTHS)
 def test_a_plan_that_grows_keeps_all_turns(before, after):
     old, new = make_plan(**before), make_plan(**after)
-    carried = carry(old, old.order(), new)
+    carried = map_order(old, old.order(), new)
     assert identities(new, carried)[: len(old)] == identities(old, old.order())
     assert len(carried) == len(new)
 
@@ -93,20 +99,20 @@ def test_another_seed_makes_other_runs_of_the_same_ids():  # a known trap
     old = make_plan()
     new = make_plan(seed_policy=SeedPolicy(base_seed=1))
     assert [spec.run_id for spec in old.specs()] == [spec.run_id for spec in new.specs()]
-    carried = carry(old, old.order(), new)
-    assert list(carried) == [GONE] * len(old) + list(new.order())
+    carried = map_order(old, old.order(), new)
+    assert list(carried) == [REMOVED] * len(old) + list(new.order())
 
 
 def test_a_level_that_leaves_and_comes_back_has_its_results_again(tmp_path):
     whole, part = make_plan(levels=3), make_plan(levels=2)
     ledger, plan, order = begin(tmp_path, whole)
-    for turn in range(4):  # not all of them
-        add(ledger, plan, order, turn)
+    for execution_index in range(4):  # not all of them
+        add(ledger, plan, order, execution_index)
     ledger.commit()
-    done = {plan.spec(order[turn]).run_id for turn in range(4)}
+    done = {plan.spec(order[execution_index]).run_id for execution_index in range(4)}
 
     def change(new):
-        write_plan(ledger, new, carry_order(LedgerReader(ledger.connection, ledger.path), new))
+        write_plan(ledger, new, reconcile_order(LedgerReader(ledger.connection, ledger.path), new))
         reader = LedgerReader(ledger.connection, ledger.path)
         return reader, {result.run_id for result in reader.results()}
 
@@ -124,13 +130,13 @@ def test_a_level_that_leaves_and_comes_back_has_its_results_again(tmp_path):
 def test_a_run_that_came_back_under_a_new_turn_is_not_in_the_plan_twice():
     plan = make_plan(levels=1, replicates=1)
     run_id, seed = identity(plan, 0)
-    carried = carry(plan, [GONE, 0, GONE], plan, [(0, run_id, seed), (2, run_id, seed)])
-    assert list(carried) == [GONE, 0, GONE]
-    assert list(carry(plan, [GONE, 0], make_plan(levels=1, replicates=2))) == [GONE, 0, 1]
+    carried = map_order(plan, [REMOVED, 0, REMOVED], plan, [(0, run_id, seed), (2, run_id, seed)])
+    assert list(carried) == [REMOVED, 0, REMOVED]
+    assert list(map_order(plan, [REMOVED, 0], make_plan(levels=1, replicates=2))) == [REMOVED, 0, 1]
 
 
 def test_an_empty_plan_leaves_every_run_behind():
     old = make_plan()
     nothing = type(old)(old.study, [])
-    assert list(carry(old, old.order(), nothing)) == [GONE] * len(old)
-    assert list(carry(nothing, [], old)) == list(old.order())
+    assert list(map_order(old, old.order(), nothing)) == [REMOVED] * len(old)
+    assert list(map_order(nothing, [], old)) == list(old.order())

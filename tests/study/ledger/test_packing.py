@@ -1,4 +1,4 @@
-"""How results are laid down: read back as they were, or refused (spec 16, 20)."""
+"""Packing results: read back unchanged, or refused (spec 16, 20)."""
 
 import collections
 import dataclasses
@@ -232,7 +232,7 @@ def test_a_refusal_says_what_it_was_and_what_to_do():
 
 
 def test_what_is_too_large_for_a_row_is_refused(monkeypatch):
-    monkeypatch.setattr(packing, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(packing, "MAX_BYTES", 2**20)
     pack(b"x" * (2**20 - 5))
     with pytest.raises(UnwritableError, match="1 MB"):
         pack(b"x" * 2**20)

@@ -73,7 +73,7 @@ RECORDS = {
     RunResult: (
         "run_id status outputs metrics evaluator_outputs cost latency trace_refs artifact_refs "
         "error_info provenance_info observations run_spec started_at ended_at failure_kind "
-        "attempt executor host traceback stdout stderr"
+        "attempt executor host traceback stdout stderr evaluator_failed"
     ),
 }
 

@@ -1,21 +1,21 @@
-"""Problem packets: what the evaluator is given, and what names stand for."""
+"""Problem packets: the argument of the evaluator, and resolving names."""
 
 import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial.core import StudyError
 from fairtrial.study import ProblemPacket, resolve_problem
-from fairtrial.study.problems.packet import ANSWERS
+from fairtrial.study.problems.packet import ANSWER_KEYS
 
 
 def test_the_evaluator_gets_the_first_of_six_keys():
-    assert ANSWERS == ("candidate", "state", "answer", "solution", "final_answer", "x")
+    assert ANSWER_KEYS == ("candidate", "state", "answer", "solution", "final_answer", "x")
 
 
-@given(st.dictionaries(st.sampled_from([*ANSWERS, "text", "other"]), st.integers()))
+@given(st.dictionaries(st.sampled_from([*ANSWER_KEYS, "text", "other"]), st.integers()))
 def test_the_evaluator_gets_the_answer_or_else_the_whole_output(output):
     packet = ProblemPacket("p", evaluator=lambda answer: answer)
-    named = [output[name] for name in ANSWERS if name in output]
+    named = [output[name] for name in ANSWER_KEYS if name in output]
     assert packet.evaluate(output) == (named[0] if named else output)
 
 

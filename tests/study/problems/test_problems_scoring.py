@@ -1,4 +1,4 @@
-"""What evaluators return: numbers become rows, the rest notes, and nothing is dropped."""
+"""Reading what evaluators return: numbers become rows, other values notes."""
 
 import math
 from collections import namedtuple
@@ -69,17 +69,17 @@ class Dictable:
     ],
 )
 def test_a_number_is_a_score(verdict, value):
-    (found,) = read_verdict(verdict)
-    assert found == row("score", value)
-    assert type(found["metric_value"]) is type(value)
+    (result,) = read_verdict(verdict)
+    assert result == row("score", value)
+    assert type(result["metric_value"]) is type(value)
     ran = run(lambda task: {"answer": 1}, {"evaluator": lambda answer: verdict})
     assert ran.body["evaluations"] == [row("score", value)]
     assert ran.body["metrics"]["primary_outcome"] == value
 
 
 def test_nan_is_kept():
-    (found,) = read_verdict(float("nan"))
-    assert math.isnan(found["metric_value"])
+    (result,) = read_verdict(float("nan"))
+    assert math.isnan(result["metric_value"])
     ran = run(lambda task: {}, {"evaluator": lambda output: math.nan})
     assert ran.outcome.status == "success"
     assert math.isnan(ran.body["evaluations"][0]["metric_value"])
@@ -113,13 +113,13 @@ def test_what_stands_beside_the_numbers_is_kept_as_notes():
         row("score", 1, notes_json=notes),
         row("judge", 3, notes_json=notes),
     ]
-    told = read_verdict({"score": 1, "higher_is_better": True})
-    assert told == [row("score", 1, notes_json={"higher_is_better": True})]
+    rows = read_verdict({"score": 1, "higher_is_better": True})
+    assert rows == [row("score", 1, notes_json={"higher_is_better": True})]
 
 
 def test_what_cannot_even_be_noted_is_named():
-    (found,) = read_verdict(Judged(1, judge=object()))
-    assert found["notes_json"] == {"reason": "close", "parts": [1, 2], "left_out": ["judge"]}
+    (result,) = read_verdict(Judged(1, judge=object()))
+    assert result["notes_json"] == {"reason": "close", "parts": [1, 2], "left_out": ["judge"]}
 
 
 def test_rows_are_kept_as_they_stand():
@@ -139,8 +139,8 @@ def test_rows_are_kept_as_they_stand():
     assert read_verdict({"value": 3, "weight": 2}) == [row("value", 3), row("weight", 2)]
     assert read_verdict({"metric_name": "label", "metric_value": "good"}) == [row("label", "good")]
     assert read_verdict({"metric_name": "time", "metric_value": None}) == [row("time", None)]
-    told = read_verdict({"metric_name": "a", "value": 1, "notes_json": "hm", "who": "me"})
-    assert told == [row("a", 1, notes_json={"note": "hm", "who": "me"})]
+    rows = read_verdict({"metric_name": "a", "value": 1, "notes_json": "hm", "who": "me"})
+    assert rows == [row("a", 1, notes_json={"note": "hm", "who": "me"})]
 
 
 class Bare:
@@ -182,7 +182,7 @@ numbers = st.integers() | st.floats(allow_nan=False) | st.booleans()
 def test_every_number_of_a_mapping_becomes_a_row(verdict):
     verdict = {name: number for name, number in verdict.items() if name not in ("value",)}
     rows = read_verdict(verdict)
-    assert {each["metric_name"]: each["metric_value"] for each in rows} == verdict
+    assert {item["metric_name"]: item["metric_value"] for item in rows} == verdict
 
 
 def test_async_evaluators_work():

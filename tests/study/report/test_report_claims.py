@@ -27,7 +27,7 @@ from fairtrial.study import (
     resume_study,
     run_study,
 )
-from fairtrial.study.ledger.amendments import CHANGES, FIRST, read_record
+from fairtrial.study.ledger.amendments import CHANGES_FACT, FIRST_STUDY_FACT, read_claim_history
 from fairtrial.study.report.test_verdicts import TestVerdict
 
 H1 = make_claim(
@@ -418,7 +418,9 @@ def test_a_hypothesis_that_no_plan_decides_on_was_never_confirmatory(tmp_path):
 def forget(folder):
     """Make a ledger look as if an earlier version had begun it."""
     with sqlite3.connect(folder / "ledger.sqlite") as connection:
-        connection.execute("DELETE FROM facts WHERE name IN (?, ?)", (FIRST, CHANGES))
+        connection.execute(
+            "DELETE FROM facts WHERE name IN (?, ?)", (FIRST_STUDY_FACT, CHANGES_FACT)
+        )
     connection.close()
 
 
@@ -463,9 +465,9 @@ def test_without_a_ledger_the_standing_is_unknown():
 @pytest.mark.parametrize("text", ['{"study": {}}', "[]", "no JSON", '{"study": {"study_id": 1}}'])
 def test_an_unreadable_record_is_reported_as_damage(done_study, text):
     with open_results(done_study) as results:
-        results.reader.fact = lambda name: text if name == FIRST else None
-        with pytest.raises(LedgerError, match="as laid down"):
-            read_record(results.reader)
+        results.reader.fact = lambda name: text if name == FIRST_STUDY_FACT else None
+        with pytest.raises(LedgerError, match="history of the claims"):
+            read_claim_history(results.reader)
 
 
 # -- what else a report owns up to --

@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_kit import AGENTS, STUDY
 
-from fairtrial.study.ledger.interim_looks import LOOKS_NAME, read_looks
+from fairtrial.study.ledger.interim_looks import INTERIM_LOOKS_NAME, read_interim_looks
 
 CLAIMS = {
     "outcomes": [{"name": "score", "source_table": "evaluations", "primary": True}],
@@ -55,7 +55,7 @@ def looked(run):
 
 
 def seen(folder):
-    return [(look.results, look.planned) for look in read_looks(folder / "out")]
+    return [(look.results, look.planned) for look in read_interim_looks(folder / "out")]
 
 
 def test_a_plan_that_was_cut_after_an_interim_look_is_reported(go_on, looked, run, study):
@@ -96,12 +96,12 @@ def test_no_look_is_recorded_for_a_finished_study_or_one_without_claims(
 ):
     go_on(None if not fields else 2, **fields)
     assert looked() == []
-    assert not (tmp_path / "out" / LOOKS_NAME).exists()
+    assert not (tmp_path / "out" / INTERIM_LOOKS_NAME).exists()
 
 
 def test_a_report_is_made_even_if_the_look_cannot_be_recorded(go_on, looked, run, tmp_path):
     go_on(2)
-    (tmp_path / "out" / LOOKS_NAME).mkdir()  # also root can't write there
+    (tmp_path / "out" / INTERIM_LOOKS_NAME).mkdir()  # also root can't write there
     assert looked() == []
     code, out, _ = run("report", "out", "--out", "elsewhere.md")
     assert code == 0
@@ -117,5 +117,5 @@ def test_a_report_that_is_refused_is_no_look(go_on, run, tmp_path):
 def test_invalid_lines_in_the_file_of_looks_are_ignored(go_on, looked, tmp_path):
     go_on()
     lines = ['{"at": "t", "results": 3, "planned": 6}', '{"at"', "7", '{"at": "t"}', ""]
-    (tmp_path / "out" / LOOKS_NAME).write_text("\n".join(lines))
+    (tmp_path / "out" / INTERIM_LOOKS_NAME).write_text("\n".join(lines))
     assert "after 3 of 6: " in looked()[0]

@@ -1,4 +1,4 @@
-"""Stopping from outside: the control file, signals, and how far it is (spec 22, 23)."""
+"""Controlling a running study: the control file, signals, and progress (spec 22, 23)."""
 
 import io
 import os
@@ -15,23 +15,23 @@ from fairtrial.sandbox import HostBusy as Elsewhere, describe_timing_process
 from fairtrial.study import request, requested, spell_rate, spell_time
 from fairtrial.study.runner import control
 from fairtrial.study.runner.control import ControlFile, Interrupts
-from fairtrial.study.runner.progress import Progress, Tally
+from fairtrial.study.runner.progress import Progress, ProgressCounts
 
 
 def test_a_request_is_seen_and_can_be_taken_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(control, "LOOK_S", 0.0)
+    monkeypatch.setattr(control, "POLL_S", 0.0)
     file = ControlFile(tmp_path)
-    assert file.told() is None
+    assert file.current_request() is None
     request(tmp_path, "pause")
-    assert file.told() == requested(tmp_path) == "pause"
+    assert file.current_request() == requested(tmp_path) == "pause"
     request(tmp_path, None)
-    assert file.told() is None
+    assert file.current_request() is None
     request(tmp_path, None)
 
 
 def test_a_request_of_an_earlier_time_is_void(tmp_path):
     request(tmp_path, "cancel")
-    assert ControlFile(tmp_path).told() is None
+    assert ControlFile(tmp_path).current_request() is None
 
 
 def test_a_control_file_that_is_no_text_asks_for_nothing(tmp_path):
@@ -64,54 +64,54 @@ class Clock:
 
 def test_rate_and_time_left_are_those_of_the_last_minute():
     clock = Clock()
-    tally = Tally(total=1000, clock=clock)
-    tally.note_time()
-    assert tally.rate is None
+    counts = ProgressCounts(total=1000, clock=clock)
+    counts.add_sample()
+    assert counts.rate is None
     for _ in range(200):  # 200 s at 1/s, then 60 s at 5/s
         clock.now += 1
-        tally.success += 1
-        tally.note_time()
-    assert tally.rate == pytest.approx(1.0)
+        counts.success += 1
+        counts.add_sample()
+    assert counts.rate == pytest.approx(1.0)
     for _ in range(61):
         clock.now += 1
-        tally.success += 5
-        tally.note_time()
-    assert tally.rate == pytest.approx(5.0, rel=0.1)
-    assert tally.eta_s == pytest.approx((1000 - tally.done) / tally.rate)
+        counts.success += 5
+        counts.add_sample()
+    assert counts.rate == pytest.approx(5.0, rel=0.1)
+    assert counts.eta_s == pytest.approx((1000 - counts.done) / counts.rate)
 
 
 def test_a_clock_that_stands_still_gives_no_rate():
     clock = Clock()
-    tally = Tally(total=10, clock=clock)
-    tally.note_time()
-    tally.success = 5
-    assert tally.rate is None
-    assert tally.line() == "5/10 runs"
+    counts = ProgressCounts(total=10, clock=clock)
+    counts.add_sample()
+    counts.success = 5
+    assert counts.rate is None
+    assert counts.line() == "5/10 runs"
 
 
 def test_what_can_not_be_foretold_is_left_out():
     clock = Clock()
-    tally = Tally(total=180, cost_usd=0.00278, is_part=True, clock=clock)
-    tally.note_time()
+    counts = ProgressCounts(total=180, cost_usd=0.00278, is_part=True, clock=clock)
+    counts.add_sample()
     clock.now += 2
-    tally.success = 6
-    tally.note_time()
-    assert tally.line() == "6/180 runs, 3.0/s, $0.0028"  # a pilot: not all 180 are to come
-    tally.is_paused = True
-    assert tally.line() == "6/180 runs, paused, $0.0028"
-    assert tally.line(is_over=True) == "6/180 runs, $0.0028"
+    counts.success = 6
+    counts.add_sample()
+    assert counts.line() == "6/180 runs, 3.0/s, $0.0028"  # a pilot: not all 180 are to come
+    counts.is_paused = True
+    assert counts.line() == "6/180 runs, paused, $0.0028"
+    assert counts.line(is_over=True) == "6/180 runs, $0.0028"
 
 
 def test_a_log_gets_plain_lines_now_and_then_and_one_at_the_end():
     clock, stream = Clock(), io.StringIO()
-    tally = Tally(total=100, clock=clock)
-    progress = Progress("lines", tally, stream)
-    tally.note_time()
+    counts = ProgressCounts(total=100, clock=clock)
+    progress = Progress("lines", counts, stream)
+    counts.add_sample()
     for _ in range(25):
         clock.now += 1
-        tally.success += 1
+        counts.success += 1
         progress.update()
-    tally.failed, tally.cost_usd = 2, 0.5
+    counts.failed, counts.cost_usd = 2, 0.5
     progress.close()
     lines = stream.getvalue().splitlines()
     assert [line.split(",")[0] for line in lines] == ["10/100 runs", "20/100 runs", "27/100 runs"]
@@ -122,7 +122,7 @@ def test_a_log_gets_plain_lines_now_and_then_and_one_at_the_end():
 
 def test_nothing_is_said_when_told_so():
     stream = io.StringIO()
-    progress = Progress("none", Tally(total=1), stream)
+    progress = Progress("none", ProgressCounts(total=1), stream)
     progress.update()
     progress.close()
     assert stream.getvalue() == ""
@@ -130,8 +130,8 @@ def test_nothing_is_said_when_told_so():
 
 def test_a_remark_stands_at_the_end_while_there_is_one():
     clock, stream, remarks = Clock(), io.StringIO(), ["", "waiting", "waiting", ""]
-    tally = Tally(total=3, clock=clock, remark=lambda: remarks[0])
-    progress = Progress("lines", tally, stream)
+    counts = ProgressCounts(total=3, clock=clock, remark=lambda: remarks[0])
+    progress = Progress("lines", counts, stream)
     for _ in range(4):
         progress.update_remark()  # too soon
         clock.now += 10
@@ -143,14 +143,14 @@ def test_a_remark_stands_at_the_end_while_there_is_one():
 
 
 def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
-    clock, found = Clock(), [7, None]
-    lock = SimpleNamespace(who_times=lambda ours: found.pop(0))
+    clock, holders = Clock(), [7, None]
+    lock = SimpleNamespace(who_times=lambda ours: holders.pop(0))
     elsewhere = Elsewhere(lock, clock)
-    told = "waiting: another fairtrial is timing (process 7)"
-    assert elsewhere() == elsewhere() == told
+    current_request = "waiting: another fairtrial is timing (process 7)"
+    assert elsewhere() == elsewhere() == current_request
     clock.now += 1
     assert elsewhere() == ""
-    assert found == []
+    assert holders == []
 
 
 def test_a_lock_that_can_not_be_used_is_no_remark():
@@ -185,98 +185,99 @@ def test_a_bar_gives_way_to_what_is_told_and_comes_back(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     stream = Screen()
-    tally = Tally(total=2)
-    progress = Progress("bar", tally, stream)
-    with progress.aside():
+    counts = ProgressCounts(total=2)
+    progress = Progress("bar", counts, stream)
+    with progress.hidden_bar():
         stream.write("told\n")
-    tally.success = 1
+    counts.success = 1
     progress.close()
-    told, bar = stream.rows()  # and no bar that is dead above it
-    assert told == "told"
+    message, bar = stream.rows()  # and no bar that is dead above it
+    assert message == "told"
     assert bar.endswith("1/2 runs")
 
 
 def test_runs_that_are_done_again_are_yet_to_be_done():
     clock = Clock()
-    tally = Tally(
-        total=12, success=8, failed=4, again=Counter(failed=4), is_only_again=True, clock=clock
+    counts = ProgressCounts(
+        total=12, success=8, failed=4, reruns=Counter(failed=4), is_reruns_only=True, clock=clock
     )
-    tally.note_time()
-    assert tally.line() == "8/12 runs, 4 to be run again"
+    counts.add_sample()
+    assert counts.line() == "8/12 runs, 4 to be run again"
     for status in ("success", "success", "failed"):
         clock.now += 2
-        tally.count(status, "failed")
-    assert (tally.done, tally.failed) == (11, 2)
-    assert tally.line() == "11/12 runs, 1 to be run again, 1 failed, 30.0/min, 0:02 left"
-    assert tally.line(is_over=True) == "12/12 runs, 2 failed"  # it keeps the result that it had
+        counts.count(status, "failed")
+    assert (counts.done, counts.failed) == (11, 2)
+    assert counts.line() == "11/12 runs, 1 to be run again, 1 failed, 30.0/min, 0:02 left"
+    assert counts.line(is_over=True) == "12/12 runs, 2 failed"  # it keeps the result that it had
 
 
 def test_few_long_runs_have_a_calm_rate():
     clock, under_way = Clock(), [0.0, 0.0]
-    tally = Tally(total=20, clock=clock, under_way=lambda: under_way)
-    tally.note_time()
+    counts = ProgressCounts(total=20, clock=clock, under_way=lambda: under_way)
+    counts.add_sample()
     rates, left = [], []
     while clock.now < 400:  # two at once, each for a minute, and one of them ends a bit later
         clock.now += 1
-        for place, began in enumerate(under_way):
-            if clock.now - began >= 60 + place:
-                tally.note_duration(clock.now - began)
-                tally.count("success")
-                under_way[place] = clock.now
-        tally.note_time()
-        rates.append(tally.rate)
-        left.append(tally.eta_s)
+        for index, began in enumerate(under_way):
+            if clock.now - began >= 60 + index:
+                counts.add_duration(clock.now - began)
+                counts.count("success")
+                under_way[index] = clock.now
+        counts.add_sample()
+        rates.append(counts.rate)
+        left.append(counts.eta_s)
     assert rates[100] is None  # two have ended, and two are under way: that isn't much
-    told = [each for each in rates if each is not None]
-    assert rates.index(told[0]) < 125
-    assert len(told) == len(rates) - rates.index(told[0])  # it doesn't come and go
-    assert {spell_rate(each) for each in told} <= {"1.9/min", "2.0/min"}
-    rest = [each for each in left if each is not None]
+    known_rates = [rate for rate in rates if rate is not None]
+    first = rates.index(known_rates[0])
+    assert first < 125
+    assert len(known_rates) == len(rates) - first  # it doesn't come and go
+    assert {spell_rate(rate) for rate in known_rates} <= {"1.9/min", "2.0/min"}
+    rest = [seconds for seconds in left if seconds is not None]
     assert max(now - before for before, now in pairwise(rest)) < 15
     assert rest[-1] == pytest.approx(20 * 30 - 400, abs=20)
 
 
 def test_the_rate_of_long_runs_is_that_of_several_of_them():
     clock = Clock()
-    tally = Tally(total=100, clock=clock)
-    tally.note_time()
+    counts = ProgressCounts(total=100, clock=clock)
+    counts.add_sample()
     rates = []
     for _ in range(10):
         for seconds in (10, 10, 10, 210):  # a minute each, on average
             for _ in range(seconds):
                 clock.now += 1
-                tally.note_time()
-                rates.append(tally.rate)
-            tally.count("success")
+                counts.add_sample()
+                rates.append(counts.rate)
+            counts.count("success")
     assert all(0.5 < 60 * rate < 2.0 for rate in rates[12 * 60 :])
 
 
 def test_runs_that_take_longer_than_all_others_slow_the_rate():
     clock = Clock()
-    tally = Tally(total=10, clock=clock, under_way=lambda: [3.0])
-    tally.note_time()
+    counts = ProgressCounts(total=10, clock=clock, under_way=lambda: [3.0])
+    counts.add_sample()
     for _ in range(3):
         clock.now += 1
-        tally.note_duration(1)
-        tally.count("success")
+        counts.add_duration(1)
+        counts.count("success")
     clock.now = 4
-    assert tally.rate == pytest.approx(1.0)
+    assert counts.rate == pytest.approx(1.0)
     clock.now = 40
-    assert tally.rate == pytest.approx(0.1)  # 4 in 40 s, if it ended now
-    assert tally.line() == "3/10 runs, 6.0/min, 1:00 left"
-    tally.total = 4
-    assert tally.line() == "3/4 runs, 6.0/min"  # it is late: nobody knows
+    assert counts.rate == pytest.approx(0.1)  # 4 in 40 s, if it ended now
+    assert counts.line() == "3/10 runs, 6.0/min, 1:00 left"
+    counts.total = 4
+    assert counts.line() == "3/4 runs, 6.0/min"  # it is late: nobody knows
 
 
 def test_from_fewer_runs_than_are_under_way_nothing_is_foretold():
     clock = Clock()
-    tally = Tally(total=100, clock=clock, under_way=lambda: [0.0] * 8)
-    tally.note_time()
+    counts = ProgressCounts(total=100, clock=clock, under_way=lambda: [0.0] * 8)
+    counts.add_sample()
     clock.now = 10
-    tally.success = 7  # the quick ones come first
-    assert tally.line() == "7/100 runs"
-    tally.success = 8
-    assert tally.line() == "8/100 runs, 48.0/min, 1:55 left"
+    counts.success = 7  # the quick ones come first
+    assert counts.line() == "7/100 runs"
+    counts.success = 8
+    assert counts.line() == "8/100 runs, 48.0/min, 1:55 left"
 
 
 def test_rates_and_times_are_spelt_for_people():

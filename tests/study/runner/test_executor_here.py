@@ -1,4 +1,4 @@
-"""Runs in this process and its threads: what they print, how they end (spec 17, 22, 23)."""
+"""The executors `serial` and `threads`: captured output, and how runs end (spec 17, 22, 23)."""
 
 import io
 import subprocess
@@ -23,14 +23,14 @@ class Calls(ScriptedWork):
     def __init__(self, function):
         self.function = function
 
-    def call(self, emit, **told):
-        return self.function(emit, **told)
+    def call(self, emit, **arguments):
+        return self.function(emit, **arguments)
 
 
-def call(executor, function, *deeds, **told):
-    feed = ListFeed([assign(0, "call", **told), *deeds])
+def call(executor, function, *deeds, **arguments):
+    feed = ListFeed([assign(0, "call", **arguments), *deeds])
     reports = execute(executor, feed, 1, Calls(function))
-    return {report.turn: report for report in reports if isinstance(report, Finished)}
+    return {report.execution_index: report for report in reports if isinstance(report, Finished)}
 
 
 # -- what runs print --
@@ -38,7 +38,9 @@ def call(executor, function, *deeds, **told):
 
 @BOTH
 def test_the_callers_own_text_reaches_the_terminal(executor, capsys):
-    feed = ListFeed(assign(turn, "print", out="run", err="run") for turn in range(3))
+    feed = ListFeed(
+        assign(execution_index, "print", out="run", err="run") for execution_index in range(3)
+    )
     for report in execute(executor, feed, 1):
         if report is not None:
             print("caller")
@@ -151,8 +153,8 @@ def let_linger(limit_s):
     feed = ListFeed([assign(0, "call", timeout_s=limit_s), assign(1), assign(2, "emit", count=1)])
     for report in execute(Threads(), feed, 1, Calls(linger)):
         if report is not None:
-            heard.append((type(report), report.turn))
-        if isinstance(report, Finished) and report.turn == 0:
+            heard.append((type(report), report.execution_index))
+        if isinstance(report, Finished) and report.execution_index == 0:
             assert report.outcome.failure_kind is FailureKind.TIMEOUT
             said = report.stdout
             go.set()
@@ -175,7 +177,7 @@ def test_busy_neighbours_dont_keep_a_thread_from_its_time():
         feed = Endless([assign(0, "call", timeout_s=limit_s)])
         reports = execute(Threads(), feed, 2, Calls(lambda emit: go.wait(60)))
         finished = [report for report in reports if isinstance(report, Finished)]
-        (late,) = (report for report in finished if report.turn == 0)
+        (late,) = (report for report in finished if report.execution_index == 0)
         assert late.outcome.failure_kind is FailureKind.TIMEOUT
         if len(finished) > 10:
             break
@@ -185,7 +187,7 @@ def test_busy_neighbours_dont_keep_a_thread_from_its_time():
 
 def test_64_runs_wait_together():
     barrier = threading.Barrier(64)
-    feed = ListFeed(assign(turn, "call") for turn in range(128))
+    feed = ListFeed(assign(execution_index, "call") for execution_index in range(128))
     reports = execute(Threads(), feed, 64, Calls(lambda emit: barrier.wait(60) and None))
     finished = [report for report in reports if isinstance(report, Finished)]
     assert len(finished) == 128
@@ -194,8 +196,8 @@ def test_64_runs_wait_together():
 
 def test_threads_end_with_the_study():
     others = threading.enumerate()  # another test may have left some that sleep
-    run_all(Threads(), [assign(turn) for turn in range(10)], 4)
-    threads = [each for each in threading.enumerate() if each not in others]
+    run_all(Threads(), [assign(execution_index) for execution_index in range(10)], 4)
+    threads = [thread for thread in threading.enumerate() if thread not in others]
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
@@ -215,7 +217,9 @@ def refuse_threads(monkeypatch, after):
 
 def test_with_fewer_threads_than_asked_for_it_goes_on(monkeypatch):
     refuse_threads(monkeypatch, after=2)
-    assert len(run_all(Threads(), [assign(turn) for turn in range(20)], 5)) == 20
+    assert (
+        len(run_all(Threads(), [assign(execution_index) for execution_index in range(20)], 5)) == 20
+    )
 
 
 def test_without_any_thread_it_says_so(monkeypatch):

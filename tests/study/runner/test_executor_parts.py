@@ -1,4 +1,4 @@
-"""The small parts of executors: what is kept of output, and how things cross a pipe."""
+"""Parts of executors: captured output, event limits, frames and the assignment source."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -18,13 +18,13 @@ from fairtrial.study.runner.executors import (
     frames,
     output_capture as capture,
 )
-from fairtrial.study.runner.executors.assignment_source import Source
+from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.frames import (
     DONE,
     EVENT,
     READY,
+    CorruptFrameError,
     FrameBuffer,
-    GarbledError,
     dump_assignment,
     dump_outcome,
     load_assignment,
@@ -33,7 +33,7 @@ from fairtrial.study.runner.executors.frames import (
     make_request,
     split_request,
 )
-from fairtrial.study.runner.executors.output_capture import Kept
+from fairtrial.study.runner.executors.output_capture import BoundedOutput
 from fairtrial.testing.executor_work import assign
 
 CHUNKS = st.lists(st.binary(max_size=30), max_size=20)
@@ -46,9 +46,9 @@ CONTENTS = st.lists(st.tuples(st.sampled_from([READY, EVENT, DONE]), st.binary(m
 @given(CHUNKS)
 def test_the_beginning_and_the_end_are_kept(chunks):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(capture, "KEPT_FIRST", 50)
-        patch.setattr(capture, "KEPT_LAST", 20)
-        kept = Kept()
+        patch.setattr(capture, "HEAD_BYTES", 50)
+        patch.setattr(capture, "TAIL_BYTES", 20)
+        kept = BoundedOutput()
         for chunk in chunks:
             kept.add(chunk)
         whole, taken = b"".join(chunks), kept.take()
@@ -61,7 +61,7 @@ def test_the_beginning_and_the_end_are_kept(chunks):
 
 
 def test_large_numbers_are_written_for_people():
-    kept = Kept()
+    kept = BoundedOutput()
     for _ in range(20):
         kept.add(b"x" * 64 * 1024)
     assert b"[... 1,245,184 more bytes]" in kept.take()
@@ -71,9 +71,9 @@ def test_large_numbers_are_written_for_people():
 
 
 def test_events_beyond_the_limit_are_counted(monkeypatch):
-    monkeypatch.setattr(events, "MOST_EVENTS", 3)
+    monkeypatch.setattr(events, "MAX_EVENTS", 3)
     sent = []
-    emitter = events.Emitter(sent.append)
+    emitter = events.LimitedEmitter(sent.append)
     for number in range(5):
         emitter(pack(number))
     emitter.close()
@@ -85,9 +85,9 @@ def test_events_beyond_the_limit_are_counted(monkeypatch):
 
 
 def test_a_large_event_leaves_room_for_small_ones(monkeypatch):
-    monkeypatch.setattr(events, "MOST_EVENT_BYTES", 100)
+    monkeypatch.setattr(events, "MAX_EVENT_BYTES", 100)
     sent = []
-    emitter = events.Emitter(sent.append)
+    emitter = events.LimitedEmitter(sent.append)
     for size in (60, 60, 30):
         emitter(b"x" * size)
     emitter.close()
@@ -96,7 +96,7 @@ def test_a_large_event_leaves_room_for_small_ones(monkeypatch):
 
 def test_nothing_is_said_where_nothing_was_dropped():
     sent = []
-    events.Emitter(sent.append).close()
+    events.LimitedEmitter(sent.append).close()
     assert sent == []
 
 
@@ -106,12 +106,12 @@ def test_nothing_is_said_where_nothing_was_dropped():
 @given(CONTENTS, st.lists(st.integers(1, 30), min_size=1))
 def test_frames_come_out_however_the_pipe_cuts_them(contents, sizes):
     data = b"".join(make_frame(kind, content) for kind, content in contents)
-    buffer, found, number = FrameBuffer(), [], 0
+    buffer, frames_read, number = FrameBuffer(), [], 0
     while data:
         size = sizes[number % len(sizes)]
-        found += buffer.add(data[:size])
+        frames_read += buffer.add(data[:size])
         data, number = data[size:], number + 1
-    assert found == contents
+    assert frames_read == contents
 
 
 @given(st.binary(min_size=20, max_size=60))
@@ -119,14 +119,14 @@ def test_anything_else_is_seen(noise):
     good = make_frame(EVENT, b"x")
     if noise[:2] == good[:2]:
         return
-    with pytest.raises(GarbledError):
+    with pytest.raises(CorruptFrameError):
         list(FrameBuffer().add(good + noise))
 
 
 def test_a_frame_that_claims_too_much_is_refused(monkeypatch):
     frame = make_frame(EVENT, b"x" * 100)
-    monkeypatch.setattr(frames, "MOST_FRAME_BYTES", 99)
-    with pytest.raises(GarbledError):
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 99)
+    with pytest.raises(CorruptFrameError):
         list(FrameBuffer().add(frame[:20]))
 
 
@@ -164,7 +164,7 @@ def test_an_assignment_crosses_unchanged(assignment):
 
 def test_every_field_of_an_assignment_is_named_above():
     # `dump_assignment` lists them one by one; a new one has to be added there and here.
-    fields = ("turn", "attempt", "spec", "condition", "timeout_s", "journal")
+    fields = ("execution_index", "attempt", "spec", "condition", "timeout_s", "journal")
     assert Assignment._fields == fields
 
 
@@ -191,9 +191,9 @@ def test_an_outcome_of_something_else_is_garbled():
     content = dump_outcome(assign(3), outcome)
     assert load_outcome(content, assign(3)).tokens == 2**63 - 1
     for other in (assign(4), assign(3, attempt=2)):
-        with pytest.raises(GarbledError):
+        with pytest.raises(CorruptFrameError):
             load_outcome(content, other)
-    with pytest.raises(GarbledError):
+    with pytest.raises(CorruptFrameError):
         load_outcome(content[:10], assign(3))
 
 
@@ -202,18 +202,18 @@ def test_an_outcome_of_something_else_is_garbled():
 
 def test_a_feed_is_asked_no_more_often_than_it_wants():
     answers = [assign(0), 60.0, assign(1), None]
-    source = Source(lambda: answers.pop(0))
+    source = AssignmentSource(lambda: answers.pop(0))
     assert source.take() == assign(0)
     assert source.take() is None
     assert source.take() is None
     assert 1 < source.wait_s(100) <= 60
     assert source.wait_s(0.1) == 0.1
-    assert not source.is_dry
-    source.ask_again()
+    assert not source.is_exhausted
+    source.poll_again()
     assert source.take() == assign(1)
     assert source.take() is None
-    assert source.is_dry
+    assert source.is_exhausted
     source.give_back(assign(5))
-    assert not source.is_dry
+    assert not source.is_exhausted
     assert source.wait_s(1) == 0
     assert source.take() == assign(5)

@@ -47,15 +47,15 @@ class Calls(ScriptedWork):
     def __init__(self, function):
         self.function = function
 
-    def call(self, emit, **told):
-        return self.function(emit, **told)
+    def call(self, emit, **arguments):
+        return self.function(emit, **arguments)
 
 
-def call(function, *deeds, slots=1, executor=FORK, **told):
+def call(function, *deeds, slots=1, executor=FORK, **arguments):
     """What comes of one call of `function` in a worker, and of the deeds after it."""
-    feed = ListFeed([assign(0, "call", **told), *deeds])
+    feed = ListFeed([assign(0, "call", **arguments), *deeds])
     reports = execute(executor, feed, slots, Calls(function))
-    return {report.turn: report for report in reports if isinstance(report, Finished)}
+    return {report.execution_index: report for report in reports if isinstance(report, Finished)}
 
 
 def wait_until(condition):
@@ -118,11 +118,11 @@ def test_a_worker_leaves_its_parents_database_alone(tmp_path):
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("INSERT INTO t VALUES (1)")
         connection.itself = connection
-        found = weakref.ref(connection)
+        reference = weakref.ref(connection)
         del connection
-        finished = call(lambda emit: (gc.collect() and None) or found() is not None, assign(1))
+        finished = call(lambda emit: (gc.collect() and None) or reference() is not None, assign(1))
         assert read_body(finished[0])["returned"] is True
-        connection = found()
+        connection = reference()
         connection.execute("COMMIT")
         assert connection.execute("SELECT x FROM t").fetchall() == [(1,)]
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -143,13 +143,13 @@ class Old(ScriptedWork):
         old.write("more")
         old.flush()
 feed = ListFeed([assign(0, "old")])
-reports = [each for each in Processes("fork").execute(Old(), feed, 1) if each]
+reports = [report for report in Processes("fork").execute(Old(), feed, 1) if report]
 assert reports[0].stdout == b"more", reports
 """
     buffered = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", script]
-    told = subprocess.run(command, stdout=subprocess.PIPE, env=buffered, check=True)
-    assert told.stdout == b"once"
+    process = subprocess.run(command, stdout=subprocess.PIPE, env=buffered, check=True)
+    assert process.stdout == b"once"
 
 
 @METHODS
@@ -186,22 +186,24 @@ def test_it_works_beside_threads_and_outside_the_main_one():  # and warns nobody
 @METHODS
 def test_kill_9_of_a_worker_breaks_its_run_and_no_other(executor, tmp_path):
     go = tmp_path / "go"
-    deeds = [assign(turn, "await_file", path=str(go)) for turn in range(3)]
+    deeds = [assign(execution_index, "await_file", path=str(go)) for execution_index in range(3)]
     feed = ListFeed([*deeds, assign(3)])
     finished, pids = {}, {}
     for report in execute(executor, feed, 3):
         if isinstance(report, Emitted):
-            pids[report.turn] = unpack(report.data)["meta"]["pid"]
+            pids[report.execution_index] = unpack(report.data)["meta"]["pid"]
             if len(pids) == 3:
                 os.kill(pids[1], signal.SIGKILL)
         elif report is not None:
-            finished[report.turn] = report
-            if report.turn == 1:
+            finished[report.execution_index] = report
+            if report.execution_index == 1:
                 go.touch()
     assert next(iter(finished)) == 1
     assert finished[1].outcome.status is RunStatus.BROKEN
     assert finished[1].outcome.failure_kind is FailureKind.KILLED
-    assert {finished[turn].outcome.status for turn in (0, 2, 3)} == {RunStatus.SUCCESS}
+    assert {finished[execution_index].outcome.status for execution_index in (0, 2, 3)} == {
+        RunStatus.SUCCESS
+    }
 
 
 class PacedFeed(ListFeed):
@@ -218,14 +220,14 @@ class PacedFeed(ListFeed):
 @METHODS
 def test_death_of_idle_workers_costs_nothing(executor, monkeypatch):
     # Two die at once, more than may die before their first run.
-    monkeypatch.setattr(crew, "MOST_STILLBORN", 1)
-    feed = PacedFeed([assign(turn) for turn in range(4)])
+    monkeypatch.setattr(crew, "MAX_FAILED_STARTS", 1)
+    feed = PacedFeed([assign(execution_index) for execution_index in range(4)])
     finished = {}
     for report in execute(executor, feed, 2):
         if isinstance(report, Finished):
-            finished[report.turn] = report
+            finished[report.execution_index] = report
             if len(finished) == 2:
-                pids = {read_body(each)["pid"] for each in finished.values()}
+                pids = {read_body(report)["pid"] for report in finished.values()}
                 assert len(pids) == 2
                 for pid in pids:
                     os.kill(pid, signal.SIGKILL)
@@ -233,11 +235,13 @@ def test_death_of_idle_workers_costs_nothing(executor, monkeypatch):
                 feed.may_go_on = True
     assert len(finished) == 4
     assert {report.outcome.status for report in finished.values()} == {RunStatus.SUCCESS}
-    assert all(read_body(finished[turn])["pid"] not in pids for turn in (2, 3))
+    assert all(
+        read_body(finished[execution_index])["pid"] not in pids for execution_index in (2, 3)
+    )
 
 
 def test_a_worker_is_used_again_and_replaced_only_where_needed():
-    deeds = [assign(turn) for turn in range(10)]
+    deeds = [assign(execution_index) for execution_index in range(10)]
     pids = [read_body(report)["pid"] for report in run_all(FORK, deeds, 2).values()]
     assert len(set(pids)) <= 2
     assert os.getpid() not in pids
@@ -293,7 +297,7 @@ def test_a_death_is_seen_though_somebody_holds_the_pipes():
             if isinstance(report, Emitted):
                 orphan = unpack(report.data)["meta"]["pid"]
             elif report is not None:
-                finished[report.turn] = report
+                finished[report.execution_index] = report
         assert is_alive(orphan)
     finally:
         if orphan is not None:
@@ -344,11 +348,11 @@ def test_the_trace_is_kept_after_a_flood():
 
 def open_files():
     """The numbers of open files, and what each of them is: numbers are given anew."""
-    found = {}
+    targets = {}
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the one that the folder was read by
-            found[int(path.name)] = str(path.readlink())
-    return found
+            targets[int(path.name)] = str(path.readlink())
+    return targets
 
 
 def pipes_of_worker(others):
@@ -376,7 +380,7 @@ def test_garbage_in_the_pipe_costs_one_run():
 
 
 def test_a_closed_pipe_costs_one_run(monkeypatch):
-    monkeypatch.setattr(crew, "CUT_OFF_S", 0.05)
+    monkeypatch.setattr(crew, "CLOSED_PIPE_S", 0.05)
     others = set(open_files().values())
 
     def close_all(emit):
@@ -428,12 +432,14 @@ def test_there_is_nothing_to_read_from_the_terminal():
 @METHODS
 def test_large_assignments_and_results_cross(executor):
     text = "x" * 3_000_000
-    finished = run_all(executor, [assign(turn, told=text) for turn in range(4)])
+    finished = run_all(
+        executor, [assign(execution_index, told=text) for execution_index in range(4)]
+    )
     assert all(read_body(report)["returned"] == {"told": text} for report in finished.values())
 
 
 def test_a_result_beyond_all_measure_is_unwritable(monkeypatch):
-    monkeypatch.setattr(worker, "MOST_FRAME_BYTES", 10_000)
+    monkeypatch.setattr(worker, "MAX_FRAME_BYTES", 10_000)
     finished = call(lambda emit: "x" * 20_000, assign(1))
     assert finished[0].outcome.failure_kind is FailureKind.UNWRITABLE
     assert finished[1].outcome.status is RunStatus.SUCCESS
@@ -490,7 +496,7 @@ def test_a_fresh_worker_finds_modules_in_the_studys_own_folder(tmp_path):
 
 
 def test_workers_that_never_start_end_the_study(tmp_path, monkeypatch):
-    monkeypatch.setattr(crew, "MOST_STILLBORN", 2)
+    monkeypatch.setattr(crew, "MAX_FAILED_STARTS", 2)
     module = tmp_path / "fickle_agents.py"
     module.write_text("def agent(emit):\n    return 'mine'\n")
     agent = load_reference("fickle_agents:agent", tmp_path)
@@ -501,7 +507,7 @@ def test_workers_that_never_start_end_the_study(tmp_path, monkeypatch):
 
 def test_a_worker_that_is_never_ready_ends_the_study(monkeypatch):
     monkeypatch.setattr("fairtrial.study.runner.executors.worker_process.START_LIMIT_S", 0.05)
-    monkeypatch.setattr(worker, "_settle", lambda parent: time.sleep(60))
+    monkeypatch.setattr(worker, "_become_worker", lambda parent: time.sleep(60))
     with pytest.raises(LabError, match="not ready"):
         run_all(FORK, [assign(0)])
 
@@ -521,7 +527,7 @@ def refuse_forks(monkeypatch, after):
 
 def test_with_fewer_processes_than_asked_for_it_goes_on(monkeypatch):
     refuse_forks(monkeypatch, after=2)
-    finished = run_all(FORK, [assign(turn) for turn in range(20)], 5)
+    finished = run_all(FORK, [assign(execution_index) for execution_index in range(20)], 5)
     assert len(finished) == 20
     assert {report.outcome.status for report in finished.values()} == {RunStatus.SUCCESS}
 
@@ -540,7 +546,7 @@ def test_it_makes_do_with_the_open_files_that_it_may_have(executor):
     highest = max(open_files())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 30, hard))
     try:
-        finished = run_all(executor, [assign(turn) for turn in range(30)], 16)
+        finished = run_all(executor, [assign(execution_index) for execution_index in range(30)], 16)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert {report.outcome.status for report in finished.values()} == {RunStatus.SUCCESS}
@@ -548,9 +554,9 @@ def test_it_makes_do_with_the_open_files_that_it_may_have(executor):
 
 @METHODS
 def test_workers_hold_no_pipe_of_each_others(executor):
-    told = {"others": sorted(open_files().values())}
-    runs = (assign(turn, "call", **told) for turn in range(1, 3))
-    finished = call(list_pipes, *runs, slots=3, executor=executor, **told)
+    arguments = {"others": sorted(open_files().values())}
+    runs = (assign(execution_index, "call", **arguments) for execution_index in range(1, 3))
+    finished = call(list_pipes, *runs, slots=3, executor=executor, **arguments)
     assert len({read_body(report)["pid"] for report in finished.values()}) == 3
     held = [read_body(report)["returned"] for report in finished.values()]
     assert all(held)
@@ -563,20 +569,22 @@ def list_pipes(emit, others):
 
 def children():
     """The processes that we started: those that have ended and were not waited for, too."""
-    own, found = os.getpid(), set()
+    own, children = os.getpid(), set()
     for pid in processes.list_descendants(own):
         with contextlib.suppress(OSError):  # a child's child that has just gone
             stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
             if int(stat.rpartition(")")[2].split()[1]) == own:
-                found.add(pid)
-    return found
+                children.add(pid)
+    return children
 
 
 @METHODS
 def test_no_file_and_no_process_is_left(executor):
     files, others = open_files(), children()
-    deeds = [assign(turn, "leave_at_once", code=1) for turn in range(2)]
-    finished = run_all(executor, [*deeds, *(assign(turn) for turn in range(2, 6))], 2)
+    deeds = [assign(execution_index, "leave_at_once", code=1) for execution_index in range(2)]
+    finished = run_all(
+        executor, [*deeds, *(assign(execution_index) for execution_index in range(2, 6))], 2
+    )
     assert open_files().items() <= files.items()
     assert children() <= others
     assert len(finished) == 6
@@ -591,7 +599,8 @@ from fairtrial.testing.executor_driver import ListFeed
 for number in (0, 1, 2):
     os.close(number)
 feed = ListFeed([assign(turn, "print", out="out", err="err") for turn in range(3)])
-reports = [each for each in Processes("fork").execute(ScriptedWork(), feed, 2) if each]
-os._exit(0 if [(each.stdout, each.stderr) for each in reports] == [(b"out", b"err")] * 3 else 3)
+reports = [report for report in Processes("fork").execute(ScriptedWork(), feed, 2) if report]
+printed = [(report.stdout, report.stderr) for report in reports]
+os._exit(0 if printed == [(b"out", b"err")] * 3 else 3)
 """
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -90,8 +90,10 @@ def test_a_changed_study_is_refused_until_the_change_is_accepted(stage, name):
     assert len(same) == kept
     if name == "seed":  # not reused under the new seed's name
         assert set(rows) == set(old)
-        assert all(rows[each]["seed"] != old[each]["seed"] for each in rows)
-        assert all(rows[each]["primary_outcome"] != old[each]["primary_outcome"] for each in rows)
+        assert all(rows[run_id]["seed"] != old[run_id]["seed"] for run_id in rows)
+        assert all(
+            rows[run_id]["primary_outcome"] != old[run_id]["primary_outcome"] for run_id in rows
+        )
     shown = stage.status()
     assert (shown["done"], shown["left_out"]) == (planned, left_out)
 
@@ -112,12 +114,15 @@ def test_the_way_out_that_a_refusal_names_works(stage, way):
     named = re.findall(r"`fairtrial (\w+)((?: --[\w-]+)+)`", " ".join(ended.err.split()))
     assert dict(named) == {"run": " --resume --accept-changes", "resume": " --accept-changes"}
     command = words[0] if words[0] != "retry" else "resume"
-    options = [each for each in dict(named)[command].split() if each not in words]
+    options = [option for option in dict(named)[command].split() if option not in words]
     ended = stage.call(command, *words[1:], *options)
     assert ended.code == 0, ended.err
     assert stage.status()["done"] == 6
-    (told,) = claims_written(stage)["changes"]
-    assert (told["results_known"], told["changes"]) == (6, ["seed_policy.base_seed: 0 -> 7"])
+    (recorded,) = claims_written(stage)["changes"]
+    assert (recorded["results_known"], recorded["changes"]) == (
+        6,
+        ["seed_policy.base_seed: 0 -> 7"],
+    )
 
 
 def claims_written(stage):
@@ -134,13 +139,13 @@ def test_claims_that_are_changed_by_command_are_told_by_every_later_one(stage):
     ended = stage.call("resume", stage.study_file, "--output", stage.output)
     assert ended.code == 0, ended.err
     assert "claims changed after 4 results were known" in ended.err
-    told = '`analysis_plans[p].tests: ["anova"] -> ["kruskal_wallis"]`'
+    difference = '`analysis_plans[p].tests: ["anova"] -> ["kruskal_wallis"]`'
     for command in ("export", "rescore", "resume"):
         assert stage.call(command, stage.output).code == 0
-        assert [each["standing"] for each in claims_written(stage)["standing"]] == ["exploratory"]
-    report = stage.call("report", stage.output, "--json").told
+        assert [claim["standing"] for claim in claims_written(stage)["standing"]] == ["exploratory"]
+    report = stage.call("report", stage.output, "--json").data
     assert report["deviations"][0].startswith("claims were changed after 4 results were known")
-    assert report["deviations"][0].endswith(told)
+    assert report["deviations"][0].endswith(difference)
     assert [test["standing"] for test in report["tests"]] == ["exploratory"]
     assert any(
         line.startswith("6 runs judged again by the problems' own evaluators")

@@ -54,5 +54,5 @@ def test_a_clock_that_goes_backwards_does_no_harm(stage, words):
     shown = stage.status()
     assert shown["live"]["rate"] is None or 0 < shown["live"]["rate"] < 1e6
     assert shown["live"]["eta_s"] is None or 0 <= shown["live"]["eta_s"] < 1e6
-    told = stage.call("status", stage.output)
-    assert "-" not in told.out.replace("out-", "")
+    shown = stage.call("status", stage.output)
+    assert "-" not in shown.out.replace("out-", "")

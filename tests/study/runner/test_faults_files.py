@@ -88,8 +88,8 @@ def test_a_disk_that_is_really_full(stage):
         ("sh", "-c", "cp -a disk/out out"),
         prefix=prefix,
     )
-    errors = [each.err for each in ended]
-    assert [each.code for each in ended] == [0, 3, 0, 0, 0, 3, 0, 0, 0], errors
+    errors = [command.err for command in ended]
+    assert [command.code for command in ended] == [0, 3, 0, 0, 0, 3, 0, 0, 0], errors
     assert "no room" in errors[1]
     assert "Traceback" not in "".join(errors)
     assert len(stage.table()) == len(set(stage.done())) == BIG_RUNS

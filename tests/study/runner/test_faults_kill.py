@@ -36,14 +36,14 @@ INSTANTS = [
     (executor, phase, fraction, after_s)
     for executor in EXECUTORS
     for phase, fractions in {**PHASES, "publish": PUBLISH[executor]}.items()
-    for fraction, after_s in [(each, None) for each in fractions]
+    for fraction, after_s in [(part, None) for part in fractions]
     + ([(0.25, 0.0001), (0.5, 0.0004)] if phase == "commit" else [])
 ]
 assert len(INSTANTS) == 50
 # Two of five in every phase are enough for every day: the others are just as near to each other.
 CASES = [
-    pytest.param(*each, marks=() if place % 5 in (0, 3) else pytest.mark.slow)
-    for place, each in enumerate(INSTANTS)
+    pytest.param(*instant, marks=() if index % 5 in (0, 3) else pytest.mark.slow)
+    for index, instant in enumerate(INSTANTS)
 ]
 
 
@@ -173,4 +173,4 @@ def test_the_backlog_of_slow_runs_is_small(stage):
     backlog = stage.calls() - Counter(stage.done())
     # Two slots do four runs in the tenth of a second that a commit may wait; and two are under way.
     assert len(backlog) <= 12
-    assert stage.call("status", stage.output, "--json").told["is_running"] is False
+    assert stage.call("status", stage.output, "--json").data["is_running"] is False

@@ -131,13 +131,13 @@ module.main()
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "told"),
+    ("how", "code", "message"),
     [
         ("interrupted", 130, "interrupted\n"),
         ("done", 0, "not waiting for 1 thread that agents left running\n"),
     ],
 )
-def test_who_interrupts_is_not_told_of_threads_that_are_still_at_work(how, code, told):
+def test_who_interrupts_is_not_told_of_threads_that_are_still_at_work(how, code, message):
     ended = subprocess.run(
         [sys.executable, "-c", AT_WORK, how],
         capture_output=True,
@@ -145,7 +145,7 @@ def test_who_interrupts_is_not_told_of_threads_that_are_still_at_work(how, code,
         timeout=60,
         check=False,
     )
-    assert (ended.returncode, ended.stderr) == (code, told)
+    assert (ended.returncode, ended.stderr) == (code, message)
 
 
 def test_an_interrupt_gets_past_an_agent_that_swallows_exceptions(stage):
@@ -310,7 +310,7 @@ def test_a_second_process_is_refused_at_once_and_the_first_goes_on(stage):
 def test_two_that_start_together_run_everything_once(stage):
     stage.write(options={"wait_s": 0.02}, run_budget={"replicates": 8})
     commands = [stage.start_run("--parallel", 2) for _ in range(2)]
-    ends = [each.wait() for each in commands]
+    ends = [command.wait() for command in commands]
     assert sorted(end.code for end in ends) == [0, 3], [end.err for end in ends]
     assert set(stage.calls().values()) == {1}
     assert len(stage.table()) == 24

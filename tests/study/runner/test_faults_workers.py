@@ -1,4 +1,4 @@
-"""What agents do to their worker costs one run: their own (spec 17, 19)."""
+"""Agents that crash, hang or flood their worker cost one run (spec 17, 19)."""
 
 import os
 import shutil
@@ -54,10 +54,10 @@ def write_deeds(stage, deeds, **budget):
 
 def by_deed(stage):
     deeds = {row["condition_id"]: row["deed"] for row in stage.table("conditions.csv")}
-    found = {}
+    rows_by_deed = {}
     for row in stage.table():
-        found.setdefault(deeds[row["condition_id"]], []).append(row)
-    return found
+        rows_by_deed.setdefault(deeds[row["condition_id"]], []).append(row)
+    return rows_by_deed
 
 
 def test_every_way_to_die_costs_one_run(stage):
@@ -79,7 +79,7 @@ def test_every_way_to_die_costs_one_run(stage):
         assert 0 <= float(row["latency_s"]) < 600
         assert row["end_time"] >= row["start_time"]
     assert float(rows["hang"][0]["latency_s"]) >= limit_s
-    shown = stage.call("status", stage.output, "--json").told
+    shown = stage.call("status", stage.output, "--json").data
     assert shown["counts"] == {"success": 4, "failed": 9, "broken": 2}
     assert shown["failures"]["timeout"] == 2
     wait_until(lambda: all(map(is_gone, stage.witnesses())), "workers to end")
@@ -88,9 +88,9 @@ def test_every_way_to_die_costs_one_run(stage):
 @pytest.fixture
 def results(stage):
     def results():
-        with open_results(stage.output) as found:
-            return {row.run_spec.condition_id: row for row in found}, {
-                row["deed"]: row["condition_id"] for row in found.condition_table
+        with open_results(stage.output) as opened:
+            return {row.run_spec.condition_id: row for row in opened}, {
+                row["deed"]: row["condition_id"] for row in opened.condition_table
             }
 
     return results
@@ -100,18 +100,18 @@ def test_what_a_run_left_before_it_died_is_kept(stage, results):
     """Events, what was printed, and the traceback."""
     write_deeds(stage, ["segfault", "leave", "raise", "flood_stdout", "flood_events"])
     assert stage.run("--parallel", 2).code == 5
-    found, conditions = results()
-    told = {deed: found[condition] for deed, condition in conditions.items()}
-    for deed, result in told.items():
+    by_condition, conditions = results()
+    results_by_deed = {deed: by_condition[condition] for deed, condition in conditions.items()}
+    for deed, result in results_by_deed.items():
         assert result.observations[0]["text"] == f"now {deed}"
         assert result.stdout.startswith(f"about to {deed}\n")
-    assert "_do_raise" in told["raise"].traceback
-    assert "LookupError" in told["raise"].traceback
-    assert "Segmentation fault" in told["segfault"].stderr
-    assert len(told["flood_stdout"].stdout) < 100_000
-    assert "more bytes" in told["flood_stdout"].stdout
-    assert len(told["flood_events"].observations) == 10_001
-    assert told["flood_events"].observations[-1]["meta"]["dropped"] == 5_001
+    assert "_do_raise" in results_by_deed["raise"].traceback
+    assert "LookupError" in results_by_deed["raise"].traceback
+    assert "Segmentation fault" in results_by_deed["segfault"].stderr
+    assert len(results_by_deed["flood_stdout"].stdout) < 100_000
+    assert "more bytes" in results_by_deed["flood_stdout"].stdout
+    assert len(results_by_deed["flood_events"].observations) == 10_001
+    assert results_by_deed["flood_events"].observations[-1]["meta"]["dropped"] == 5_001
 
 
 def test_a_worker_that_is_killed_from_outside_costs_an_attempt(stage):

@@ -1,4 +1,4 @@
-"""A run's journal: what is appended is safe, and later attempts at the run find it."""
+"""A run's journal: entries are durable, and later attempts at the run find them."""
 
 import os
 import random
@@ -15,11 +15,11 @@ from fairtrial import Broken, LedgerError, open_results
 from fairtrial.study import JournalEntry, RunSpec, Task, unpack
 from fairtrial.study.agents import journal as journals
 from fairtrial.study.agents.journal import Journal
-from fairtrial.study.ledger.journal import Journals, read_journal
+from fairtrial.study.ledger.journal_store import JournalStore, read_journal
 from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.ledger.writer import open_ledger
-from fairtrial.study.runner.executors.frames import dump_kept
-from fairtrial.study.runner.executors.worker_main import _Notes
+from fairtrial.study.runner.executors.frames import dump_durable
+from fairtrial.study.runner.executors.worker_main import _JournalSender
 
 EXECUTORS = ("serial", "threads", "processes")
 PLAIN = st.recursive(
@@ -119,7 +119,7 @@ def test_an_executor_without_notes_is_told_so_and_the_run_is_broken():
 def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next():
     class Channel:
         def __init__(self):
-            self.answers = [TimeoutError(), dump_kept(1), dump_kept(2)]
+            self.answers = [TimeoutError(), dump_durable(1), dump_durable(2)]
 
         def send(self, kind, content):
             pass
@@ -131,7 +131,7 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next():
             return answer
 
     channel = Channel()
-    notes = _Notes(channel)
+    notes = _JournalSender(channel)
     with pytest.raises(TimeoutError):
         notes(b"first")
     notes(b"second")
@@ -143,7 +143,7 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next():
 
 def test_each_run_has_its_own_journal(tmp_path):
     ledger = open_ledger(tmp_path)
-    here = Journals(ledger)
+    here = JournalStore(ledger)
     runs = [spec_of("run-1", 1), spec_of("run-1", 2), spec_of("run-2", 1)]
     for number in range(3):
         for spec in runs:
@@ -152,14 +152,14 @@ def test_each_run_has_its_own_journal(tmp_path):
     ledger = open_ledger(tmp_path)
     for spec in runs:
         expected = tuple(f"{spec.run_id} {spec.seed} {number}".encode() for number in range(3))
-        assert Journals(ledger).of(spec) == expected
-    assert Journals(ledger).of(spec_of("run-3")) == ()
+        assert JournalStore(ledger).entries(spec) == expected
+    assert JournalStore(ledger).entries(spec_of("run-3")) == ()
     ledger.close()
 
 
 def test_an_entry_is_on_disk_when_it_is_added(tmp_path):
     ledger = open_ledger(tmp_path)
-    Journals(ledger).add(spec_of(), 1, b"x")
+    JournalStore(ledger).add(spec_of(), 1, b"x")
     other = sqlite3.connect(tmp_path / "ledger.sqlite")
     assert read_journal(other, None, spec_of()) == (b"x",)
     other.close()
@@ -168,11 +168,11 @@ def test_an_entry_is_on_disk_when_it_is_added(tmp_path):
 
 def test_bytes_that_have_changed_are_noticed(tmp_path):
     ledger = open_ledger(tmp_path)
-    here = Journals(ledger)
+    here = JournalStore(ledger)
     here.add(spec_of(), 1, b"x")
     ledger.connection.execute("UPDATE journal SET data = x'79'")
     with pytest.raises(LedgerError, match="damaged"):
-        here.of(spec_of())
+        here.entries(spec_of())
     ledger.close()
 
 
@@ -187,7 +187,7 @@ def test_a_ledger_from_before_there_were_journals_gets_one(tmp_path):
         assert read_journal(results.reader.connection, results.reader.path, spec) == ()
     run(study, resume=True)
     ledger = open_ledger(tmp_path)
-    Journals(ledger).add(spec_of(), 1, b"x")
+    JournalStore(ledger).add(spec_of(), 1, b"x")
     ledger.close()
 
 
@@ -221,9 +221,9 @@ def test_a_run_that_failed_and_is_run_again_finds_its_journal(tmp_path, executor
         return {"x": len(before[0]["text"])}
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
-    assert [each.status for each in run(study, agent, executor=executor)] == ["failed"]
+    assert [result.status for result in run(study, agent, executor=executor)] == ["failed"]
     results = run(study, agent, executor=executor, resume=True, retry="failed")
-    assert [each.outputs for each in results] == [{"x": 400_000}]
+    assert [result.outputs for result in results] == [{"x": 400_000}]
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
@@ -238,7 +238,7 @@ def test_threads_and_async_agents_may_append(tmp_path, executor):
         for thread in crowd:
             thread.join()
         task.journal.append("n", {"n": 5})
-        return {"x": [each["n"] for each in data_of(task.journal)]}
+        return {"x": [entry["n"] for entry in data_of(task.journal)]}
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
     (result,) = run(study, agent, executor=executor, problem={"evaluator": None})
@@ -246,7 +246,7 @@ def test_threads_and_async_agents_may_append(tmp_path, executor):
     with open_results(tmp_path) as results:
         reader = results.reader
         packed = read_journal(reader.connection, reader.path, result.run_spec)
-    assert [each.data["n"] for each in Journal(packed).entries()] == result.outputs["x"]
+    assert [entry.data["n"] for entry in Journal(packed).entries()] == result.outputs["x"]
 
 
 def test_a_journal_is_not_in_the_tables(tmp_path):
@@ -275,7 +275,7 @@ def test_a_process_that_the_agent_forks_has_no_journal(tmp_path, executor):
         return {"x": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
-    assert [each.outputs for each in run(study, agent, executor=executor)] == [{"x": 7}]
+    assert [result.outputs for result in run(study, agent, executor=executor)] == [{"x": 7}]
 
 
 def test_a_thread_past_its_time_is_refused_not_left_waiting(tmp_path):
@@ -301,7 +301,7 @@ def test_a_ledger_in_trouble_is_not_the_agents_failure(tmp_path, monkeypatch):
     def fail(self, spec, attempt, data):
         raise LedgerError("no room")
 
-    monkeypatch.setattr(Journals, "add", fail)
+    monkeypatch.setattr(JournalStore, "add", fail)
     study = make_study(tmp_path, levels=(1,), replicates=1)
 
     def agent(task):
@@ -315,7 +315,7 @@ def test_a_ledger_in_trouble_is_not_the_agents_failure(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_an_entry_is_written_leaves_it_whole(tmp_path, monkeypatch):
-    add = Journals.add
+    add = JournalStore.add
 
     def interrupted(self, spec, attempt, data):
         os.kill(os.getpid(), signal.SIGINT)
@@ -328,8 +328,8 @@ def test_an_interrupt_while_an_entry_is_written_leaves_it_whole(tmp_path, monkey
 
     study = make_study(tmp_path, levels=(1,), replicates=1)
     with monkeypatch.context() as patch:
-        patch.setattr(Journals, "add", interrupted)
+        patch.setattr(JournalStore, "add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(study, agent, executor="serial", problem={"evaluator": None})
     results = run(study, agent, executor="serial", resume=True, problem={"evaluator": None})
-    assert [each.outputs for each in results] == [{"x": [{"n": 1}]}]
+    assert [result.outputs for result in results] == [{"x": [{"n": 1}]}]

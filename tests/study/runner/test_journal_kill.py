@@ -16,11 +16,11 @@ from contextlib import contextmanager
 import pytest
 from run_kit import make_study, run
 
-from fairtrial.study.ledger.journal import Journals
+from fairtrial.study.ledger.journal_store import JournalStore
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.runner.executors import worker_main as worker
-from fairtrial.study.runner.executors.frames import NOTE, make_frame
-from fairtrial.study.runner.executors.worker_process import Child
+from fairtrial.study.runner.executors.frames import ENTRY, make_frame
+from fairtrial.study.runner.executors.worker_process import WorkerProcess
 from fairtrial.testing.executor_driver import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and looks into /proc")
@@ -29,7 +29,7 @@ STEPS, STRUCK = 5, 2
 LONGEST_S = 60.0
 IN_WORKER = ("before it is sent", "half sent", "sent", "worker after it")
 IN_PARENT = ("before it is written", "within the transaction", "committed", "parent after it")
-IN_CREW = ("acknowledged",)
+IN_POOL = ("acknowledged",)
 
 
 class Striker:
@@ -70,19 +70,19 @@ class Striker:
     def arm(self):
         """Put the instants into the code of this process, and of those that it forks."""
         self.study = os.getpid()
-        send, add, push = worker._Channel.send, Journals.add, Child.acknowledge
+        send, add, confirm = worker._Channel.send, JournalStore.add, WorkerProcess.confirm_entry
         writing = Ledger.writing
         counts = Counter()
 
         def note_send(channel, kind, content=b""):
             number = counts["sent"]
-            if kind == NOTE:
+            if kind == ENTRY:
                 counts["sent"] += 1
                 frame = make_frame(kind, content)
                 half = frame[: len(frame) // 2]
                 self.strike("half sent", number, first=lambda: os.write(channel._reply, half))
             send(channel, kind, content)
-            if kind == NOTE:
+            if kind == ENTRY:
                 self.strike("sent", number)
 
         def note_add(journals, spec, attempt, data):
@@ -97,20 +97,20 @@ class Striker:
                 yield connection
                 self.strike("within the transaction", counts["added"])
 
-        def note_acknowledge(child):
-            push(child)
-            child.push()
+        def note_confirmation(worker_process):
+            confirm(worker_process)
+            worker_process.write_requests()
             self.strike("acknowledged", counts["added"] - 1)
 
-        worker._Channel.send, Journals.add = note_send, note_add
-        Ledger.writing, Child.acknowledge = note_writing, note_acknowledge
+        worker._Channel.send, JournalStore.add = note_send, note_add
+        Ledger.writing, WorkerProcess.confirm_entry = note_writing, note_confirmation
 
 
 def study_of(folder):
     return make_study(folder / "out", levels=(1,), replicates=1, budget={"retries": 1})
 
 
-def conduct(striker, executor, *, armed):
+def run_session(striker, executor, *, armed):
     """A session of the study in a process of its own; how that ended."""
     child = os.fork()
     if not child:
@@ -148,14 +148,14 @@ def assert_gone(pids):
 
 @pytest.mark.parametrize(
     ("executor", "instant"),
-    [("processes", instant) for instant in (*IN_WORKER, *IN_PARENT, *IN_CREW)]
+    [("processes", instant) for instant in (*IN_WORKER, *IN_PARENT, *IN_POOL)]
     + [("serial", instant) for instant in IN_PARENT]
     + [("threads", "within the transaction"), ("threads", "committed")],
 )
 def test_what_was_said_to_be_safe_is_there(tmp_path, executor, instant):
     striker = Striker(tmp_path, instant)
     is_workers = instant in IN_WORKER
-    assert conduct(striker, executor, armed=True) == (0 if is_workers else -signal.SIGKILL)
+    assert run_session(striker, executor, armed=True) == (0 if is_workers else -signal.SIGKILL)
     assert (tmp_path / "struck").exists()
     if not is_workers:
         assert_gone({pid for _, _, pid in witnessed(tmp_path)})
@@ -165,7 +165,7 @@ def test_what_was_said_to_be_safe_is_there(tmp_path, executor, instant):
             assert ledger.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         ledger.close()
         assert safe <= set(numbers)
-        assert conduct(striker, executor, armed=False) == 0
+        assert run_session(striker, executor, armed=False) == 0
     paid = Counter(step for what, step, _ in witnessed(tmp_path) if what == "paid")
     assert set(paid) == set(range(STEPS))
     # Once it has the study's word, a worker may be at the next step before it is gone itself.

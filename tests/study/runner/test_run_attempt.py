@@ -1,4 +1,4 @@
-"""One run from end to end: what is measured, what is recorded, and who awaits whom."""
+"""One run attempt from end to end: metrics, records, and awaitables."""
 
 import asyncio
 import functools
@@ -63,9 +63,9 @@ def test_costs_and_tokens_reach_the_outcome():
 
 def test_an_agent_that_failed_still_costs_what_it_cost():
     spent = {"cost_usd": 0.5, "input_tokens": 7}
-    told = AgentOutput({}, spent, success=False)
+    output = AgentOutput({}, spent, success=False)
     judged = {"evaluator": lambda output: 1 / 0}
-    for ran in (run(lambda task: told), run(lambda task: {"metrics": spent}, judged)):
+    for ran in (run(lambda task: output), run(lambda task: {"metrics": spent}, judged)):
         assert ran.outcome.status == "failed"
         assert (ran.outcome.cost_usd, ran.outcome.tokens) == (0.5, 7)
 
@@ -101,7 +101,7 @@ def test_without_verdict_and_outcome_there_is_no_primary_outcome():
 
 
 def test_what_the_agent_tells_of_itself_reaches_metadata_and_provenance():  # spec 16
-    told = {
+    columns = {
         "model_name": "big",
         "model_provider": "lab",
         "agent_kind": "react",
@@ -110,15 +110,15 @@ def test_what_the_agent_tells_of_itself_reaches_metadata_and_provenance():  # sp
         "trace_dir": "traces",
         "trace_path": "traces/1.json",
     }
-    metadata = {**told, "temperature": 0.5}
+    metadata = {**columns, "temperature": 0.5}
     ran = run(lambda task: {"metadata": metadata, "trace_refs": ["t"]})
     family = {"problem_family": "search"}
     assert ran.body["execution_metadata"] == {
-        **told,
+        **columns,
         **family,
         "agent_metadata": {"temperature": 0.5},
     }
-    assert ran.body["provenance"] == {**told, **family, "agent_id": "agent", "problem_id": "gap"}
+    assert ran.body["provenance"] == {**columns, **family, "agent_id": "agent", "problem_id": "gap"}
     assert ran.body["trace_refs"] == ["t"]
 
 
@@ -334,10 +334,10 @@ work.attempt(assignment(), lambda data: None)
 print(sorted(set(sys.modules) - before))
 """
     here = str(Path(__file__).parents[2] / "kits")
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, here], capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"
 
 
 def test_a_packet_and_a_condition_reach_the_agent_unchanged():
@@ -349,15 +349,15 @@ def test_a_packet_and_a_condition_reach_the_agent_unchanged():
 
 @pytest.mark.parametrize("section", ["output", "metrics", "metadata"])
 def test_whatever_an_agent_returns_is_brought_into_its_plain_form(section):
-    told = {"where": Path("a/b"), "seen": {3, 1, 2}, "size": np.int64(4)}
-    ran = run(lambda task: {"output": {}, section: told})
+    values = {"where": Path("a/b"), "seen": {3, 1, 2}, "size": np.int64(4)}
+    ran = run(lambda task: {"output": {}, section: values})
     assert ran.outcome.failure_kind is None, ran.body["error_info"]
     kept = {
         "output": ran.body["outputs"],
         "metrics": ran.body["metrics"],
         "metadata": ran.body["execution_metadata"].get("agent_metadata", {}),
     }[section]
-    assert {name: kept[name] for name in told} == {"where": "a/b", "seen": [1, 2, 3], "size": 4}
+    assert {name: kept[name] for name in values} == {"where": "a/b", "seen": [1, 2, 3], "size": 4}
 
 
 def test_what_a_condition_runner_tells_is_brought_into_its_plain_form():

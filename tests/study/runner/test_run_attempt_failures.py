@@ -1,4 +1,4 @@
-"""However a run ends, it has an outcome: whose doing it was, and all that is known of it."""
+"""Every run attempt has an outcome, however it ends: the failure kind and the full record."""
 
 import asyncio
 
@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 from run_attempt_kit import assignment, do, run, work_for
 
 from fairtrial.core import Broken, LabError, MisfitError, StudyError
-from fairtrial.study import FailureKind, OutcomeSpec, RunStatus, unpack
-from fairtrial.study.runner.failures import LONGEST_TRACE
+from fairtrial.study import AgentOutput, FailureKind, OutcomeSpec, RunStatus, unpack
+from fairtrial.study.runner.failures import MAX_TRACE_LENGTH
 
 
 def raising(error):
@@ -94,7 +94,7 @@ def test_a_long_traceback_keeps_its_beginning_and_its_end():
         raise ValueError("x" * 100_000 + "the end")
 
     ran = run(agent)
-    assert len(ran.body["traceback"]) < LONGEST_TRACE + 100
+    assert len(ran.body["traceback"]) < MAX_TRACE_LENGTH + 100
     assert "in agent" in ran.body["traceback"]
     assert ran.body["traceback"].endswith("the end\n")
     assert len(ran.body["error_info"]) <= 2_000
@@ -204,3 +204,16 @@ def test_a_worker_that_died_leaves_an_outcome(kind):
     assert body["provenance"]["agent_id"] == "agent"
     assert body["execution_metadata"] == {"problem_family": "search"}
     assert body["started_at"] < do(work).body["started_at"]
+
+
+def test_only_a_failure_of_the_evaluator_is_marked_as_one():
+    def judge(answer):
+        raise ValueError("bad shape")
+
+    def claim(task):
+        return AgentOutput(success=False, error="the evaluator failed: so it seems")
+
+    assert run(lambda task: {"answer": 1}, {"evaluator": judge}).body["evaluator_failed"]
+    assert not run(lambda task: {"answer": 1}, {"evaluator": abs}).body["evaluator_failed"]
+    assert not run(lambda task: 1 / 0, {"evaluator": judge}).body["evaluator_failed"]
+    assert not run(claim, {"evaluator": judge}).body["evaluator_failed"]

@@ -13,9 +13,9 @@ from run_kit import PACKET, add, make_study, read_table, run
 
 from fairtrial import AgentBinding, Broken, ProblemPacket, RunBudget, RunStatus
 from fairtrial.study import LedgerReader, request
-from fairtrial.study.runner import control, loop, run as running_module
+from fairtrial.study.runner import control, run as running_module, run_loop
+from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.control import ControlFile
-from fairtrial.study.runner.feed import Feed
 
 WAIT_S = 60.0
 """How long something may take that ought to happen at once."""
@@ -32,7 +32,7 @@ def hold_time(monkeypatch):
             now = time.monotonic()
             return now if is_so() or now > began + WAIT_S else began
 
-        monkeypatch.setattr(running_module, "Feed", partial(Feed, clock=clock))
+        monkeypatch.setattr(running_module, "AssignmentFeed", partial(AssignmentFeed, clock=clock))
 
     return hold_time
 
@@ -41,8 +41,8 @@ def statuses(results):
     return [result.status.value for result in results]
 
 
-def attempts_at(results, place):
-    return results.reader.attempts(results.reader.turns[place])
+def attempts_at(results, plan_index):
+    return results.reader.attempts(results.reader.execution_indexes[plan_index])
 
 
 # -- retries --
@@ -70,11 +70,11 @@ def test_a_run_that_breaks_is_tried_again_and_its_attempts_are_kept(tmp_path, ex
     assert statuses(results) == ["success", "success"]
     assert [result.attempt for result in results] == [3, 3]
     assert len(agent.calls) == 6
-    for place in (0, 1):
-        attempts = attempts_at(results, place)
-        assert [each.attempt for each in attempts] == [1, 2]
-        assert {each.status for each in attempts} == {RunStatus.BROKEN}
-        assert {each.told["error_info"] for each in attempts} == {"Broken: rate limit"}
+    for plan_index in (0, 1):
+        attempts = attempts_at(results, plan_index)
+        assert [attempt.attempt for attempt in attempts] == [1, 2]
+        assert {attempt.status for attempt in attempts} == {RunStatus.BROKEN}
+        assert {attempt.details["error_info"] for attempt in attempts} == {"Broken: rate limit"}
     assert [row["attempt"] for row in read_table(tmp_path, "runs.csv")] == ["3", "3"]
     assert {row["event_type"] for row in read_table(tmp_path, "events.csv")} == {"assistant_output"}
 
@@ -114,7 +114,7 @@ def test_when_all_retries_are_used_up_the_run_is_broken_and_comes_again_on_resum
     assert read_table(tmp_path, "runs.csv")[0]["failure_kind"] == "broken"
     results = run(study, agent, resume=True, retry_wait_s=0.01)
     assert [(result.status, result.attempt) for result in results] == [("success", 4)]
-    assert [each.attempt for each in attempts_at(results, 0)] == [1, 2, 3]
+    assert [attempt.attempt for attempt in attempts_at(results, 0)] == [1, 2, 3]
 
 
 def test_a_result_that_cannot_be_written_down_is_not_tried_again_at_once(tmp_path):
@@ -234,8 +234,8 @@ def test_fail_fast_cancels_what_runs_and_leaves_it_pending(tmp_path, executor): 
     assert time.monotonic() - began < WAIT_S
     over.set()
     assert (statuses(results), results.stopped) == (["failed"], "failure")
-    for place in (1, 2):
-        (attempt,) = attempts_at(results, place)
+    for plan_index in (1, 2):
+        (attempt,) = attempts_at(results, plan_index)
         assert (attempt.status, attempt.failure_kind) == ("pending", "cancelled")
     assert results.reader.summary().pending == 2
     results = run(replace(study, run_budget=RunBudget()), resume=True)
@@ -355,17 +355,17 @@ def test_a_cancelled_study_stops_in_the_midst_of_a_run(tmp_path, executor):
 
 
 def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "LIVE_S", 0.0)
-    for module in (loop, control):  # it looks after each run
-        monkeypatch.setattr(module, "LOOK_S", 0.0)
+    monkeypatch.setattr(run_loop, "LIVE_S", 0.0)
+    for module in (run_loop, control):  # it looks after each run
+        monkeypatch.setattr(module, "POLL_S", 0.0)
     looks, called, seen = [], [], []
-    told = ControlFile.told
+    current_request = ControlFile.current_request
 
     def look(self):
-        looks.append(told(self))
+        looks.append(current_request(self))
         return looks[-1]
 
-    monkeypatch.setattr(ControlFile, "told", look)
+    monkeypatch.setattr(ControlFile, "current_request", look)
 
     def is_paused():
         live = summary_of(tmp_path).live

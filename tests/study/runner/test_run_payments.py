@@ -40,7 +40,7 @@ def spent(results):
     return summary.cost_usd, summary.tokens
 
 
-def told(folder):
+def spending_columns(folder):
     """What the table of runs says that each has cost."""
     names = ("status", "cost_usd", "input_tokens", "output_tokens")
     return [tuple(row[name] for name in names) for row in read_table(folder, "runs.csv")]
@@ -76,7 +76,7 @@ def test_what_failed_has_cost_what_it_paid(tmp_path, executor):
     results = run(study, pays_and_fails, executor=executor)
     assert (len(results), results.stopped) == (2, "budget")
     assert spent(results) == (0.5, 220)
-    assert told(tmp_path) == [("failed", "0.25", "100", "10")] * 2
+    assert spending_columns(tmp_path) == [("failed", "0.25", "100", "10")] * 2
     assert [result.cost for result in results] == [0.25, 0.25]
     # Going on, it is still spent.
     assert len(run(study, pays_and_fails, executor=executor, resume=True)) == 2
@@ -92,7 +92,10 @@ def test_one_that_fails_knowingly_need_not_tell_and_may_tell_more(tmp_path):
         return AgentOutput(metrics=metrics, success=False, error="no")
 
     results = run(small(tmp_path, 2), agent)
-    assert told(tmp_path) == [("failed", "0.25", "100", "10"), ("failed", "1.0", "100", "10")]
+    assert spending_columns(tmp_path) == [
+        ("failed", "0.25", "100", "10"),
+        ("failed", "1.0", "100", "10"),
+    ]
     assert spent(results) == (1.25, 220)
 
 
@@ -107,9 +110,9 @@ def test_each_attempt_counts_what_it_paid_and_the_run_all_of_it(tmp_path, execut
     run(study, agent, executor=executor, retry_wait_s=0.001)
     results = run(study, agent, resume=True)  # which has nothing to do, and nothing to add
     assert spent(results) == (0.75, 330)
-    assert told(tmp_path) == [("success", "0.75", "300", "30")]
+    assert spending_columns(tmp_path) == [("success", "0.75", "300", "30")]
     attempts = results.reader.attempts(0)
-    assert [(each.status, each.cost_usd) for each in attempts] == [("broken", 0.25)] * 2
+    assert [(attempt.status, attempt.cost_usd) for attempt in attempts] == [("broken", 0.25)] * 2
 
 
 @pytest.mark.parametrize("tells", ["all of it", "its own"])
@@ -153,7 +156,7 @@ def test_a_worker_that_dies_has_paid(tmp_path, number, how):
     study = small(tmp_path, 3, retries=0, max_cost_usd=1.0)
     results = run(study, agent, executor="processes")
     assert (len(results), results.stopped, spent(results)) == (2, "budget", (1.0, 440))
-    assert told(tmp_path) == [(how, "0.5", "200", "20")] * 2
+    assert spending_columns(tmp_path) == [(how, "0.5", "200", "20")] * 2
 
 
 def test_a_worker_that_dies_later_tells_of_what_was_paid_before(tmp_path):
@@ -165,7 +168,10 @@ def test_a_worker_that_dies_later_tells_of_what_was_paid_before(tmp_path):
 
     study = small(tmp_path, retries=1)
     results = run(study, agent, executor="processes", retry_wait_s=0.001)
-    assert (told(tmp_path), spent(results)) == ([("failed", "0.25", "100", "10")], (0.25, 110))
+    assert (spending_columns(tmp_path), spent(results)) == (
+        [("failed", "0.25", "100", "10")],
+        (0.25, 110),
+    )
 
 
 class OneByOne:
@@ -177,9 +183,9 @@ class OneByOne:
         notes, given = [], feed()
         outcome = work.attempt(given, len, notes.append)
         for data in notes:
-            yield Noted(given.turn, given.attempt, data)
+            yield Noted(given.execution_index, given.attempt, data)
         assert feed() is None, "there is no money for another"
-        yield Finished(given.turn, given.attempt, outcome)
+        yield Finished(given.execution_index, given.attempt, outcome)
 
 
 def test_what_is_under_way_keeps_others_from_starting(tmp_path):
@@ -235,6 +241,8 @@ def test_a_study_that_is_killed_remembers_what_was_paid(tmp_path, executor):
     assert (len(results), results.stopped, spent(results)) == (0, "budget", (0.25, 110))
     cut_off(study, agent, executor=executor, resume=True)
     results = run(study, agent, executor=executor, resume=True, limit=1)
-    assert [(each.status, each.attempt, each.cost) for each in results] == [("success", 3, 0.75)]
+    assert [(result.status, result.attempt, result.cost) for result in results] == [
+        ("success", 3, 0.75)
+    ]
     assert spent(results) == (0.75, 330)
-    assert [each.attempt for each in results.reader.attempts(0)] == [1, 2]
+    assert [item.attempt for item in results.reader.attempts(0)] == [1, 2]

@@ -68,9 +68,9 @@ def test_another_seed_gives_other_numbers(tmp_path, undisturbed):
     other = replace(study, seed_policy=replace(study.seed_policy, base_seed=1))
     run(other, draw, DRAWING)
     columns = undisturbed["runs.csv"][0]
-    place = columns.index("primary_outcome")
-    ours = {row[place] for row in undisturbed["runs.csv"][1:]} - {""}
-    theirs = {row[place] for row in stable_tables(tmp_path)["runs.csv"][1:]} - {""}
+    column = columns.index("primary_outcome")
+    ours = {row[column] for row in undisturbed["runs.csv"][1:]} - {""}
+    theirs = {row[column] for row in stable_tables(tmp_path)["runs.csv"][1:]} - {""}
     assert not ours & theirs
 
 
@@ -121,8 +121,8 @@ def test_a_study_that_was_cancelled_again_and_again_gives_the_same_tables(tmp_pa
 
 def without_attempts(tables):
     """Runs that were cut off come to a second attempt."""
-    place = tables["runs.csv"][0].index("attempt")
-    return {**tables, "runs.csv": [row[:place] + row[place + 1 :] for row in tables["runs.csv"]]}
+    column = tables["runs.csv"][0].index("attempt")
+    return {**tables, "runs.csv": [row[:column] + row[column + 1 :] for row in tables["runs.csv"]]}
 
 
 @pytest.mark.parametrize(("executor", "slots"), [*PROMISING[:3], ("threads", 3)])
@@ -139,11 +139,11 @@ def test_rows_stand_in_plan_order_though_runs_are_executed_in_another(tmp_path, 
     conditions = build_design(study)
     planned = [spec.run_id for spec in plan_runs(study, conditions)]
     rows = stable_tables(tmp_path)["runs.csv"]
-    place = rows[0].index("run_id")
-    assert [row[place] for row in rows[1:]] == planned
+    column = rows[0].index("run_id")
+    assert [row[column] for row in rows[1:]] == planned
     if slots == 1:
         order = execution_order(study, conditions)
-        assert [run_id for _, run_id in started] == [planned[place] for place in order]
+        assert [run_id for _, run_id in started] == [planned[index] for index in order]
         assert list(order) != sorted(order)
 
 
@@ -196,7 +196,7 @@ def test_what_is_written_can_be_written_again_byte_by_byte(tmp_path):  # spec 24
 
     before = files()
     with open_results(tmp_path) as results:
-        told = list(results)
+        read = list(results)
         export_tables(results, tmp_path, sqlite=True)
     assert files() == before
-    assert list(open_results(tmp_path)) == told
+    assert list(open_results(tmp_path)) == read

@@ -1,4 +1,4 @@
-"""Going on with a study: pilots, retries, changes; what is done is done once (spec 20, 21)."""
+"""Resuming a study: pilots, retries, changes; no run is done twice (spec 20, 21)."""
 
 import json
 import sqlite3
@@ -21,8 +21,8 @@ from fairtrial import (
     StudyError,
     open_results,
 )
-from fairtrial.study import LedgerReader, RunSettings, conduct, request
-from fairtrial.study.runner import loop, run as running_module
+from fairtrial.study import LedgerReader, RunSettings, execute_study, request
+from fairtrial.study.runner import run as running_module, run_loop
 from fairtrial.study.runner.progress import Progress
 
 
@@ -103,8 +103,8 @@ def test_values_keep_their_types_through_a_resume(tmp_path):  # known trap
         }
 
     def types(result):
-        told = (result.outputs, result.metrics, result.run_spec, result.evaluator_outputs)
-        return json.dumps(told, default=str)
+        parts = (result.outputs, result.metrics, result.run_spec, result.evaluator_outputs)
+        return json.dumps(parts, default=str)
 
     study = make_study(tmp_path / "a", levels=("1", 2, 2.5, True), replicates=1)
     problem = replace(PACKET, evaluator=lambda x: {"score": 1, "share": 1.0})
@@ -116,11 +116,11 @@ def test_values_keep_their_types_through_a_resume(tmp_path):  # known trap
     assert [type(result.outputs["x"]) for result in resumed] == [str, int, float, bool]
     volatile = ("latency_s",)
     for mine, theirs in zip(whole, resumed, strict=True):
-        told = [
-            replace(each, metrics={k: v for k, v in each.metrics.items() if k not in volatile})
-            for each in (mine, theirs)
+        stable = [
+            replace(result, metrics={k: v for k, v in result.metrics.items() if k not in volatile})
+            for result in (mine, theirs)
         ]
-        assert types(told[0]) == types(told[1])
+        assert types(stable[0]) == types(stable[1])
     assert stable_tables(tmp_path / "a") == stable_tables(tmp_path / "b")
 
 
@@ -152,9 +152,9 @@ def test_failed_runs_are_kept_unless_they_are_to_be_retried(tmp_path):
     assert [result.attempt for result in results] == [1, 1, 2, 2, 1, 1]
     reader = results.reader
     for place in (2, 3):
-        (attempt,) = reader.attempts(reader.turns[place])
+        (attempt,) = reader.attempts(reader.execution_indexes[place])
         assert (attempt.attempt, attempt.status, attempt.failure_kind) == (1, "failed", "exception")
-        assert attempt.told["error_info"] == "ValueError: not today"
+        assert attempt.details["error_info"] == "ValueError: not today"
     assert [row["attempt"] for row in read_table(tmp_path, "runs.csv")] == list("112211")
 
 
@@ -189,15 +189,15 @@ def test_only_what_a_limit_leaves_room_for_is_said_to_be_run_again(tmp_path, mon
     run(study, flaky, only="replicate == 1")
     flaky.failing.clear()
 
-    def note(mode, tally):
-        said.append((tally.done, tally.again.total()))
-        return Progress(mode, tally)
+    def note(mode, counts):
+        said.append((counts.done, counts.reruns.total()))
+        return Progress(mode, counts)
 
     monkeypatch.setattr(running_module, "Progress", note)
     for _ in range(3):  # in the order of the plan, in which not all that is broken comes first
         run(study, flaky, resume=True, limit=2)
     assert said == [(1, 2), (3, 0), (4, 1)]
-    assert {each.status for each in open_results(tmp_path)} == {RunStatus.SUCCESS}
+    assert {result.status for result in open_results(tmp_path)} == {RunStatus.SUCCESS}
 
 
 def test_a_retry_alone_leaves_for_later_what_was_not_run_yet(tmp_path):
@@ -205,10 +205,10 @@ def test_a_retry_alone_leaves_for_later_what_was_not_run_yet(tmp_path):
     study = make_study(tmp_path)
     run(study, witness, limit=2)
     bound = {"agent_bindings": {"a": witness}, "problem_registry": {"p": PACKET}}
-    again = RunSettings(**bound, resume=True, retry="failed", only_again=True)
-    assert len(conduct(study, again)) == 2
+    reruns = RunSettings(**bound, resume=True, retry="failed", only_reruns=True)
+    assert len(execute_study(study, reruns)) == 2
     assert len(witness.called) == 4
-    assert len(conduct(study, replace(again, limit=1))) == 2
+    assert len(execute_study(study, replace(reruns, limit=1))) == 2
     assert len(witness.called) == 5
 
 
@@ -294,7 +294,9 @@ def test_a_study_that_came_to_no_result_may_be_changed_freely(tmp_path):
 
     results = run(study, leave)
     assert (len(results), results.stopped) == (0, "cancelled")
-    (cut_off,) = [turn for turn in range(6) if results.reader.attempts(turn)]
+    (cut_off,) = [
+        execution_index for execution_index in range(6) if results.reader.attempts(execution_index)
+    ]
     run_id = results.reader.plan.spec(results.reader.order[cut_off]).run_id
     changed = make_study(tmp_path, levels=(1, 2, 3, 4))
     results = run(changed)
@@ -328,7 +330,7 @@ def test_memory_does_not_grow_with_the_number_of_runs(tmp_path):  # spec 20
         study = make_study(tmp_path / str(replicates), levels=range(10), replicates=replicates)
         bound = {"agent_bindings": {"a": add}, "problem_registry": {"p": PACKET}}
         tracemalloc.start()
-        results = conduct(study, RunSettings(**bound, tables=False))
+        results = execute_study(study, RunSettings(**bound, tables=False))
         assert sum(1 for _ in results) == 10 * replicates
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -345,12 +347,12 @@ def test_done_lookups_go_to_the_database(tmp_path):  # spec 20
     witness = Witness()
     run(study, witness)
     reader = LedgerReader.open(tmp_path)
-    turn = 57
-    missing = reader.plan.spec(reader.order[turn]).run_id
+    execution_index = 57
+    missing = reader.plan.spec(reader.order[execution_index]).run_id
     reader.close()
     connection = sqlite3.connect(tmp_path / "ledger.sqlite")
-    connection.execute("DELETE FROM results WHERE turn = ?", (turn,))
-    connection.execute("DELETE FROM bodies WHERE turn = ?", (turn,))
+    connection.execute("DELETE FROM results WHERE turn = ?", (execution_index,))
+    connection.execute("DELETE FROM bodies WHERE turn = ?", (execution_index,))
     connection.commit()
     connection.close()
     witness.called.clear()
@@ -365,26 +367,26 @@ def test_how_far_it_is_counts_what_is_run_again_and_what_is_under_way(tmp_path, 
     seen = []
 
     class Spy(Progress):
-        def __init__(self, mode, tally, *more):
-            seen.append(tally)
-            super().__init__(mode, tally, *more)
+        def __init__(self, mode, counts, *more):
+            seen.append(counts)
+            super().__init__(mode, counts, *more)
 
-    told = []
+    progress_seen = []
 
     def agent(task):
-        tally = seen[-1]
-        told.append((tally.done, dict(tally.again), len(tally.under_way())))
+        counts = seen[-1]
+        progress_seen.append((counts.done, dict(counts.reruns), len(counts.under_way())))
         if len(seen) == 1 and task.factors["x"] == 2:
             raise ValueError("not yet")
         return add(task)
 
     monkeypatch.setattr(running_module, "Progress", Spy)
-    monkeypatch.setattr(loop, "SLOW_S", 0.0)  # each is counted before the next begins
+    monkeypatch.setattr(run_loop, "SLOW_S", 0.0)  # each is counted before the next begins
     study = make_study(tmp_path / "out")
     run(study, agent, executor="serial")
-    assert told == [(done, {}, 1) for done in range(6)]
-    assert (seen[0].done, seen[0].failed, seen[0]._timed) == (6, 2, 6)
-    told.clear()
+    assert progress_seen == [(done, {}, 1) for done in range(6)]
+    assert (seen[0].done, seen[0].failed, seen[0]._timed_runs) == (6, 2, 6)
+    progress_seen.clear()
     run(study, agent, executor="serial", resume=True, retry="failed")
-    assert told == [(4, {"failed": 2}, 1), (5, {"failed": 1}, 1)]
-    assert (seen[1].done, seen[1].failed, seen[1]._timed) == (6, 0, 2)
+    assert progress_seen == [(4, {"failed": 2}, 1), (5, {"failed": 1}, 1)]
+    assert (seen[1].done, seen[1].failed, seen[1]._timed_runs) == (6, 0, 2)

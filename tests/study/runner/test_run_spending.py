@@ -1,4 +1,4 @@
-"""What a study has spent: one figure, wherever it is told, and whatever has become of the study."""
+"""What a study has spent: the same figure wherever it is shown, however the study ended."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from fairtrial import AgentOutput, Broken, Factor, FairtrialError, RunBudget
 from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger import reader as reading
-from fairtrial.study.ledger.journal import Journals
+from fairtrial.study.ledger.journal_store import JournalStore
 
 TOKENS = EACH["input_tokens"] + EACH["output_tokens"]
 
@@ -62,7 +62,7 @@ def test_what_was_cut_off_is_told_before_the_study_goes_on_and_afterwards(killed
     assert spent() == 3
     results = run_here(killed, pays, resume=True, only="x == 1")
     assert spent() == 4
-    assert [each.attempt for each in results.reader.attempts(1)] == [1, 2]
+    assert [item.attempt for item in results.reader.attempts(1)] == [1, 2]
     run_here(killed, pays, resume=True)
     assert spent() == 5
     assert [row["cost_usd"] for row in read_table(tmp_path / "out", "runs.csv")] == [
@@ -73,19 +73,19 @@ def test_what_was_cut_off_is_told_before_the_study_goes_on_and_afterwards(killed
 
 
 def test_what_is_under_way_is_told(tmp_path, spent):
-    told = []
+    reported = []
 
     def agent(task):
         for _ in range(2):
             pay(task)
             with closing(LedgerReader.open(tmp_path / "out")) as reader:
-                told.append(reader.summary().tokens // TOKENS)
-        if len(told) == 2:
+                reported.append(reader.summary().tokens // TOKENS)
+        if len(reported) == 2:
             raise Broken("again")
         return {"x": 0}
 
     run_here(small(tmp_path / "out", retries=1), agent, executor="serial", retry_wait_s=0.001)
-    assert (told, spent()) == ([1, 2, 3, 4], 4)
+    assert (reported, spent()) == ([1, 2, 3, 4], 4)
 
 
 def test_a_run_that_leaves_the_plan_and_comes_back_has_paid_once(killed, spent):
@@ -101,7 +101,7 @@ def test_a_run_that_leaves_the_plan_and_comes_back_has_paid_once(killed, spent):
     plan(0, 1, 2, only="x == 0")
     assert spent() == 3
     results = plan(0, 1, 2)
-    assert [(each.status, each.cost) for each in results][1] == ("success", 0.5)
+    assert [(result.status, result.cost) for result in results][1] == ("success", 0.5)
     assert spent() == 4
 
 
@@ -192,16 +192,16 @@ def test_commands_that_are_refused_change_nothing(killed, run, tmp_path):
 def test_a_study_that_spent_nothing_says_so(tmp_path, run):
     study = make_study(tmp_path / "out")
     run_here(study)
-    told = json.loads((tmp_path / "out/manifest.json").read_text())["spent"]
-    assert told == {"cost_usd": 0, "tokens": 0, "not_in_runs": {"cost_usd": 0, "tokens": 0}}
+    reported = json.loads((tmp_path / "out/manifest.json").read_text())["spent"]
+    assert reported == {"cost_usd": 0, "tokens": 0, "not_in_runs": {"cost_usd": 0, "tokens": 0}}
     assert "cost: none recorded" in run("report", "out")[1]
 
 
 def test_an_attempt_that_ends_while_sums_are_read_counts_once(tmp_path, monkeypatch):
     ledger, plan, order = begin(tmp_path)
     spec = plan.spec(order[0])
-    Journal((), partial(Journals(ledger).add, spec, 1)).append("reply", {}, **EACH)
-    read = reading.untold_payments
+    Journal((), partial(JournalStore(ledger).add, spec, 1)).append("reply", {}, **EACH)
+    read = reading.unreported_payments
 
     def read_late(*given):
         if not ledger.committed:
@@ -209,11 +209,11 @@ def test_an_attempt_that_ends_while_sums_are_read_counts_once(tmp_path, monkeypa
             ledger.commit()
         return read(*given)
 
-    monkeypatch.setattr(reading, "untold_payments", read_late)
+    monkeypatch.setattr(reading, "unreported_payments", read_late)
     with closing(LedgerReader.open(tmp_path)) as reader:
-        told = [reader.summary() for _ in range(2)]
+        reported = [reader.summary() for _ in range(2)]
     ledger.close()
-    assert [(each.done, each.cost_usd, each.tokens) for each in told] == [
+    assert [(summary.done, summary.cost_usd, summary.tokens) for summary in reported] == [
         (0, 0.25, TOKENS),
         (1, 0.25, TOKENS),
     ]

@@ -1,5 +1,7 @@
 """Running a study from Python: every argument of `run_study` does what it says (spec 15, 20)."""
 
+import dataclasses
+import inspect
 import json
 import os
 import random
@@ -34,9 +36,9 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.study import LedgerReader
+from fairtrial.study import LedgerReader, RunSettings
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.runner import loop
+from fairtrial.study.runner import run_loop
 from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.study.runner.executors.serial import Serial
 from fairtrial.study.tables.integrity import validate_artifacts
@@ -84,7 +86,9 @@ def test_results_are_a_lazy_sequence(tmp_path, monkeypatch):  # spec 20
     read = []
     unpatched = LedgerReader.result
     monkeypatch.setattr(
-        LedgerReader, "result", lambda self, place: read.append(place) or unpatched(self, place)
+        LedgerReader,
+        "result",
+        lambda self, plan_index: read.append(plan_index) or unpatched(self, plan_index),
     )
     assert len(results) == 6
     assert read == []
@@ -158,12 +162,12 @@ def test_agents_and_problems_are_bound_by_name(tmp_path):
         },
         problem_registry={"p": PACKET, "q": replace(PACKET, payload={"term": 100})},
     )
-    found = {
+    files = {
         (result.run_spec.agent_spec_ref, result.run_spec.problem_id): result.outputs["x"]
         for result in results
         if result.run_spec.replicate == 1 and result.outputs["x"] % 10 in (1, 9)
     }
-    assert found == {
+    assert files == {
         ("plus", "p"): 11,
         ("plus", "q"): 101,
         ("minus", "p"): -9,
@@ -389,28 +393,28 @@ def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):  # s
 
 def test_what_was_so_earlier_is_not_told_later(tmp_path, monkeypatch):
     """Two threads tell what goes on; the slower one doesn't have the last word."""
-    monkeypatch.setattr(loop, "LIVE_S", 0.0)
-    is_telling, has_told, told = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(run_loop, "LIVE_S", 0.0)
+    is_writing, has_written, written = threading.Event(), threading.Event(), []
     set_live = Ledger.set_live
 
     def tell(ledger, live):
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main and not is_telling.is_set():  # that a run is under way
-            is_telling.set()
-            has_told.wait(0.2)
+        if not is_main and not is_writing.is_set():  # that a run is under way
+            is_writing.set()
+            has_written.wait(0.2)
         set_live(ledger, live)
         if is_main:
-            told.append(live)
-            if len(told) == 2:  # that it is over, and that it counts
-                has_told.set()
+            written.append(live)
+            if len(written) == 2:  # that it is over, and that it counts
+                has_written.set()
 
     def agent(task):
-        is_telling.wait(60)
+        is_writing.wait(60)
         return {"x": 0}
 
     monkeypatch.setattr(Ledger, "set_live", tell)
     results = run(make_study(tmp_path, levels=(1,), replicates=1), agent, executor="serial")
-    assert is_telling.is_set()
+    assert is_writing.is_set()
     assert results.reader.summary().live["running"] == 0
 
 
@@ -648,7 +652,7 @@ def test_limits_stand_beside_agents_that_the_study_binds(tmp_path, monkeypatch):
 
 def test_slow_runs_in_this_thread_are_counted_before_the_next_begins(tmp_path, monkeypatch):
     """A bar that says 3 while `status` says 4 looks like a hang."""
-    monkeypatch.setattr(loop, "SLOW_S", 0.0)
+    monkeypatch.setattr(run_loop, "SLOW_S", 0.0)
     done = []
 
     def agent(task):
@@ -659,3 +663,15 @@ def test_slow_runs_in_this_thread_are_counted_before_the_next_begins(tmp_path, m
     study = make_study(tmp_path, levels=(1,), replicates=4)
     run(study, agent, executor="serial", on_result=done.append)
     assert known == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("function", [run_study, dry_run_validate])
+def test_arguments_are_the_settings_of_the_same_names_and_defaults(function):
+    settings = {field.name: field.default for field in dataclasses.fields(RunSettings)}
+    parameters = inspect.signature(function).parameters
+    shared = {
+        name: parameter.default
+        for name, parameter in parameters.items()
+        if name not in ("study", "dry_run", "show_progress")
+    }
+    assert shared == {name: settings[name] for name in shared}

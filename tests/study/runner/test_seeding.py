@@ -55,7 +55,7 @@ def test_each_run_seeds_random_and_numpy_with_its_own_seed():  # spec 18
     with reproducible_seed(assignment().spec.seed):
         assert first.body["outputs"] == draw()
     study = study_of(run_budget={"replicates": 2})
-    assert do(work, assignment(study, turn=1)).body["outputs"] != first.body["outputs"]
+    assert do(work, assignment(study, execution_index=1)).body["outputs"] != first.body["outputs"]
 
 
 def test_the_evaluator_is_seeded_with_its_run():
@@ -84,10 +84,10 @@ def draw(task):
 print(do(work_for(draw)).body["outputs"]["numbers"])
 """
     here = str(Path(__file__).parents[2] / "kits")
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, here], capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == str(run(draw).body["outputs"]["numbers"])
+    assert process.stdout.strip() == str(run(draw).body["outputs"]["numbers"])
 
 
 def test_a_seed_leaves_nothing_of_the_numbers_before_it():

@@ -125,7 +125,7 @@ def test_a_repeated_run_keeps_its_result_until_the_new_one_is_committed(lab):
     lab.add(0, failure())
     lab.ledger.commit()
     results = open_results(lab.folder)
-    lab.ledger.again = {results.reader.turns[0]: "failed"}
+    lab.ledger.reruns = {results.reader.execution_indexes[0]: "failed"}
     lab.add(0)
     assert results[0].status == "failed"
     lab.ledger.commit()

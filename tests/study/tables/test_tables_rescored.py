@@ -44,7 +44,7 @@ def test_new_evaluations_replace_the_first_ones_which_stay_in_the_ledger(lab):
     reader = lab.reader
     assert reader.result(0).evaluator_outputs[0]["metric_value"] == 30
     stored = lab.ledger.connection.execute(
-        "SELECT body FROM bodies WHERE turn = ?", (reader.turns[0],)
+        "SELECT body FROM bodies WHERE turn = ?", (reader.execution_indexes[0],)
     ).fetchone()[0]
     assert unpack(stored)["evaluations"][0]["metric_value"] == 1
 

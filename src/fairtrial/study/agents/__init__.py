@@ -1,1 +1,1 @@
-"""Who proposes: tasks, agents of every form, and what they return."""
+"""Agents: how they are called, what a task gives them, and how their output is read."""

@@ -1,13 +1,14 @@
-"""How an agent is called: decided once, by its signature, when it is bound.
+"""Call an agent according to its signature, which is inspected once, when the agent is bound.
 
-1. A callable with one parameter gets the `Task`. So does a parameter named `task`, and with it
-   whatever of the ten keywords the callable can't do without.
-2. A callable that has any of the ten keywords among its parameters gets those, by name.
+1. A callable with one parameter gets the `Task`. So does a parameter named `task`; required
+   parameters beside it that have one of the keyword names are passed, too.
+2. A callable that has any of the keyword names among its parameters gets those, by name.
 3. A callable with two positional parameters of other names gets the problem and the seed.
-4. An object with a `run` method is called by that.
+4. An object with a `run` method is called through that method.
 
-A parameter that nothing fills is a mistake, found before anything runs. Parameters with defaults
-that are none of the ten keep them.
+The keyword names are those of `fairtrial.study.extensions.keyword_arguments`. A required parameter
+without a value is a mistake, reported before anything runs. Optional parameters with other names
+keep their defaults.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from fairtrial.study.extensions import keyword_arguments
 from fairtrial.study.model.conditions import Condition
 
 Call = Callable[[Task], Any]
-NAMED, VARIADIC = Parameter.POSITIONAL_OR_KEYWORD, (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+NAMED_KIND, VARIADIC_KINDS = (
+    Parameter.POSITIONAL_OR_KEYWORD,
+    (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD),
+)
 FACTORY_NAMES = ("condition", "_condition")
 
 
@@ -37,13 +41,16 @@ def _seed(task: Task) -> int:
     return task.run_spec.seed
 
 
-def _itself(task: Task) -> Task:
+def _task_itself(task: Task) -> Task:
     return task
 
 
 @dataclass(frozen=True, slots=True)
 class ForCondition:
-    """An agent that is made anew for each run, by a function of the run's condition."""
+    """A function that makes a new agent for each run from the run's condition.
+
+    factory: takes the condition, returns an agent of any form
+    """
 
     factory: Callable[..., Any]
 
@@ -63,7 +70,9 @@ def for_condition(factory: Callable[..., Any]) -> ForCondition:
 
 
 def bind_agent(agent: Any, options: Mapping[str, Any] | None = None) -> Call:
-    """A function from task to what the agent returns, or to an awaitable of it.
+    """Return a function that calls the agent with a task and returns its output or an awaitable.
+
+    Raises `StudyError` if the value is no agent or can't be called with a task.
 
     options: keyword arguments for the agent, or for the constructor of an agent that is a class
     """
@@ -82,17 +91,22 @@ def bind_agent(agent: Any, options: Mapping[str, Any] | None = None) -> Call:
                 "an agent is a callable that takes a Task, or has a `run` method that does",
             )
         )
-    return _fit(preset(target, options), is_method=target is not agent)
+    return _adapt(preset(target, options), is_method=target is not agent)
 
 
 def construct(cls: type[Any], options: Mapping[str, Any] | None) -> Any:
-    """An instance of a class that stands for an agent or a problem."""
+    """Return an instance of a class that was bound as an agent or a problem.
+
+    Raises `StudyError` if an option is unknown or missing, or the constructor fails.
+    """
     options = options or {}
     check_options(cls, options)
     missing = [
         name
-        for name, each in (_signature(cls) or {}).items()
-        if each.default is Parameter.empty and each.kind not in VARIADIC and name not in options
+        for name, parameter in (_signature(cls) or {}).items()
+        if parameter.default is Parameter.empty
+        and parameter.kind not in VARIADIC_KINDS
+        and name not in options
     ]
     if missing:
         raise StudyError(
@@ -112,7 +126,7 @@ def construct(cls: type[Any], options: Mapping[str, Any] | None) -> Any:
 
 
 def preset(target: Callable[..., Any], options: Mapping[str, Any] | None) -> Callable[..., Any]:
-    """`target` with options filled in, checked against its parameters."""
+    """Return `target` with options filled in; `StudyError` for options that it doesn't take."""
     if not options:
         return target
     check_options(target, options)
@@ -120,28 +134,30 @@ def preset(target: Callable[..., Any], options: Mapping[str, Any] | None) -> Cal
 
 
 def check_options(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise all options that `target` has no parameter for."""
+    """Raise one `StudyError` that names all options that `target` has no parameter for."""
     parameters = _signature(target)
     if parameters is None or any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
         return
-    known = [
-        name for name, each in parameters.items() if each.kind in (NAMED, Parameter.KEYWORD_ONLY)
+    names = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind in (NAMED_KIND, Parameter.KEYWORD_ONLY)
     ]
-    unknown = [
+    mistakes = [
         Mistake(
             ("options", name),
-            f"{name_of(target)} has no parameter of that name",
-            did_you_mean(name, known),
+            f"{callable_name(target)} has no parameter of that name",
+            did_you_mean(name, names),
         )
         for name in options
-        if name not in known
+        if name not in names
     ]
-    if unknown:
-        raise StudyError(unknown)
+    if mistakes:
+        raise StudyError(mistakes)
 
 
-def name_of(target: Any) -> str:
-    """What to call a callable in a message."""
+def callable_name(target: Any) -> str:
+    """Return the name of a callable for messages."""
     while isinstance(target, functools.partial):
         target = target.func
     return str(getattr(target, "__qualname__", type(target).__qualname__))
@@ -154,61 +170,60 @@ def _signature(target: Callable[..., Any]) -> Mapping[str, Parameter] | None:
         return None
 
 
-def _fit(target: Callable[..., Any], *, is_method: bool) -> Call:
-    """`target` as a function of a task."""
+def _adapt(target: Callable[..., Any], *, is_method: bool) -> Call:
+    """Return a function of a task that calls `target` with the arguments it takes."""
     parameters = _signature(target)
     if parameters is None:
         raise StudyError(
             Mistake(
                 (),
-                f"{name_of(target)} doesn't say which parameters it takes",
+                f"{callable_name(target)} doesn't say which parameters it takes",
                 "wrap it: def agent(task): ...",
             )
         )
-    settled = _settled(target)
-    open_ones = {name: each for name, each in parameters.items() if name not in settled}
-    named = _reachable(open_ones)
-    kinds = {each.kind for each in open_ones.values()}
+    preset_names = _preset_names(target)
+    unset = {name: value for name, value in parameters.items() if name not in preset_names}
+    named = _assignable_parameters(unset)
+    kinds = {parameter.kind for parameter in unset.values()}
     if not is_method:
         _refuse_factory(target, named)
-    fill = _fill(target, named, kinds)
-    first, *others = fill
-    if fill[first] is _itself and not others and _comes_first(first, named):
+    arguments = _choose_arguments(target, named, kinds)
+    first, *rest = arguments
+    if arguments[first] is _task_itself and not rest and _takes_first_argument(first, named):
         return target
-    return _caller(target, named, fill)
+    return _make_call(target, named, arguments)
 
 
-def _comes_first(name: str, named: Mapping[str, Parameter]) -> bool:
-    """Whether a single argument ends up in that parameter."""
+def _takes_first_argument(name: str, named: Mapping[str, Parameter]) -> bool:
+    """Return whether a single positional argument is assigned to that parameter."""
     if name == "*":
         return True
     return name == next(iter(named)) and named[name].kind is not Parameter.KEYWORD_ONLY
 
 
-def _reachable(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The parameters that can be given one by one.
+def _assignable_parameters(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Return the parameters that can be passed individually.
 
-    Not those behind a positional-only one that keeps its default.
+    Positional-only parameters after one that keeps its default can't be.
     """
     named: dict[str, Parameter] = {}
-    is_cut = False
-    for name, each in parameters.items():
-        by_place = each.kind is Parameter.POSITIONAL_ONLY
-        if each.kind in VARIADIC or (by_place and is_cut):
+    has_gap = False
+    for name, parameter in parameters.items():
+        is_positional = parameter.kind is Parameter.POSITIONAL_ONLY
+        if parameter.kind in VARIADIC_KINDS or (is_positional and has_gap):
             continue
-        named[name] = each
-        is_cut |= (
-            by_place and each.default is not Parameter.empty and name not in keyword_arguments()
-        )
+        named[name] = parameter
+        has_default = parameter.default is not Parameter.empty
+        has_gap |= is_positional and has_default and name not in keyword_arguments()
     return named
 
 
-def _required(named: Mapping[str, Parameter]) -> list[str]:
-    return [name for name, each in named.items() if each.default is Parameter.empty]
+def _required_names(named: Mapping[str, Parameter]) -> list[str]:
+    return [name for name, value in named.items() if value.default is Parameter.empty]
 
 
-def _settled(target: Callable[..., Any]) -> set[str]:
-    """The keyword arguments that `functools.partial` has filled in: nobody overrides those."""
+def _preset_names(target: Callable[..., Any]) -> set[str]:
+    """Return the keyword arguments that `functools.partial` has filled in; they stay."""
     names: set[str] = set()
     while isinstance(target, functools.partial):
         names |= target.keywords.keys()
@@ -217,77 +232,80 @@ def _settled(target: Callable[..., Any]) -> set[str]:
 
 
 def _refuse_factory(target: Callable[..., Any], named: Mapping[str, Parameter]) -> None:
-    candidates = _required(named) or list(named)
+    """Raise `StudyError` for a function of a condition alone: it may be an agent or make one."""
+    candidates = _required_names(named) or list(named)
     only = candidates[0] if len(candidates) == 1 else None
-    # One with further keywords of ours can only be an agent.
+    # A function that also takes one of our keywords can only be an agent.
     if only in FACTORY_NAMES and not named.keys() & {*keyword_arguments(), "task"} - {only}:
         raise StudyError(
             Mistake(
                 (),
-                f"{name_of(target)}({only}) may be an agent, or may make one",
+                f"{callable_name(target)}({only}) may be an agent, or may make one",
                 "if it makes one for each condition: for_condition(...); "
                 "if it is one: def agent(task), and task.condition",
             )
         )
 
 
-def _fill(
+def _choose_arguments(
     target: Callable[..., Any], named: Mapping[str, Parameter], kinds: set[Any]
 ) -> dict[str, Callable[[Task], Any]]:
-    """What each parameter gets; `*` stands for the first of `*args`."""
-    required = _required(named)
+    """Return what each parameter gets; `*` stands for the first of `*args`.
+
+    Raises `StudyError` if a required parameter gets nothing, or no parameter takes the task.
+    """
+    keywords = keyword_arguments()
+    required = _required_names(named)
     candidates = required or list(named)
     if "task" in named:
-        fill: dict[str, Callable[[Task], Any]] = {"task": _itself}
-        fill |= {
-            name: keyword_arguments()[name] for name in required if name in keyword_arguments()
-        }
-    elif len(candidates) == 1 and candidates[0] not in keyword_arguments():
-        return {candidates[0]: _itself}
-    elif named.keys() & keyword_arguments().keys():
-        fill = {name: keyword_arguments()[name] for name in named if name in keyword_arguments()}
+        arguments: dict[str, Callable[[Task], Any]] = {"task": _task_itself}
+        arguments |= {name: keywords[name] for name in required if name in keywords}
+    elif len(candidates) == 1 and candidates[0] not in keywords:
+        return {candidates[0]: _task_itself}
+    elif named.keys() & keywords.keys():
+        arguments = {name: keywords[name] for name in named if name in keywords}
     elif len(required) == 2 and all(named[n].kind is not Parameter.KEYWORD_ONLY for n in required):
         return dict(zip(required, (_problem, _seed), strict=True))
     elif not required and Parameter.VAR_POSITIONAL in kinds:
-        return {"*": _itself}
+        return {"*": _task_itself}
     elif not required and Parameter.VAR_KEYWORD in kinds:
-        return dict(keyword_arguments())
+        return dict(keywords)
     else:
-        fill = {}
-    unfilled = [name for name in required if name not in fill]
-    if unfilled or not fill:
-        what = f"nothing fills {', '.join(unfilled)}" if unfilled else "it takes no task"
+        arguments = {}
+    missing = [name for name in required if name not in arguments]
+    if missing or not arguments:
+        reason = f"nothing fills {', '.join(missing)}" if missing else "it takes no task"
         raise StudyError(
             Mistake(
                 (),
-                f"{name_of(target)} can't be called: {what}",
-                f"take one Task, or some of {', '.join(keyword_arguments())}; "
+                f"{callable_name(target)} can't be called: {reason}",
+                f"take one Task, or some of {', '.join(keywords)}; "
                 "others need a default, or a value under `options`",
             )
         )
-    return fill
+    return arguments
 
 
-def _caller(
+def _make_call(
     target: Callable[..., Any],
     named: Mapping[str, Parameter],
-    fill: Mapping[str, Callable[[Task], Any]],
+    arguments: Mapping[str, Callable[[Task], Any]],
 ) -> Call:
-    """Calls `target` with what its parameters get."""
-    by_place = [name for name in fill if _is_by_place(name, named)]
-    first = tuple(fill[name] for name in by_place)
-    others = tuple((name, make) for name, make in fill.items() if name not in by_place)
+    """Return a function of a task that calls `target` with these arguments."""
+    positional_names = [name for name in arguments if _is_positional(name, named)]
+    positional = tuple(arguments[name] for name in positional_names)
+    by_name = tuple((name, get) for name, get in arguments.items() if name not in positional_names)
 
     def call(task: Task) -> Any:
         return target(
-            *[make(task) for make in first], **{name: make(task) for name, make in others}
+            *[get(task) for get in positional], **{name: get(task) for name, get in by_name}
         )
 
     return call
 
 
-def _is_by_place(name: str, named: Mapping[str, Parameter]) -> bool:
-    """Whether a parameter is given by its place: it must be, or its name means nothing to us."""
+def _is_positional(name: str, named: Mapping[str, Parameter]) -> bool:
+    """Return whether a parameter is passed by position: it must be, or its name is unknown."""
     if name not in named or named[name].kind is Parameter.KEYWORD_ONLY:
         return False
     return named[name].kind is Parameter.POSITIONAL_ONLY or name not in {

@@ -1,4 +1,4 @@
-"""Events: what an agent does on its way, as it does it."""
+"""Events that agents emit while they run: building, reading and streaming them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ LEVELS = ("study", "run", "trial", "step", "tool-call", "evaluation")
 STEPS = frozenset(("step", "tool_call", "assistant_output"))
 """The types of events that count as steps."""
 _COLUMNS = frozenset(EventData.__annotations__) - {"event_type", "text", "actor_id", "meta"}
-_OURS = frozenset(("study_id", "run_id", "condition_id"))
-"""What an event may say of its run, and need not: it is known."""
+_RUN_IDS = frozenset(("study_id", "run_id", "condition_id"))
+"""Fields of returned events that are ignored, since the run is known."""
 
 
 def now() -> str:
-    """The time by the wall clock: ISO 8601 in UTC, with milliseconds."""
+    """Return the wall clock time: ISO 8601 in UTC, with milliseconds."""
     second, part = divmod(time.time(), 1.0)
     return f"{_spell_second(second)}.{int(part * 1000):03}+00:00"
 
 
 @functools.lru_cache(4)
 def _spell_second(second: float) -> str:
-    # Spelling a date takes longer than all else that a run without work needs of the clock.
+    # Cached: formatting a date dominates the clock costs of a run that does nothing.
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def make_event(event_type: str, text: Any, actor_id: str, facts: Mapping[str, Any]) -> EventData:
-    """An event; of `facts` those that have a column of their own go there, the rest are meta."""
+    """Return an event: facts that have a column of their own go there, the others into `meta`.
+
+    Raises TypeError or ValueError for a timestamp or level of the wrong form.
+    """
     event: dict[str, Any] = {
         "timestamp": now(),
         "event_type": str(event_type),
@@ -58,18 +61,21 @@ def _cell(column: str, value: Any) -> str:
     return str(value)
 
 
-def read_event(raw: Any, place: str) -> EventData:
-    """An event that an agent returned: a mapping, or a dataclass with the same fields."""
+def read_event(raw: Any, label: str) -> EventData:
+    """Return an event that an agent returned as a mapping or a dataclass with the same fields.
+
+    Raises TypeError for other values; `label` names the event in the message.
+    """
     if dataclasses.is_dataclass(raw) and not isinstance(raw, type):
-        raw = {each.name: getattr(raw, each.name) for each in dataclasses.fields(raw)}
+        raw = {field.name: getattr(raw, field.name) for field in dataclasses.fields(raw)}
     if not isinstance(raw, Mapping):
-        raise TypeError(f"{place} must be a mapping, not {type(raw).__name__}")
-    facts = {str(key): value for key, value in raw.items() if key not in _OURS}
+        raise TypeError(f"{label} must be a mapping, not {type(raw).__name__}")
+    facts = {str(key): value for key, value in raw.items() if key not in _RUN_IDS}
     meta: dict[str, Any] = {}
     for name in ("meta_json", "meta"):
         part = facts.pop(name, None)
         if part is not None and not isinstance(part, Mapping):
-            raise TypeError(f"{place}.{name} must be a mapping, not {type(part).__name__}")
+            raise TypeError(f"{label}.{name} must be a mapping, not {type(part).__name__}")
         meta |= part or {}
     event_type = facts.pop("event_type", "event")
     text, actor_id = facts.pop("text", ""), facts.pop("actor_id", "agent")
@@ -77,9 +83,11 @@ def read_event(raw: Any, place: str) -> EventData:
 
 
 class EventStream:
-    """The events of one run, on their way out; counts them as they pass.
+    """Sends the events of one run and counts them; several threads may use it at once.
 
-    Several threads of an agent may use it at once.
+    tool_calls: the number of tool calls so far
+    steps: the number of events so far that count as steps
+    actors: the ids of all actors so far
     """
 
     __slots__ = ("_lock", "_send", "actors", "steps", "tool_calls")
@@ -92,7 +100,10 @@ class EventStream:
         self.actors: set[str] = set()
 
     def add(self, event: EventData) -> None:
-        """Send an event; refused once the run is over."""
+        """Send an event.
+
+        Raises `UnwritableError` for data without a plain form, RuntimeError once the run is over.
+        """
         try:
             data = pack(event)
         except UnwritableError as error:
@@ -107,6 +118,6 @@ class EventStream:
             self.actors.add(event["actor_id"])
 
     def close(self) -> None:
-        """Nothing more is sent."""
+        """Refuse further events."""
         with self._lock:
             self._send = None

@@ -1,4 +1,4 @@
-"""A run's journal: what must not be paid for twice, safe before it is used."""
+"""A run's journal: durable entries that later attempts at the run can read back."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.study.ledger.journal_entries import add_up_paid, pack_entry, unpack_entry
+from fairtrial.study.ledger.journal_entries import pack_entry, total_paid, unpack_entry
 from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.model.payments import NOTHING, Paid
 
 MOST_ENTRIES = 100_000
 MOST_ENTRY_BYTES = 16 << 20
 MOST_JOURNAL_BYTES = 64 << 20
-"""What a run's journal may hold, all attempts together: so many entries, so much in one of them,
-so much in all, long entries compressed."""
+"""Limits of a run's journal over all attempts: the number of entries, the size of one entry, and
+the total size; long entries are compressed."""
 
 
 def _keep_in_memory(data: bytes) -> None:
-    """Where entries go if there is no ledger."""
+    """Do nothing: without a ledger, entries are kept in memory only."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
     """One entry of a journal.
 
-    kind: what it tells of, in the agent's own words: `reply`, `verdict`
-    data: what it tells, as it is read back from the ledger: plain data, tuples as lists
-    paid: what was paid for it
+    kind: the type of entry, named by the agent: `reply`, `verdict`
+    data: its content as read back from the ledger: plain data, tuples as lists
+    paid: its costs
     """
 
     kind: str
@@ -37,10 +37,10 @@ class JournalEntry:
 
 
 class Journal:
-    """What the attempts at one run have committed, in order; threads may share it.
+    """The journal of one run, over all its attempts, in order; threads may share it.
 
-    Entries are no events: they never come into the tables. Where a run is attempted again, because
-    it broke, was cut off or was stopped, it finds the entries of the earlier attempts.
+    Entries are not events: they don't appear in the tables. A run that is attempted again, because
+    it broke or was interrupted, finds the entries of its earlier attempts.
     """
 
     __slots__ = ("_bytes", "_earlier", "_is_over", "_keep", "_lock", "_packed")
@@ -64,13 +64,13 @@ class Journal:
         input_tokens: int = 0,
         output_tokens: int = 0,
     ) -> None:
-        """Add an entry; when this returns it is on disk, whatever happens to any process.
+        """Add an entry and return when it is on disk.
 
-        Takes as long as a disk takes to write. An entry is there as a whole or not at all; if this
-        raises, or the process dies meanwhile, it may be either.
+        Takes as long as a disk write. An entry is stored completely or not at all; if this raises,
+        or the process dies meanwhile, it may be either.
 
-        cost_usd, input_tokens, output_tokens: what was paid for it. The study's budget counts that
-            however the run ends; a run that tells no such metrics gets them from its journal.
+        cost_usd, input_tokens, output_tokens: its costs. They count against the study's budget
+            however the run ends; a run that reports no such metrics gets them from its journal.
         """
         if not isinstance(data, Mapping):
             raise TypeError(f"a journal entry's data is a mapping, not {type(data).__qualname__}")
@@ -80,28 +80,28 @@ class Journal:
         except UnwritableError as error:
             raise UnwritableError(f"journal entry '{kind}': {error}") from None
         with self._lock:
-            self._refuse(kind, len(packed))
+            self._check_limits(kind, len(packed))
             self._keep(packed)
             self._packed.append(packed)
             self._bytes += len(packed)
 
     def entries(self) -> tuple[JournalEntry, ...]:
-        """What earlier attempts at this run have committed, then what this one has, in order."""
-        return tuple(JournalEntry(*unpack_entry(each)) for each in tuple(self._packed))
+        """Return the entries of earlier attempts at this run, then those of this one, in order."""
+        return tuple(JournalEntry(*unpack_entry(packed)) for packed in tuple(self._packed))
 
     def paid(self) -> tuple[Paid, Paid]:
-        """What entries were paid for: by earlier attempts, by this one."""
+        """Return the costs of the entries of earlier attempts, and of those of this attempt."""
         packed = tuple(self._packed)
         if not packed:
             return NOTHING, NOTHING
-        return add_up_paid(packed[: self._earlier]), add_up_paid(packed[self._earlier :])
+        return total_paid(packed[: self._earlier]), total_paid(packed[self._earlier :])
 
     def close(self) -> None:
-        """The run is over, and nothing more is kept."""
+        """Refuse further entries: the run is over."""
         with self._lock:
             self._is_over = True
 
-    def _refuse(self, kind: str, size: int) -> None:
+    def _check_limits(self, kind: str, size: int) -> None:
         if self._is_over:
             raise RuntimeError(f"journal entry '{kind}' comes too late: the run is over")
         if size > MOST_ENTRY_BYTES:

@@ -1,6 +1,6 @@
-"""What an agent returned, whatever its form, as an `AgentOutput`.
+"""Read what an agent returned, in any of the accepted forms.
 
-What can't be read raises TypeError or ValueError; nothing is dropped, nothing becomes its `str`.
+Unreadable values raise TypeError or ValueError; nothing is dropped or converted by `str`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from fairtrial.study.ledger.packing import EventData
 from fairtrial.study.model.payments import MOST
 from fairtrial.study.model.runs import RunOutput
 
-_OUTPUT = ("output", "outputs")
-_PARTS = ("metrics", "events", "metadata", "trace_refs")
-_REPORT = ("success", "error")
-_KNOWN = frozenset((*_OUTPUT, *_PARTS, *_REPORT))
-COUNTED = ("cost_usd", "input_tokens", "output_tokens", "total_tokens")
-"""Metrics that budgets add up."""
+_OUTPUT_KEYS = ("output", "outputs")
+_PART_KEYS = ("metrics", "events", "metadata", "trace_refs")
+_REPORT_KEYS = ("success", "error")
+_KNOWN_KEYS = frozenset((*_OUTPUT_KEYS, *_PART_KEYS, *_REPORT_KEYS))
+BUDGETED_METRICS = ("cost_usd", "input_tokens", "output_tokens", "total_tokens")
+"""The metrics that budgets add up."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOutput:
-    """What an agent returns when there is more to say than its output.
+    """An agent's output together with metrics, events and metadata.
 
     output: the output itself
-    metrics: what it measured: `cost_usd`, `input_tokens`, `output_tokens`, or anything of its own
-    events: what happened on the way, where it wasn't emitted then: mappings with `event_type`,
-        `text`, ...
-    trace_refs: where traces are: paths, addresses
-    metadata: facts of the agent: `model_name`, `model_provider`, `agent_kind`, `pattern_name`, ...
-    success: False if the agent failed, and knows it
+    metrics: measurements: `cost_usd`, `input_tokens`, `output_tokens`, or any others
+    events: events that were not emitted during the run: mappings with `event_type`, `text`, ...
+    trace_refs: paths or URLs of traces
+    metadata: facts about the agent: `model_name`, `model_provider`, `agent_kind`,
+        `pattern_name`, ...
+    success: False if the agent reports that it failed
     error: why it failed
     """
 
@@ -48,7 +48,7 @@ class AgentOutput:
 
 @dataclass(frozen=True, slots=True)
 class ReadOutput:
-    """An agent's output, read: every part of it has the form it ought to have."""
+    """An agent's output with every part checked and converted; fields as in `AgentOutput`."""
 
     output: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -67,9 +67,9 @@ def agent_result(
     metadata: Mapping[str, Any] | None = None,
     trace_refs: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """A mapping to return from an agent: its output, and what else there is to say.
+    """Return a mapping that an agent can return: its output, metrics, events and metadata.
 
-    Does the same as `AgentOutput`, which can also say that the agent failed.
+    Equivalent to `AgentOutput`, which can also report that the agent failed.
     """
     return {
         "output": dict(_wrap(output)),
@@ -81,23 +81,23 @@ def agent_result(
 
 
 def read_output(raw: Any) -> ReadOutput:
-    """What an agent returned, read.
+    """Read what an agent returned; raises TypeError or ValueError if that isn't possible.
 
-    - a mapping with `output` (or `outputs`), and with `metrics`, `events`, `metadata`,
-      `trace_refs`, `success`, `error` beside it if need be
+    - a mapping with `output` (or `outputs`) and, optionally, `metrics`, `events`, `metadata`,
+      `trace_refs`, `success` and `error`
     - any other mapping is the output; `metrics`, `events`, `metadata` and `trace_refs` are taken
       out of it
     - text is ``{"text": ...}``; a number, a list or an array is ``{"answer": ...}``; None is ``{}``
     - an `AgentOutput`, a `RunOutput`, or an object with `success`, `output` and `metadata`
     - a dataclass or an object with `to_dict()` is the mapping of its fields
     """
-    if type(raw) is dict and _KNOWN.isdisjoint(raw):
+    if type(raw) is dict and _KNOWN_KEYS.isdisjoint(raw):
         return ReadOutput(raw)
     if isinstance(raw, AgentOutput):
-        return _check(raw.output, raw.metrics, raw.events, raw.trace_refs, raw.metadata,
+        return _check_parts(raw.output, raw.metrics, raw.events, raw.trace_refs, raw.metadata,
                       success=raw.success, error=raw.error)  # fmt: skip
     if isinstance(raw, RunOutput):
-        return _check(raw.outputs, raw.metrics)
+        return _check_parts(raw.outputs, raw.metrics)
     if isinstance(raw, Mapping):
         return _read_mapping(raw)
     if all(hasattr(raw, name) for name in ("success", "output", "metadata")):
@@ -106,25 +106,25 @@ def read_output(raw: Any) -> ReadOutput:
 
 
 def _read_mapping(raw: Mapping[Any, Any]) -> ReadOutput:
-    if _KNOWN.isdisjoint(raw):
+    if _KNOWN_KEYS.isdisjoint(raw):
         return ReadOutput(raw)
-    parts = {name: raw[name] for name in _PARTS if raw.get(name) is not None}
+    parts = {name: raw[name] for name in _PART_KEYS if raw.get(name) is not None}
     report = {"success": raw.get("success"), "error": raw.get("error")}
-    named = [name for name in _OUTPUT if name in raw]
+    named = [name for name in _OUTPUT_KEYS if name in raw]
     if not named:
-        rest = {key: value for key, value in raw.items() if key not in _PARTS}
-        return _check(rest, **parts, **report)
-    foreign = [str(key) for key in raw if key not in _KNOWN]
-    if foreign or len(named) > 1:
-        beside = ", ".join(foreign) or named[1]
+        rest = {key: value for key, value in raw.items() if key not in _PART_KEYS}
+        return _check_parts(rest, **parts, **report)
+    unknown = [str(key) for key in raw if key not in _KNOWN_KEYS]
+    if unknown or len(named) > 1:
+        beside = ", ".join(unknown) or named[1]
         raise TypeError(
             f"the agent returned a mapping with '{named[0]}' and, beside it, {beside}; "
             f"put everything that is output inside '{named[0]}'"
         )
-    return _check(raw[named[0]], **parts, **report)
+    return _check_parts(raw[named[0]], **parts, **report)
 
 
-def _check(
+def _check_parts(
     output: Any,
     metrics: Any = None,
     events: Any = (),
@@ -134,7 +134,7 @@ def _check(
     success: Any = True,
     error: Any = None,
 ) -> ReadOutput:
-    """The parts of an output, each of them as it ought to be."""
+    """Return the parts of an output, checked; raises TypeError or ValueError for wrong types."""
     if isinstance(events, Mapping) or not _is_list(events):
         raise TypeError(f"events must be a list of mappings, not {type(events).__name__}")
     if not _is_list(trace_refs):
@@ -142,7 +142,7 @@ def _check(
     return ReadOutput(
         _wrap(output),
         _check_metrics(metrics),
-        [read_event(event, f"events[{place}]") for place, event in enumerate(events)],
+        [read_event(event, f"events[{index}]") for index, event in enumerate(events)],
         [str(reference) for reference in trace_refs],
         _check_mapping(metadata, "metadata"),
         not _is_false(success),
@@ -152,7 +152,7 @@ def _check(
 
 def _check_metrics(metrics: Any) -> Mapping[str, Any]:
     checked = _check_mapping(metrics, "metrics")
-    for name in COUNTED:
+    for name in BUDGETED_METRICS:
         value = checked.get(name)
         if value is None:
             continue
@@ -176,7 +176,7 @@ def _check_mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _wrap(output: Any) -> Mapping[str, Any]:
-    """An output that is not a mapping, as one."""
+    """Return an output as a mapping; raises TypeError for a type that has no such form."""
     if isinstance(output, Mapping):
         return output
     if output is None:
@@ -202,58 +202,62 @@ def _wrap(output: Any) -> Mapping[str, Any]:
 
 
 def _read_execution(raw: Any) -> ReadOutput:
-    """The result of an agent framework: `success`, `output`, `metadata`, maybe `model_response`."""
-    held = raw.output
-    output = held
+    """Read the result object of an agent framework.
+
+    It has `success`, `output` and `metadata`, and may have `model_response`.
+    """
+    framework_output = raw.output
+    output = framework_output
     metrics: dict[str, Any] = {}
     events: Any = ()
     metadata = dict(_check_mapping(raw.metadata, "metadata"))
     error = getattr(raw, "error", None)
-    if isinstance(held, Mapping):
-        output = _final_output(held)
-        metrics |= _check_mapping(held.get("metrics"), "metrics")
-        events = held.get("events") or ()
-        error = error or held.get("error")
+    if isinstance(framework_output, Mapping):
+        output = _final_output(framework_output)
+        metrics |= _check_mapping(framework_output.get("metrics"), "metrics")
+        events = framework_output.get("events") or ()
+        error = error or framework_output.get("error")
     response = getattr(raw, "model_response", None)
     for name, attribute in (("model_name", "model"), ("model_provider", "provider")):
         value = getattr(response, attribute, None)
         if isinstance(value, str) and value.strip():
             metadata[name] = value
     traces = [metadata.get("trace_path"), *(metadata.get("trace_refs") or ())]
-    return _check(
+    return _check_parts(
         output,
         {**_usage(response), **metrics},
         events,
-        list(dict.fromkeys(str(each) for each in traces if each)),
+        list(dict.fromkeys(str(trace) for trace in traces if trace)),
         metadata,
         success=raw.success,
         error=error,
     )
 
 
-def _final_output(held: Mapping[str, Any]) -> Any:
-    """The output proper, which frameworks keep under one of several names."""
-    final = held.get("final_output")
+def _final_output(output: Mapping[str, Any]) -> Any:
+    """Return the final output, which frameworks store under one of several names."""
+    final = output.get("final_output")
     if final is not None:
         return final if isinstance(final, (Mapping, str)) else {"final_output": final}
     for name in ("text", "model_text"):
-        if name in held:
-            return {"text": str(held[name])}
-    return {key: value for key, value in held.items() if key not in ("metrics", "events")}
+        if name in output:
+            return {"text": str(output[name])}
+    return {key: value for key, value in output.items() if key not in ("metrics", "events")}
 
 
 def _usage(response: Any) -> dict[str, Any]:
+    """Return the token counts of a model's response, as far as they are there."""
     usage = getattr(response, "usage", None)
     names = {
         "input_tokens": "prompt_tokens",
         "output_tokens": "completion_tokens",
         "total_tokens": "total_tokens",
     }
-    told = {
-        name: usage.get(theirs) if isinstance(usage, Mapping) else getattr(usage, theirs, None)
-        for name, theirs in names.items()
+    counts = {
+        name: usage.get(key) if isinstance(usage, Mapping) else getattr(usage, key, None)
+        for name, key in names.items()
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in counts.items() if value is not None}
 
 
 def _is_list(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A task: all that an agent is given for one run."""
+"""The task that an agent is given for one run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from fairtrial.study.model.runs import RunSpec
 
 
 def _ignore(data: bytes) -> None:
-    """Where events go that nobody keeps."""
+    """Discard an event."""
 
 
 class Task:
     """One run, as its agent sees it.
 
     problem: what to solve: a `ProblemPacket`, or any other `Problem`
-    condition: the condition that the run happens under
+    condition: the run's condition
     run_spec: the run's ids, replicate and seed
+    journal: durable entries of this attempt and of earlier ones
 
-    journal: entries that are safe once they are appended, and those of earlier attempts
-
-    Without `events`, `workspace` and `journal` a task can be made by hand, to try an agent out:
-    events go nowhere then, the workspace is a temporary folder, and the journal is kept in memory.
+    To try an agent out, make a task without `events`, `workspace` and `journal`: events are
+    discarded then, the workspace is a temporary folder, and the journal is kept in memory.
     """
 
     __slots__ = ("_events", "_rng", "_workspace", "condition", "journal", "problem", "run_spec")
@@ -57,32 +56,32 @@ class Task:
 
     @property
     def factors(self) -> Mapping[str, Any]:
-        """The factors' values under this condition."""
+        """The values of the factors under this condition."""
         return self.condition.factor_assignments
 
     @property
     def rng(self) -> random.Random:
-        """Random numbers of the run's own, from its seed: the same under every executor."""
+        """A random number generator seeded with the run's seed: the same under every executor."""
         if self._rng is None:
             self._rng = random.Random(self.run_spec.seed)
         return self._rng
 
     @property
     def workspace(self) -> Path:
-        """A new, empty folder; each attempt at a run has its own.
+        """A new, empty folder for this attempt at the run.
 
-        It is kept in the study's output directory. A study without one gives a temporary folder,
-        which is gone when the run is over.
+        It is kept in the study's output directory. Without an output directory it is a temporary
+        folder, which is removed when the run is over.
         """
         return self._workspace.path
 
     def emit(self, event_type: str, text: str = "", actor_id: str = "agent", **meta: Any) -> None:
-        """Tell what happens, as it happens; it is kept even if the run then crashes.
+        """Record an event as it happens; it is kept even if the run crashes later.
 
-        event_type: what happens: `step`, `tool_call`, ...
-        text: what there is to read
-        actor_id: who does it
-        meta: anything else. `tool_name`, `step_id`, `trial_id`, `evaluation_id`, `session_id`,
+        event_type: the type of event: `step`, `tool_call`, ...
+        text: its text
+        actor_id: the id of the actor
+        meta: further facts. `tool_name`, `step_id`, `trial_id`, `evaluation_id`, `session_id`,
             `record_id`, `level` and `timestamp` have columns of their own.
         """
         self._events.add(make_event(event_type, text, actor_id, meta))

@@ -1,4 +1,4 @@
-"""A folder for a run to work in, made when it is first asked for."""
+"""A run's working folder, created on first use."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import tempfile
 import threading
 from pathlib import Path
 
-_making = threading.Lock()
+_creation_lock = threading.Lock()
 
 
 class Workspace:
-    """The folder of one attempt: new, empty, and no other attempt's.
+    """A new, empty folder for one attempt at a run.
 
     Under `root` it is kept, as `<run_id>/attempt-<n>`. Without a root it is a temporary folder,
-    and gone when the run is over.
+    removed when the run is over.
     """
 
     __slots__ = ("_attempt", "_path", "_root", "_run_id")
@@ -28,21 +28,21 @@ class Workspace:
 
     @property
     def path(self) -> Path:
-        """Where it is; makes it on first use."""
-        with _making:
+        """Return the folder; create it on first use."""
+        with _creation_lock:
             if self._path is None:
                 self._path = self._make()
             return self._path
 
     @property
     def reference(self) -> str | None:
-        """Its path from the output directory; None where there is nothing to keep."""
+        """Return its path relative to the output directory; None if it isn't kept or used."""
         if self._path is None or self._root is None:
             return None
         return f"{self._root.name}/{self._run_id}/{self._path.name}"
 
     def close(self) -> None:
-        """Remove it if it is a temporary one."""
+        """Remove the folder if it is temporary."""
         if self._path is not None and self._root is None:
             shutil.rmtree(self._path, ignore_errors=True)
 
@@ -51,12 +51,12 @@ class Workspace:
             return Path(tempfile.mkdtemp(prefix=f"{self._run_id}-")).resolve()
         parent = self._root.resolve() / self._run_id
         parent.mkdir(parents=True, exist_ok=True)
-        # A study that was killed begins an attempt of the same number again.
-        for again in itertools.count(1):
-            path = parent / (f"attempt-{self._attempt}" + (f".{again}" if again > 1 else ""))
+        # A study that was killed starts an attempt of the same number again.
+        for number in itertools.count(1):
+            path = parent / (f"attempt-{self._attempt}" + (f".{number}" if number > 1 else ""))
             try:
                 path.mkdir()
             except FileExistsError:
                 continue
             return path
-        raise AssertionError("there is always another name")
+        raise AssertionError("itertools.count never ends")

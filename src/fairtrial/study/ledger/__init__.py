@@ -1,9 +1,10 @@
-"""The ledger: one SQLite file that holds all that is known of a study and its runs.
+"""The ledger: one SQLite file that holds everything known about a study and its runs.
 
-`store` writes it (the parent process alone), `reading` reads it, also while it is written (`rows`
-and `summary` are what it gives). Both go through `opening`, which makes, checks and mends the file
-that `schema` describes, on a volume that `volumes` knows; `faults` says what is wrong with it.
-`lock` says whose it is, `prints` whether a study is the one it was begun with, `carrying` what
-becomes of its runs if not, `amendments` how the plan changed after results were there, `packing`
-how results are laid down in it.
+`writer` writes it, from the process that runs the study only; `reader` reads it, also while it is
+written, and returns what `rows` and `summary` define. `opening` creates, checks and migrates the
+file that `schema` describes; `volumes` detects network file systems; `sqlite_errors` explains what
+is wrong with a file. `lock` keeps a second process from writing. `fingerprint` decides whether a
+study is the one in the ledger, `plan_changes` keeps the results of runs if it isn't, `amendments`
+and `claim_changes` record changes after results were known. `journal` and `journal_entries` store
+the journals of runs, `interim_looks` the looks at partial results, `packing` is the data format.
 """

@@ -1,4 +1,4 @@
-"""What became of the plan and the claims after results were there: p values don't allow for it."""
+"""Changes of the plan and the claims after results were known, which p values don't allow for."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from fairtrial.core import dump_record
 from fairtrial.study.design.runs import replicates_of
 from fairtrial.study.ledger.claim_changes import (
+    ClaimKey,
+    ClaimRole,
     Departure,
-    Pair,
-    Standing,
-    claim_changes,
-    claims_of,
-    departures,
-    pairs_of,
+    collect_claims,
+    describe_claim_changes,
+    find_departures,
+    hypothesis_plan_pairs,
 )
 from fairtrial.study.ledger.fingerprint import differences
 from fairtrial.study.ledger.reader import LedgerReader
@@ -25,25 +25,26 @@ from fairtrial.study.model.hypotheses import HypothesisKind
 from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.model.study import Study
 
-FACT = "amendments"
-FIRST = "first study"
-CHANGES = "changes"
-_TOLD = (RunStatus.SUCCESS.value, RunStatus.FAILED.value)
-_KNOWN = (
+AMENDMENTS_FACT = "amendments"
+FIRST_STUDY_FACT = "first study"
+CHANGES_FACT = "changes"
+_WITH_RESULT = (RunStatus.SUCCESS.value, RunStatus.FAILED.value)
+_COUNT_KNOWN = (
     "SELECT count(*) FROM (SELECT turn FROM results WHERE status IN (?, ?) "
     "UNION SELECT turn FROM attempts WHERE status IN (?, ?))"
 )
-LIMITS = ("max_runs", "max_runs_policy", "timeout_s")
-"""What a budget says of which runs there are, and of when one has failed."""
+LIMIT_FIELDS = ("max_runs", "max_runs_policy", "timeout_s")
+"""The fields of a budget that decide which runs there are and when one has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A change of the number of replicates that came after results.
+    """A change of the number of replicates after results were known.
 
-    before, after: the replicates of each run, then and from then on
+    before: the replicates of each run before the change
+    after: the replicates of each run after it
     runs_done: how many runs had succeeded or failed by then
-    at: when the plan was laid down again
+    at: when the new plan was stored
     """
 
     before: int
@@ -53,12 +54,13 @@ class Amendment:
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """A study as it was laid down.
+class StudyVersion:
+    """One version of a study.
 
+    study: the study
     runs_done: how many runs had succeeded or failed by then, those that left the plan included
-    at: when; None for one that was only handed to a report
-    accepted: what else was changed with it: agents, factors, limits
+    at: when it was stored; None for a version that was only passed to a report
+    accepted: other changes that came with it: agents, factors, limits
     """
 
     study: Study
@@ -68,69 +70,73 @@ class Laid:
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
-    """How a claim stands.
+class ClaimStanding:
+    """How a claim is to be read: as confirmatory or exploratory.
 
-    why: in what it is not as it was laid down; None if it is, or never was a claim
-    known: how many results were known when it became so
+    standing: the role of the claim
+    why: how it departs from its first version; None if it doesn't
+    known: how many results were known when it departed
     """
 
-    standing: Standing
+    standing: ClaimRole
     why: Departure | None = None
     known: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """How the claims of a study came to be what they are.
+class ClaimHistory:
+    """The versions of a study's claims.
 
-    first: the study as it was before the first result (`runs_done` is 0), or as it was when that
-        was first noted; None if nobody did
-    later: each change that came after results, the earliest first
+    first: the study before the first result (`runs_done` is 0), or at the first time that a version
+        was stored; None if none was
+    later: the versions that were stored after results were known, the earliest first
     """
 
-    first: Laid | None = None
-    later: tuple[Laid, ...] = ()
+    first: StudyVersion | None = None
+    later: tuple[StudyVersion, ...] = ()
 
-    def changes(self) -> list[tuple[Laid, list[str]]]:
-        """Each later study, and in what its claims differ from those before it."""
+    def changes(self) -> list[tuple[StudyVersion, list[str]]]:
+        """Return each later version with how its claims differ from those of the one before."""
         if self.first is None:
             return []
-        before = [self.first, *self.later]
+        versions = [self.first, *self.later]
         return [
-            (new, claim_changes(old.study, new.study))
-            for old, new in zip(before, self.later, strict=False)
+            (new, describe_claim_changes(old.study, new.study))
+            for old, new in zip(versions, self.later, strict=False)
         ]
 
-    def standings(self, study: Study) -> dict[Pair, Stands]:
-        """How each claim of a study stands, under each plan that tests it."""
-        late = self._late(study)
-        plain: Standing = "confirmatory"
+    def standings(self, study: Study) -> dict[ClaimKey, ClaimStanding]:
+        """Return the standing of each claim of a study, under each plan that tests it."""
+        departed = self._departed_claims(study)
+        unchanged: ClaimRole = "confirmatory"
         if self.first is None or self.first.runs_done:
-            plain = "unknown"
-        found: dict[Pair, Stands] = {}
-        for claim, plan in pairs_of(study):
-            pair = (claim.hypothesis_id, plan.analysis_plan_id if plan else None)
+            unchanged = "unknown"
+        standings: dict[ClaimKey, ClaimStanding] = {}
+        for claim, plan in hypothesis_plan_pairs(study):
+            key = (claim.hypothesis_id, plan.analysis_plan_id if plan else None)
             if plan is None or claim.kind is HypothesisKind.EXPLORATORY:
-                found[pair] = Stands("exploratory")
+                standings[key] = ClaimStanding("exploratory")
             else:
-                found[pair] = late.get(pair, Stands(plain))
-        return found
+                standings[key] = departed.get(key, ClaimStanding(unchanged))
+        return standings
 
-    def _late(self, study: Study) -> dict[Pair, Stands]:
-        """The claims that are not as they were laid down at first, and since when."""
+    def _departed_claims(self, study: Study) -> dict[ClaimKey, ClaimStanding]:
+        """Return the claims that differ from the first version, with the results known then."""
         if self.first is None:
             return {}
-        first = claims_of(self.first.study)
-        known: dict[Pair, int] = {}
-        for laid in self.later:
-            for pair in departures(first, claims_of(laid.study)):
-                known.setdefault(pair, laid.runs_done)
-        now = departures(first, claims_of(study))
-        return {pair: Stands("exploratory", why, known.get(pair, 0)) for pair, why in now.items()}
+        first = collect_claims(self.first.study)
+        known: dict[ClaimKey, int] = {}
+        for version in self.later:
+            for key in find_departures(first, collect_claims(version.study)):
+                known.setdefault(key, version.runs_done)
+        departures = find_departures(first, collect_claims(study))
+        return {
+            key: ClaimStanding("exploratory", departure, known.get(key, 0))
+            for key, departure in departures.items()
+        }
 
     def to_dict(self, study: Study) -> dict[str, Any]:
-        """The same as plain data, with the standing of each claim of a study."""
+        """Return the history as plain data, with the standing of each claim of a study."""
         return {
             "laid_down_at": self.first and self.first.at,
             "results_known": self.first and self.first.runs_done,
@@ -139,92 +145,94 @@ class Record:
                 for (claim, plan), stands in self.standings(study).items()
             ],
             "changes": [
-                {"at": laid.at, "results_known": laid.runs_done, "changes": told}
-                for laid, lines in self.changes()
-                if (told := [*lines, *laid.accepted])
+                {"at": version.at, "results_known": version.runs_done, "changes": changes}
+                for version, claim_changes in self.changes()
+                if (changes := [*claim_changes, *version.accepted])
             ],
         }
 
 
 def read_amendments(reader: LedgerReader) -> tuple[Amendment, ...]:
-    """The amendments of a study, the earliest first; none in a ledger that knows of none."""
-    text = reader.fact(FACT)
+    """Return the amendments of a study, the earliest first; raises `LedgerError` if damaged."""
+    text = reader.fact(AMENDMENTS_FACT)
     try:
-        return tuple(Amendment(**each) for each in json.loads(text or "[]"))
+        return tuple(Amendment(**fields) for fields in json.loads(text or "[]"))
     except (ValueError, TypeError) as error:
-        raise damaged(reader.path, f"'{FACT}' can't be read: {error}") from error
+        raise damaged(reader.path, f"'{AMENDMENTS_FACT}' can't be read: {error}") from error
 
 
-def read_record(reader: LedgerReader) -> Record:
-    """How the claims came to be what they are; an older ledger doesn't know."""
-    first, later = reader.fact(FIRST), reader.fact(CHANGES)
+def read_claim_history(reader: LedgerReader) -> ClaimHistory:
+    """Return the history of a study's claims, empty for an old ledger; `LedgerError` if damaged."""
+    first, later = reader.fact(FIRST_STUDY_FACT), reader.fact(CHANGES_FACT)
     try:
-        return Record(
-            None if first is None else _read_laid(json.loads(first)),
-            tuple(map(_read_laid, json.loads(later or "[]"))),
+        return ClaimHistory(
+            None if first is None else _read_version(json.loads(first)),
+            tuple(map(_read_version, json.loads(later or "[]"))),
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise damaged(reader.path, f"the claims as laid down can't be read: {error}") from error
+        raise damaged(reader.path, f"the history of the claims can't be read: {error}") from error
 
 
-def _read_laid(data: dict[str, Any]) -> Laid:
+def _read_version(data: dict[str, Any]) -> StudyVersion:
     study = Study.from_dict(data["study"])
-    return Laid(study, int(data["runs_done"]), data["at"], tuple(data.get("accepted", ())))
+    return StudyVersion(study, int(data["runs_done"]), data["at"], tuple(data.get("accepted", ())))
 
 
-def results_known(reader: LedgerReader) -> int:
-    """How many runs had a result that anybody can have seen.
+def count_known_results(reader: LedgerReader) -> int:
+    """Return how many runs have had a result that can have been seen.
 
-    Those that left the plan are included, and those whose result gave way to another attempt's.
+    Includes runs that left the plan, and those whose result was replaced by another attempt's.
     """
     with explained(reader.path):
-        return int(reader.connection.execute(_KNOWN, (*_TOLD, *_TOLD)).fetchone()[0])
+        return int(
+            reader.connection.execute(_COUNT_KNOWN, (*_WITH_RESULT, *_WITH_RESULT)).fetchone()[0]
+        )
 
 
-def first_laid(study: Study, at: str) -> dict[str, str]:
-    """The fact to lay down with a study that nobody can have seen a result of."""
-    return {FIRST: _laid(Laid(study, 0, at))}
+def first_version_facts(study: Study, at: str) -> dict[str, str]:
+    """Return the facts to store with a study that has no results yet."""
+    return {FIRST_STUDY_FACT: _dump_version(StudyVersion(study, 0, at))}
 
 
-def amended(
+def amendment_facts(
     reader: LedgerReader, study: Study, at: str, accepted: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The facts to lay down with a study that takes the place of the one in the ledger.
+    """Return the facts to store with a study that replaces the one in the ledger.
 
-    accepted: in what it differs otherwise than by its claims
+    accepted: its differences other than in its claims
     """
-    known = results_known(reader)
+    known = count_known_results(reader)
     if not known:
-        return first_laid(study, at)
+        return first_version_facts(study, at)
     facts = _amended_replicates(reader, study, at)
-    record, old = read_record(reader), reader.study
-    if record.first is None:  # what the study was before can't be told any more
-        facts[FIRST] = _laid(Laid(old, known, at))
+    history, old = read_claim_history(reader), reader.study
+    if history.first is None:  # earlier versions are unknown
+        facts[FIRST_STUDY_FACT] = _dump_version(StudyVersion(old, known, at))
     accepted = (*accepted, *_limit_changes(old, study))
-    if accepted or claim_changes(old, study):
-        later = [*record.later, Laid(study, known, at, accepted)]
-        facts[CHANGES] = f"[{', '.join(map(_laid, later))}]"
+    if accepted or describe_claim_changes(old, study):
+        later = [*history.later, StudyVersion(study, known, at, accepted)]
+        facts[CHANGES_FACT] = f"[{', '.join(map(_dump_version, later))}]"
     return facts
 
 
-def _laid(laid: Laid) -> str:
-    data = {"at": laid.at, "runs_done": laid.runs_done, "accepted": list(laid.accepted)}
-    return json.dumps({**data, "study": laid.study.to_dict()})
+def _dump_version(version: StudyVersion) -> str:
+    data = {"at": version.at, "runs_done": version.runs_done, "accepted": list(version.accepted)}
+    return json.dumps({**data, "study": version.study.to_dict()})
 
 
 def _limit_changes(old: Study, new: Study) -> list[str]:
     before, after = (
-        {name: getattr(each.run_budget, name) for name in LIMITS} for each in (old, new)
+        {name: getattr(study.run_budget, name) for name in LIMIT_FIELDS} for study in (old, new)
     )
-    return [f"run_budget.{line}" for line in differences(before, after)]
+    return [f"run_budget.{difference}" for difference in differences(before, after)]
 
 
 def _amended_replicates(reader: LedgerReader, study: Study, at: str) -> dict[str, str]:
-    """Empty if the replicates are the same, or no result of the plan is there."""
+    """Return the fact with a new amendment; empty if replicates are the same or no run is done."""
     before, after = replicates_of(reader.study), replicates_of(study)
     counts = reader.summary().counts
     done = sum(counts.get(status.value, 0) for status in (RunStatus.SUCCESS, RunStatus.FAILED))
     if before == after or not done:
         return {}
-    told = [*read_amendments(reader), Amendment(before, after, done, at)]
-    return {FACT: json.dumps([dump_record(each) for each in told])}
+    amendments = [*read_amendments(reader), Amendment(before, after, done, at)]
+    return {AMENDMENTS_FACT: json.dumps([dump_record(amendment) for amendment in amendments])}

@@ -1,7 +1,6 @@
-"""What a study claims and how it tests that, as plain data: two studies can be held side by side.
+"""The claims of a study and their tests as plain data, and how two studies differ in them.
 
-Words (labels, statements, notes), the order of lists and other names for the same test make no
-other claim.
+Wording (labels, statements, notes), the order of lists and synonyms of tests don't change a claim.
 """
 
 from __future__ import annotations
@@ -18,37 +17,41 @@ from fairtrial.study.stats.multiplicity import policy_name
 from fairtrial.study.stats.test_names import find_test, missing_data_policy
 
 SECTIONS = ("hypotheses", "outcomes", "analysis_plans")
-WORDS = ("label", "statement")
-FAMILY = "hypothesis_ids"
-STRICTER = ("holm", "bonferroni")
-"""The policies by which one more test of a plan never helps the others."""
+WORDING_FIELDS = ("label", "statement")
+FAMILY_FIELD = "hypothesis_ids"
+MONOTONE_POLICIES = ("holm", "bonferroni")
+"""The policies under which one more test in a plan never lowers the p values of the others."""
 Claims = Mapping[str, Mapping[str, Any]]
-Standing = Literal["confirmatory", "exploratory", "unknown"]
-"""Laid down before the first result; not so; or nobody noted it."""
+ClaimRole = Literal["confirmatory", "exploratory", "unknown"]
+"""Confirmatory: stated before the first result. Exploratory: not so. Unknown: not recorded."""
 
-Pair = tuple[str, str | None]
-"""A hypothesis and the plan that tests it, by their names."""
+ClaimKey = tuple[str, str | None]
+"""The ids of a hypothesis and of the analysis plan that tests it."""
 Departure = Literal["added", "changed", "family"]
-"""The claim itself was, or others that share the chance of error with it, by their plan."""
+"""The claim was added or changed, or others in its plan were, which share its error rate."""
 
 
-def claims_of(study: Study) -> Claims:
-    """All that decides what is tested and how, each claim, outcome and plan by its name."""
+def collect_claims(study: Study) -> Claims:
+    """Return everything that decides what is tested and how: hypotheses, outcomes and plans."""
     return {
-        "hypotheses": {each.hypothesis_id: _claim(study, each) for each in study.hypotheses},
-        "outcomes": {each.name: _outcome(each) for each in study.outcomes},
-        "analysis_plans": {each.analysis_plan_id: _plan(each) for each in study.analysis_plans},
+        "hypotheses": {
+            claim.hypothesis_id: _hypothesis_claim(study, claim) for claim in study.hypotheses
+        },
+        "outcomes": {outcome.name: _outcome_claim(outcome) for outcome in study.outcomes},
+        "analysis_plans": {
+            plan.analysis_plan_id: _plan_claim(plan) for plan in study.analysis_plans
+        },
     }
 
 
-def _claim(study: Study, claim: Hypothesis) -> dict[str, Any]:
+def _hypothesis_claim(study: Study, claim: Hypothesis) -> dict[str, Any]:
     data = _without(dump_record(claim), "hypothesis_id", "label", "statement", "notes")
     data["dependent_vars"] = sorted(claim.dependent_vars)
-    data["mediators"] = [each.name for each in claim.mediators]
+    data["mediators"] = [mediator.name for mediator in claim.mediators]
     if claim.contrast is not None:
         data["contrast"] = _without(data["contrast"], "label")
-    names = [each.name for each in claim.moderators]
-    # Two levels that are named stay the same two, whatever others come to stand beside them.
+    names = [moderator.name for moderator in claim.moderators]
+    # A contrast names its two levels, so that further levels of the factor don't change it.
     if claim.contrast is None or len(claim.independent_vars) > 1:
         names = [*claim.independent_vars, *names]
     data["levels"] = {name: _levels(study, name) for name in names}
@@ -56,11 +59,11 @@ def _claim(study: Study, claim: Hypothesis) -> dict[str, Any]:
 
 
 def _levels(study: Study, name: str) -> list[str]:
-    """The levels that are compared where no contrast names two, the baseline first."""
+    """Return the levels that are compared if no contrast names two, the baseline first."""
     for factor in study.factors:
         if factor.name == name:
-            marked = [each.name for each in factor.levels if each.metadata.get("is_baseline")]
-            return list(dict.fromkeys([*marked, *(each.name for each in factor.levels)]))
+            baselines = [level.name for level in factor.levels if level.metadata.get("is_baseline")]
+            return list(dict.fromkeys([*baselines, *(level.name for level in factor.levels)]))
     for block in study.blocks:
         if name in (block.name, f"block_{block.name}"):
             return [str(level) for level in block.levels]
@@ -69,7 +72,7 @@ def _levels(study: Study, name: str) -> list[str]:
     return list(study.problem_ids or study.problems) if name in PROBLEM_FACTORS else []
 
 
-def _outcome(outcome: OutcomeSpec) -> dict[str, Any]:
+def _outcome_claim(outcome: OutcomeSpec) -> dict[str, Any]:
     data = _without(dump_record(outcome), "name", "description")
     for name in ("source_table", "aggregation", "expected_type"):
         data[name] = data[name].strip().lower()
@@ -77,12 +80,12 @@ def _outcome(outcome: OutcomeSpec) -> dict[str, Any]:
     return {**data, "missing_data_policy": missing_data_policy(policy) or policy}
 
 
-def _plan(plan: AnalysisPlan) -> dict[str, Any]:
+def _plan_claim(plan: AnalysisPlan) -> dict[str, Any]:
     data = _without(dump_record(plan), "analysis_plan_id", "plots", "export_tables", "notes")
-    for name in (FAMILY, "outcomes", "covariates", "random_effects"):
+    for name in (FAMILY_FIELD, "outcomes", "covariates", "random_effects"):
         data[name] = sorted(dict.fromkeys(data[name]))
-    entries = [(word, find_test(word)) for word in plan.tests]
-    names = [word if entry is None else entry.name for word, entry in entries]
+    tests = [(name, find_test(name)) for name in plan.tests]
+    names = [name if test is None else test.name for name, test in tests]
     policy = policy_name(plan.multiple_comparison_policy)
     return {**data, "tests": list(dict.fromkeys(names)), "multiple_comparison_policy": policy}
 
@@ -91,81 +94,81 @@ def _without(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in names}
 
 
-def claim_changes(old: Study, new: Study) -> list[str]:
-    """What a study claims otherwise than another: ``hypotheses[h1].direction: "greater" -> ...``"""
-    before, after = claims_of(old), claims_of(new)
-    return [*_changes(before, after), *_rewordings(old, new)]
+def describe_claim_changes(old: Study, new: Study) -> list[str]:
+    """Return how claims changed, one line each: ``hypotheses[h1].direction: "greater" -> ...``"""
+    before, after = collect_claims(old), collect_claims(new)
+    return [*_section_changes(before, after), *_rewordings(old, new)]
 
 
-def _changes(before: Claims, after: Claims) -> Iterator[str]:
+def _section_changes(before: Claims, after: Claims) -> Iterator[str]:
     for section in SECTIONS:
-        then, now = before[section], after[section]
-        for name in dict.fromkeys([*then, *now]):
-            at = f"{section}[{name}]"
-            if name not in then or name not in now:
-                yield f"{at}: {'added' if name in now else 'removed'}"
+        old, new = before[section], after[section]
+        for name in dict.fromkeys([*old, *new]):
+            path = f"{section}[{name}]"
+            if name not in old or name not in new:
+                yield f"{path}: {'added' if name in new else 'removed'}"
             else:
-                yield from (f"{at}.{line}" for line in differences(then[name], now[name]))
+                yield from (f"{path}.{line}" for line in differences(old[name], new[name]))
 
 
 def _rewordings(old: Study, new: Study) -> Iterator[str]:
-    before = {each.hypothesis_id: each for each in old.hypotheses}
+    old_claims = {claim.hypothesis_id: claim for claim in old.hypotheses}
     for claim in new.hypotheses:
-        then = before.get(claim.hypothesis_id)
-        for name in WORDS if then is not None else ():
-            if getattr(then, name).split() != getattr(claim, name).split():
+        old_claim = old_claims.get(claim.hypothesis_id)
+        for name in WORDING_FIELDS if old_claim is not None else ():
+            if getattr(old_claim, name).split() != getattr(claim, name).split():
                 yield f"hypotheses[{claim.hypothesis_id}].{name}: other words for the same test"
 
 
-def pairs_of(study: Study) -> Iterator[tuple[Hypothesis, AnalysisPlan | None]]:
-    """Each hypothesis with each plan that tests it; with none where none does."""
+def hypothesis_plan_pairs(study: Study) -> Iterator[tuple[Hypothesis, AnalysisPlan | None]]:
+    """Yield each hypothesis with each plan that tests it, or with None if none does."""
     for claim in study.hypotheses:
         plans = [
-            each for each in study.analysis_plans if claim.hypothesis_id in each.hypothesis_ids
+            plan for plan in study.analysis_plans if claim.hypothesis_id in plan.hypothesis_ids
         ]
         yield from ((claim, plan) for plan in plans or (None,))
 
 
-def departures(first: Claims, now: Claims) -> dict[Pair, Departure]:
-    """The claims, each under its plan, that are not as they were laid down, and in what."""
-    found: dict[Pair, Departure] = {}
+def find_departures(first: Claims, now: Claims) -> dict[ClaimKey, Departure]:
+    """Return the claims under each plan that differ from the first version, and how."""
+    departures: dict[ClaimKey, Departure] = {}
     for plan_id, plan in now["analysis_plans"].items():
-        shares_more = _is_family_changed(first, now, plan_id)
-        for name in plan[FAMILY]:
+        is_family_changed = _is_family_changed(first, now, plan_id)
+        for name in plan[FAMILY_FIELD]:
             if name not in first["hypotheses"]:
-                found[name, plan_id] = "added"
-            elif _tested(first, name, plan_id) != _tested(now, name, plan_id):
-                found[name, plan_id] = "changed"
-            elif shares_more:
-                found[name, plan_id] = "family"
-    return found
+                departures[name, plan_id] = "added"
+            elif _test_basis(first, name, plan_id) != _test_basis(now, name, plan_id):
+                departures[name, plan_id] = "changed"
+            elif is_family_changed:
+                departures[name, plan_id] = "family"
+    return departures
 
 
-def _tested(claims: Claims, hypothesis_id: str, plan_id: str) -> Any:
-    """All that the test of one claim rests on, but for the claims that it shares error with."""
+def _test_basis(claims: Claims, hypothesis_id: str, plan_id: str) -> Any:
+    """Return what the test of a claim depends on, apart from other claims of its plan."""
     claim = claims["hypotheses"].get(hypothesis_id)
     plan = claims["analysis_plans"].get(plan_id)
-    if claim is None or plan is None or hypothesis_id not in plan[FAMILY]:
+    if claim is None or plan is None or hypothesis_id not in plan[FAMILY_FIELD]:
         return None
-    known = claims["outcomes"]
-    primary = [name for name, each in known.items() if each["primary"]]
-    asked: Sequence[str] = claim["dependent_vars"] or plan["outcomes"] or sorted(primary)
-    outcomes = {name: _without(known[name], "primary") if name in known else None for name in asked}
-    used = {name: known.get(name) for name in plan["covariates"]}
-    return claim, _without(plan, FAMILY, "outcomes"), _looked_at(plan, asked), outcomes, used
-
-
-def _looked_at(plan: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
-    return [name for name in asked if not plan["outcomes"] or name in plan["outcomes"]]
+    specs = claims["outcomes"]
+    primary = [name for name, spec in specs.items() if spec["primary"]]
+    names: Sequence[str] = claim["dependent_vars"] or plan["outcomes"] or sorted(primary)
+    outcomes = {name: _without(specs[name], "primary") if name in specs else None for name in names}
+    covariates = {name: specs.get(name) for name in plan["covariates"]}
+    selected = [name for name in names if not plan["outcomes"] or name in plan["outcomes"]]
+    return claim, _without(plan, FAMILY_FIELD, "outcomes"), selected, outcomes, covariates
 
 
 def _is_family_changed(first: Claims, now: Claims, plan_id: str) -> bool:
-    """Whether p after the plan's policy may be smaller, for what others of the plan became."""
+    """Return whether changes of other claims in the plan may lower adjusted p values."""
     plan = now["analysis_plans"][plan_id]
     if plan["multiple_comparison_policy"] == "none":
         return False
-    then = first["analysis_plans"].get(plan_id, plan)[FAMILY]
-    if any(_tested(first, each, plan_id) != _tested(now, each, plan_id) for each in then):
+    first_family = first["analysis_plans"].get(plan_id, plan)[FAMILY_FIELD]
+    if any(
+        _test_basis(first, name, plan_id) != _test_basis(now, name, plan_id)
+        for name in first_family
+    ):
         return True
-    is_stricter = plan["multiple_comparison_policy"] in STRICTER
-    return not is_stricter and set(plan[FAMILY]) != set(then)
+    is_monotone = plan["multiple_comparison_policy"] in MONOTONE_POLICIES
+    return not is_monotone and set(plan[FAMILY_FIELD]) != set(first_family)

@@ -1,4 +1,4 @@
-"""What waits for a commit."""
+"""Rows that wait for the next commit."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 
 from fairtrial.study.model.runs import Outcome
 
-MOST_TOKENS = 2**63 - 1
+MAX_TOKENS = 2**63 - 1
 
 
-class Group:
-    """Rows that wait for a commit."""
+class CommitGroup:
+    """Rows that are written together, in one transaction."""
 
     __slots__ = ("attempts", "bytes", "events", "overwritten", "results")
 
     def __init__(self) -> None:
-        # Both rows of a result in one step: an interrupt may come between any two.
+        # A result's two rows are one item: an interrupt may come between any two steps.
         self.results: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
-        # The same of an attempt and the entries of its journal that are told with it.
+        # Likewise an attempt and the key of the journal entries that are settled with it.
         self.attempts: list[tuple[tuple[Any, ...], tuple[str, int, int] | None]] = []
         self.overwritten: list[tuple[int, int]] = []
         self.events: list[tuple[Any, ...]] = []
         self.bytes = 0
 
 
-def numbers_of(outcome: Outcome) -> tuple[float, int, float]:
-    """Cost, tokens and latency as SQLite takes them; one bad number must not hold up a group."""
+def storable_numbers(outcome: Outcome) -> tuple[float, int, float]:
+    """Return cost, tokens and latency within SQLite's range, so that no number stops a commit."""
     cost, latency = float(outcome.cost_usd), float(outcome.latency_s)
     return (
         cost if isfinite(cost) else 0.0,
-        max(-MOST_TOKENS, min(int(outcome.tokens), MOST_TOKENS)),
+        max(-MAX_TOKENS, min(int(outcome.tokens), MAX_TOKENS)),
         latency if isfinite(latency) else 0.0,
     )

@@ -1,4 +1,4 @@
-"""Whether a study is the one that a ledger was begun with, and if not, what has changed."""
+"""The fingerprint of a study: what its results depend on, and how two fingerprints differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairtrial.core import canonical_json
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 
-COVERED = (
+COVERED_FIELDS = (
     "study_id",
     "factors",
     "blocks",
@@ -23,32 +23,32 @@ COVERED = (
     "problems",
     "condition_runner",
 )
-"""What changes results. Not output_dir, budgets (replicates among them), claims, notes."""
-NOT_RESULTS = {
+"""The fields that affect results. Not output_dir, budgets (with replicates), claims and notes."""
+EXCLUDED_FIELDS = {
     "factors": ("description",),
     "constraints": ("description",),
-    # What a matrix holds counts, and the conditions show it; not where it lies.
+    # The content of a matrix file counts, by way of the conditions, but not its path.
     "design_spec": ("max_conditions", "replicates", "matrix_path"),
     "agents": ("max_parallel", "max_per_minute"),
 }
-"""What doesn't, of those."""
+"""Parts of those fields that don't affect results."""
 CONDITIONS = "conditions"
-NAMES = ("name", "constraint_id")
-"""What tells the items of a list apart."""
-NOTHING = object()
-LONGEST = 80
+KEY_FIELDS = ("name", "constraint_id")
+"""The fields that identify the items of a list."""
+_MISSING = object()
+MAX_SHOWN = 80
 
 
-def study_print(study: Study, conditions: Sequence[Condition]) -> dict[str, Any]:
-    """What the results of a study depend on, as plain data."""
+def study_fingerprint(study: Study, conditions: Sequence[Condition]) -> dict[str, Any]:
+    """Return what the results of a study depend on, as plain data."""
     data = study.to_dict()
-    covered = {name: _without(data[name], NOT_RESULTS.get(name, ())) for name in COVERED}
-    covered[CONDITIONS] = _digest(conditions)
+    covered = {name: _without(data[name], EXCLUDED_FIELDS.get(name, ())) for name in COVERED_FIELDS}
+    covered[CONDITIONS] = _digest_conditions(conditions)
     return covered
 
 
 def _without(data: Any, names: Sequence[str]) -> Any:
-    """A record without some of its fields; the same for each of a list or mapping of records."""
+    """Return a record, or each record of a list or mapping, without some of its fields."""
     if not names:
         return data
     if isinstance(data, list):
@@ -58,7 +58,7 @@ def _without(data: Any, names: Sequence[str]) -> Any:
     return {key: item for key, item in data.items() if key not in names}
 
 
-def _digest(conditions: Sequence[Condition]) -> str:
+def _digest_conditions(conditions: Sequence[Condition]) -> str:
     digest = hashlib.sha256()
     for condition in conditions:
         digest.update(canonical_json([condition.condition_id, condition.admissible]).encode())
@@ -66,7 +66,10 @@ def _digest(conditions: Sequence[Condition]) -> str:
 
 
 def differences(old: Any, new: Any) -> list[str]:
-    """What changed from one print to another: ``factors[model].levels[small].value: 2 -> 3``."""
+    """Return what changed from one fingerprint to another, one line each.
+
+    For example ``factors[model].levels[small].value: 2 -> 3``.
+    """
     lines = list(_differences(old, new, ""))
     other_conditions = [line for line in lines if line.startswith(f"{CONDITIONS}: ")]
     for line in other_conditions:
@@ -78,55 +81,55 @@ def differences(old: Any, new: Any) -> list[str]:
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
-    if _text(old) == _text(new):
+    if _canonical_text(old) == _canonical_text(new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             step = f"{path}.{name}" if path else name
-            yield from _differences(old.get(name, NOTHING), new.get(name, NOTHING), step)
+            yield from _differences(old.get(name, _MISSING), new.get(name, _MISSING), step)
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _differences_of_lists(old, new, path)
-    elif old is NOTHING:
-        yield f"{path}: added: {_shown(new)}"
-    elif new is NOTHING:
-        yield f"{path}: removed: {_shown(old)}"
+        yield from _list_differences(old, new, path)
+    elif old is _MISSING:
+        yield f"{path}: added: {_shorten(new)}"
+    elif new is _MISSING:
+        yield f"{path}: removed: {_shorten(old)}"
     else:
-        yield f"{path}: {_shown(old)} -> {_shown(new)}"
+        yield f"{path}: {_shorten(old)} -> {_shorten(new)}"
 
 
-def _differences_of_lists(old: list[Any], new: list[Any], path: str) -> Iterator[str]:
+def _list_differences(old: list[Any], new: list[Any], path: str) -> Iterator[str]:
     before, after = _by_name(old), _by_name(new)
     if before is None or after is None:
-        if max(len(_text(old)), len(_text(new))) <= LONGEST:
-            yield f"{path}: {_shown(old)} -> {_shown(new)}"
+        if max(len(_canonical_text(old)), len(_canonical_text(new))) <= MAX_SHOWN:
+            yield f"{path}: {_shorten(old)} -> {_shorten(new)}"
             return
         before, after = ({str(i): item for i, item in enumerate(items)} for items in (old, new))
     for name in dict.fromkeys([*before, *after]):
         yield from _differences(
-            before.get(name, NOTHING), after.get(name, NOTHING), f"{path}[{name}]"
+            before.get(name, _MISSING), after.get(name, _MISSING), f"{path}[{name}]"
         )
     kept_before = [name for name in before if name in after]
     kept_after = [name for name in after if name in before]
     if kept_before != kept_after:
-        yield f"{path}: order: {_shown(kept_before)} -> {_shown(kept_after)}"
+        yield f"{path}: order: {_shorten(kept_before)} -> {_shorten(kept_after)}"
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:
-    """The items of a list by what tells them apart; None where nothing does."""
+    """Return the items of a list by their key field; None if they have no unique one."""
     named: dict[str, Any] = {}
     for item in items:
-        keys = [item[key] for key in NAMES if key in item] if isinstance(item, dict) else []
+        keys = [item[key] for key in KEY_FIELDS if key in item] if isinstance(item, dict) else []
         if not keys or not isinstance(keys[0], str) or keys[0] in named:
             return None
         named[keys[0]] = item
     return named
 
 
-def _text(value: Any) -> str:
-    """The text by which two values are the same: 1 is not 1.0, nor true."""
-    return "" if value is NOTHING else canonical_json(value)
+def _canonical_text(value: Any) -> str:
+    """Return the text by which values are compared: 1 differs from 1.0 and from true."""
+    return "" if value is _MISSING else canonical_json(value)
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = canonical_json(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

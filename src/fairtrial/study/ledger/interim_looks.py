@@ -1,6 +1,7 @@
-"""Looks at results before all of them were there: a file beside the ledger.
+"""Interim looks: records of who saw verdicts before all runs were done, in a file by the ledger.
 
-Not in the ledger: only who runs the study writes to that, and a look may come while it runs.
+Not in the ledger itself: only the process that runs the study writes to that, and a look may come
+while it runs.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-LOOKS_NAME = "looks.jsonl"
+INTERIM_LOOKS_NAME = "looks.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Verdicts that somebody was shown.
+class InterimLook:
+    """One time that verdicts on partial results were shown.
 
+    at: when
     results: how many runs had succeeded or failed by then
-    planned: of how many
+    planned: how many runs were planned
     """
 
     at: str
@@ -27,24 +29,25 @@ class Look:
     planned: int
 
 
-def note_look(folder: Path, results: int, planned: int) -> None:
-    """Write down that somebody looks now, unless the last one saw as much.
+def record_interim_look(folder: Path, results: int, planned: int) -> None:
+    """Record an interim look, unless the last one saw the same number of results.
 
-    Where nothing can be written the look is not counted, and not refused either.
+    If the file can't be written, the look isn't recorded, and nothing is raised.
     """
-    if [each.results for each in read_looks(folder)[-1:]] == [results]:
+    if [look.results for look in read_interim_looks(folder)[-1:]] == [results]:
         return
-    look = Look(datetime.now(UTC).isoformat(timespec="seconds"), results, planned)
-    with suppress(OSError), (folder / LOOKS_NAME).open("a", encoding="utf-8") as file:
+    look = InterimLook(datetime.now(UTC).isoformat(timespec="seconds"), results, planned)
+    with suppress(OSError), (folder / INTERIM_LOOKS_NAME).open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(look)) + "\n")
 
 
-def read_looks(folder: Path) -> tuple[Look, ...]:
-    """The looks that were written down, the earliest first; what is no look is passed over."""
+def read_interim_looks(folder: Path) -> tuple[InterimLook, ...]:
+    """Return the recorded looks, the earliest first; lines that can't be read are skipped."""
     looks = []
     with suppress(OSError, UnicodeDecodeError):
-        for line in (folder / LOOKS_NAME).read_text("utf-8").splitlines():
+        for line in (folder / INTERIM_LOOKS_NAME).read_text("utf-8").splitlines():
             with suppress(ValueError, TypeError, KeyError):
-                told = json.loads(line)
-                looks.append(Look(str(told["at"]), int(told["results"]), int(told["planned"])))
+                fields = json.loads(line)
+                at, results, planned = fields["at"], fields["results"], fields["planned"]
+                looks.append(InterimLook(str(at), int(results), int(planned)))
     return tuple(looks)

@@ -1,4 +1,4 @@
-"""Entries of journals as the ledger keeps them: what they tell, and what was paid for them."""
+"""The stored form of journal entries: kind, data and costs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from fairtrial.study.ledger.packing import UnreadableError, pack, unpack
 from fairtrial.study.model.payments import NOTHING, Paid
 
 LONG_BYTES = 4_096
-"""Longer entries are compressed: prompts say much the same again and again."""
-_COMPRESSED = b"\x78"  # how what is compressed begins, and what is packed doesn't
+"""Longer entries are compressed: prompts are repetitive."""
+_COMPRESSED = b"\x78"  # the first byte of zlib data, never that of a packed mapping
 
 
 def pack_entry(kind: str, data: Mapping[str, Any], paid: Paid) -> bytes:
-    """An entry, as `unpack_entry` reads it; raises `UnwritableError` for other than plain data."""
+    """Return the stored form of an entry; `UnwritableError` for data without a plain form."""
     entry = {"kind": kind, "data": data}
     packed = pack({**entry, "paid": list(paid)} if any(paid) else entry)
     return zlib.compress(packed, 1) if len(packed) > LONG_BYTES else packed
 
 
 def unpack_entry(packed: bytes) -> tuple[str, Mapping[str, Any], Paid]:
-    """What an entry tells of, what it tells, and what was paid for it."""
-    told = unpack(zlib.decompress(packed) if packed.startswith(_COMPRESSED) else packed)
-    return told["kind"], told["data"], Paid(*told.get("paid", ()))
+    """Return kind, data and costs of an entry."""
+    entry = unpack(zlib.decompress(packed) if packed.startswith(_COMPRESSED) else packed)
+    return entry["kind"], entry["data"], Paid(*entry.get("paid", ()))
 
 
-def add_up_paid(packed: Iterable[bytes]) -> Paid:
-    """What entries were paid for, all together; bytes that are no entry were paid nothing for."""
+def total_paid(packed: Iterable[bytes]) -> Paid:
+    """Return the total costs of entries; bytes that are no entry count as nothing."""
     total = NOTHING
-    for each in packed:
+    for entry in packed:
         with suppress(UnreadableError, zlib.error, TypeError, ValueError, KeyError):
-            total = total.plus(unpack_entry(each)[2])
+            total = total.plus(unpack_entry(entry)[2])
     return total

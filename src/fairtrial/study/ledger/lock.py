@@ -1,10 +1,10 @@
-"""Whose ledger it is: one process at a time writes to an output directory.
+"""The lock of an output directory: one process at a time writes to it.
 
-A POSIX record lock, since the kernel drops it when its owner dies, however it dies, and since a
-forked worker doesn't inherit it. The file says who holds it, for people.
+A POSIX record lock, since the kernel releases it when its owner dies, however it dies, and since a
+forked worker doesn't inherit it. The lock file names the owner, for messages.
 
-The kernel also drops it when its owner opens and closes the file once more, so nothing else in the
-owner's process may touch it.
+The kernel also releases the lock when its owner opens and closes the file once more, so nothing
+else in the owner's process may open it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ from typing import Any
 from fairtrial.core import LedgerError
 
 LOCK_NAME = "owner.lock"
-TRIES, TRY_AGAIN_S = 10, 0.02
-NOBODY = 0
-_held: dict[str, int] = {}
-"""Which files this process holds; record locks don't keep two threads of one process apart. With
-the process's id, since a forked child has a copy of this and holds nothing."""
-_guard = threading.Lock()
+MAX_TRIES, RETRY_S = 10, 0.02
+NO_OWNER = 0
+_held_locks: dict[str, int] = {}
+"""The locks of this process, since record locks don't exclude other threads of it. Each with the
+process's id: a forked child has a copy of this, but holds no lock."""
+_held_lock_guard = threading.Lock()
 
 
 class OwnerLock:
-    """The right to write to an output directory; a context manager."""
+    """A context manager that holds the lock of an output directory.
+
+    Entering raises `LedgerError` if another process holds it, or the file can't be written.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK_NAME
@@ -44,8 +47,8 @@ class OwnerLock:
 
     def __enter__(self) -> OwnerLock:
         folder = self._path.parent
-        with _guard:
-            if _held.get(self._key) == os.getpid():
+        with _held_lock_guard:
+            if _held_locks.get(self._key) == os.getpid():
                 raise LedgerError(f"{folder} is in use by this very process")
             try:
                 handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -54,45 +57,46 @@ class OwnerLock:
                     f"{folder} can't be written to: {error.strerror}; choose another --output"
                 ) from error
             try:
-                _take(handle, folder)
+                _acquire(handle, folder)
             except BaseException:
                 os.close(handle)
                 raise
             self._handle, self._pid = handle, os.getpid()
-            _held[self._key] = self._pid
-        _write_down(handle)
+            _held_locks[self._key] = self._pid
+        _write_owner(handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _guard:
-            if self._pid == os.getpid():  # a forked child leaves the file as it is
-                _held.pop(self._key, None)
+        with _held_lock_guard:
+            if self._pid == os.getpid():  # a forked child must not change the file
+                _held_locks.pop(self._key, None)
                 with suppress(OSError):
                     os.ftruncate(self._handle, 0)
             os.close(self._handle)
 
 
 def owner_of(folder: Path) -> dict[str, Any] | None:
-    """Who is writing to an output directory right now: pid and host; None if nobody is."""
+    """Return pid and host of the process that holds the lock; None if there is none."""
     path = folder / LOCK_NAME
-    with _guard:
-        if _held.get(os.path.realpath(path)) == os.getpid():
+    with _held_lock_guard:
+        if _held_locks.get(os.path.realpath(path)) == os.getpid():
             return {"pid": os.getpid(), "host": socket.gethostname()}
         try:
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
         try:
-            holder = _holder(handle)
-            return None if holder == NOBODY else _described(handle, holder)
+            holder = _find_holder(handle)
+            return None if holder == NO_OWNER else _describe_owner(handle, holder)
         except OSError:
             return None
         finally:
             os.close(handle)
 
 
-def _take(handle: int, folder: Path) -> None:
-    for last in [*[False] * TRIES, True]:
+def _acquire(handle: int, folder: Path) -> None:
+    """Take the lock; raises `LedgerError` if another process holds it."""
+    for last in [*[False] * MAX_TRIES, True]:
         try:
             fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
@@ -102,16 +106,16 @@ def _take(handle: int, folder: Path) -> None:
                     f"{folder} can't be locked: {error.strerror}; choose an --output on a disk of "
                     "this machine"
                 ) from error
-        holder = _holder(handle)
-        if holder != NOBODY or last:
-            raise LedgerError(_refusal(folder, _described(handle, holder)))
-        time.sleep(TRY_AGAIN_S)  # whoever held it has just let go, or only asked
+        holder = _find_holder(handle)
+        if holder != NO_OWNER or last:
+            raise LedgerError(_refusal_message(folder, _describe_owner(handle, holder)))
+        time.sleep(RETRY_S)  # it was just released, or only probed
 
 
-def _holder(handle: int) -> int:
-    """The process that holds the lock, -1 if the kernel can't name it; `NOBODY` if none does.
+def _find_holder(handle: int) -> int:
+    """Return the pid that holds the lock; -1 if it is unknown, `NO_OWNER` if it is free.
 
-    Asks without taking it, where it is known how: one that takes it to find out could keep a
+    Queries the lock without taking it where the system allows that: taking it could keep a
     starting owner from getting it.
     """
     if sys.platform.startswith("linux"):
@@ -121,41 +125,42 @@ def _holder(handle: int) -> int:
         request = struct.pack("qqihh8x", 0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
         _, _, pid, kind, _ = struct.unpack("qqihh8x", fcntl.fcntl(handle, fcntl.F_GETLK, request))
     else:
-        return _probe(handle)
-    return NOBODY if kind == fcntl.F_UNLCK else max(pid, 0) or -1
+        return _probe_lock(handle)
+    return NO_OWNER if kind == fcntl.F_UNLCK else max(pid, 0) or -1
 
 
-def _probe(handle: int) -> int:
+def _probe_lock(handle: int) -> int:
+    """Return -1 if the lock is held, else `NO_OWNER`, by taking it briefly."""
     try:
         fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return -1
     fcntl.lockf(handle, fcntl.LOCK_UN)
-    return NOBODY
+    return NO_OWNER
 
 
-def _write_down(handle: int) -> None:
+def _write_owner(handle: int) -> None:
     text = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
-    with suppress(OSError):  # a full disk; the lock holds all the same
+    with suppress(OSError):  # the disk may be full; the lock holds anyway
         os.ftruncate(handle, 0)
         os.pwrite(handle, text, 0)
 
 
-def _described(handle: int, pid: int) -> dict[str, Any]:
-    """Pid and host of the owner: by the kernel where it is on this host, else as it wrote down."""
-    here = socket.gethostname()
+def _describe_owner(handle: int, pid: int) -> dict[str, Any]:
+    """Return pid and host of the owner: from the kernel if on this host, else from the file."""
+    this_host = socket.gethostname()
     try:
-        told = json.loads(os.pread(handle, 4096, 0))
+        owner = json.loads(os.pread(handle, 4096, 0))
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        told = {}
-    if pid > 0 and told.get("host") in (None, here):
-        return {"pid": pid, "host": here}
-    return {"pid": told.get("pid"), "host": told.get("host")}
+        owner = None
+    if not isinstance(owner, dict):
+        owner = {}
+    if pid > 0 and owner.get("host") in (None, this_host):
+        return {"pid": pid, "host": this_host}
+    return {"pid": owner.get("pid"), "host": owner.get("host")}
 
 
-def _refusal(folder: Path, owner: dict[str, Any]) -> str:
+def _refusal_message(folder: Path, owner: dict[str, Any]) -> str:
     who = f"process {owner['pid']} on {owner['host']}" if owner["pid"] else "another process"
     return (
         f"{folder} is in use by {who}; wait for it, stop it with "

@@ -1,15 +1,15 @@
-"""How results are laid down: msgpack, read back as it was, numbers as numbers.
+"""The stored form of results: msgpack of plain values, which are read back unchanged.
 
-The plain form of a value has None, true and false, whole numbers of any size, floats (NaN and the
-infinities too), text, bytes, lists, and mappings whose keys are text. What else has a plain form:
+Plain values are None, true and false, integers of any size, floats (with NaN and the infinities),
+text, bytes, lists, and mappings whose keys are text. Other values are converted:
 
-- enums have that of their value, dataclasses that of their fields, as a mapping
-- tuples and ranges are lists, sets too, sorted
-- keys that are numbers, true, false, None or enums are their text
-- paths, UUIDs, dates and times (ISO 8601) are text, a Decimal is a float
-- numpy's scalars and arrays are numbers and lists
+- enums to their value, dataclasses to a mapping of their fields
+- tuples and ranges to lists, sets to sorted lists
+- keys that are numbers, true, false, None or enums to text
+- paths, UUIDs, dates and times (ISO 8601) to text, a Decimal to a float
+- numpy's scalars and arrays to numbers and lists
 
-Anything else is refused, never turned into its text.
+Any other type is refused, never converted by `str`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ from fairtrial.core import DEPTH_LIMIT, DUPLICATE_KEY, TOO_DEEP, key_text
 
 
 class Body(TypedDict):
-    """What a packed outcome holds (`Outcome.body`).
+    """The content of a packed outcome (`Outcome.body`).
 
     outputs: what the agent returned
-    metrics: its own and those of its process, in the order in which tables show them
+    metrics: the agent's metrics and those of its process, in the order of the tables
     evaluations: rows with evaluator_id, metric_name, metric_value, metric_unit, aggregation_level,
         notes_json
-    execution_metadata: what is added to that of the run's spec: problem_family, agent_kind,
+    execution_metadata: facts that are added to those of the run's spec: problem_family, agent_kind,
         pattern_name, model_name, ...
-    started_at: by the wall clock, ISO 8601 in UTC with milliseconds
+    started_at: wall clock time, ISO 8601 in UTC with milliseconds
+    evaluator_failed: whether the agent had finished and its evaluator failed; older ledgers don't
+        have it
     """
 
     outputs: Any
@@ -50,10 +52,11 @@ class Body(TypedDict):
     provenance: Mapping[str, Any]
     execution_metadata: Mapping[str, Any]
     started_at: str
+    evaluator_failed: bool
 
 
 class EventData(TypedDict, total=False):
-    """What a packed event holds (`Emitted.data`); the first five are always there."""
+    """The content of a packed event (`Emitted.data`); the first five fields are required."""
 
     timestamp: str
     event_type: str
@@ -69,11 +72,11 @@ class EventData(TypedDict, total=False):
     evaluation_id: str
 
 
-class Scores(TypedDict):
-    """What a packed verdict of a later evaluator holds.
+class RescoredOutput(TypedDict):
+    """The packed result of rescoring a stored output.
 
-    rows: evaluations, in the place of the first ones
-    metrics: those that follow from them, in the place of metrics of their names
+    rows: the evaluations that replace the first ones
+    metrics: the metrics that follow from them and replace those of the same names
     """
 
     rows: list[Mapping[str, Any]]
@@ -81,11 +84,11 @@ class Scores(TypedDict):
 
 
 BIG_INT = 1
-"""The msgpack extension that holds a whole number beyond 64 bits, as text."""
+"""The msgpack extension type for an integer beyond 64 bits, as hexadecimal text."""
 _TOO_DEEP = f"{TOO_DEEP}, or hold themselves"
-_PLAIN = frozenset((str, float, int, bool, bytes, type(None)))
-MOST_BYTES = 256 << 20
-"""What one value may take; SQLite holds no more than four times that in a field."""
+_PLAIN_TYPES = frozenset((str, float, int, bool, bytes, type(None)))
+MAX_BYTES = 256 << 20
+"""The size limit of a packed value; SQLite's own limit for a field is four times that."""
 
 
 class UnwritableError(Exception):
@@ -93,31 +96,31 @@ class UnwritableError(Exception):
 
 
 class UnreadableError(Exception):
-    """Bytes that `pack` didn't make, or that have changed since."""
+    """Bytes were not made by `pack`, or have changed since."""
 
 
 @functools.cache
 def _coders() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
     import msgspec
 
-    return msgspec.msgpack.encode, msgspec.msgpack.Decoder(ext_hook=_extension).decode
+    return msgspec.msgpack.encode, msgspec.msgpack.Decoder(ext_hook=_decode_extension).decode
 
 
-def pack(value: Any, doubtful: list[Any] | None = None) -> bytes:
-    """`value` as bytes; raises `UnwritableError` for what has no plain form.
+def pack(value: Any, unchecked: list[Any] | None = None) -> bytes:
+    """Return `value` as bytes; raises `UnwritableError` if it has no plain form.
 
-    doubtful: the parts of it that may not be plain, where the caller knows that the rest is
+    unchecked: the parts of it that may not be plain, if the caller knows that the rest is
     """
     encode = _coders()[0]
     try:
-        seen = value if doubtful is None else doubtful
-        kind = type(seen)
-        if (kind is not dict and kind is not list) or not _is_plain(seen, 1):
+        checked = value if unchecked is None else unchecked
+        kind = type(checked)
+        if (kind is not dict and kind is not list) or not _is_plain(checked, 1):
             value = _plain(value, 0)
         try:
             data = encode(value)
         except OverflowError:
-            data = encode(_mark_big(value))
+            data = encode(_encode_big_ints(value))
     except UnwritableError:
         raise
     except UnicodeEncodeError as error:
@@ -127,24 +130,24 @@ def pack(value: Any, doubtful: list[Any] | None = None) -> bytes:
         ) from error
     except Exception as error:  # a value's own methods may raise anything
         raise UnwritableError(f"{type(error).__name__}: {error}") from error
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise UnwritableError(
-            f"it takes {len(data) >> 20:,} MB, and no more than {MOST_BYTES >> 20} MB are kept; "
+            f"it takes {len(data) >> 20:,} MB, and no more than {MAX_BYTES >> 20} MB are kept; "
             "write it to a file in the run's workspace"
         )
     return data
 
 
 def unpack(data: bytes) -> Any:
-    """What `pack` was given, in its plain form; raises `UnreadableError` for other bytes."""
+    """Return the plain form of what `pack` was given; raises `UnreadableError` for other bytes."""
     try:
         return _coders()[1](data)
-    except Exception as error:  # msgspec's, and those of `_extension`
+    except Exception as error:  # msgspec's, and those of `_decode_extension`
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether a list or mapping holds only plain forms. Nearly always: so this is lean."""
+    """Return whether a list or mapping holds only plain values; the common case, so it is fast."""
     if depth > DEPTH_LIMIT:
         raise UnwritableError(_TOO_DEEP)
     if type(value) is dict:
@@ -152,7 +155,7 @@ def _is_plain(value: Any, depth: int) -> bool:
             if type(key) is not str:
                 return False
             kind = type(item)
-            if kind in _PLAIN:
+            if kind in _PLAIN_TYPES:
                 continue
             if kind is not dict and kind is not list:
                 return False
@@ -161,33 +164,33 @@ def _is_plain(value: Any, depth: int) -> bool:
         return True
     for item in value:
         kind = type(item)
-        if kind in _PLAIN:
+        if kind in _PLAIN_TYPES:
             continue
         if (kind is not dict and kind is not list) or not _is_plain(item, depth + 1):
             return False
     return True
 
 
-def _deeper(depth: int) -> int:
+def _next_depth(depth: int) -> int:
     if depth >= DEPTH_LIMIT:
         raise UnwritableError(_TOO_DEEP)
     return depth + 1
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """The plain form of a value."""
+    """Return the plain form of a value; raises `UnwritableError` if it has none."""
     kind = type(value)
     if kind in (str, int, float, bool, bytes) or value is None:
         return value
     if isinstance(value, Enum):
-        return _plain(value.value, _deeper(depth))
+        return _plain(value.value, _next_depth(depth))
     if isinstance(value, Mapping):
-        return _plain_mapping(value, _deeper(depth))
+        return _plain_mapping(value, _next_depth(depth))
     if isinstance(value, (list, tuple, range)):
-        inner = _deeper(depth)
+        inner = _next_depth(depth)
         return [_plain(item, inner) for item in value]
     if isinstance(value, (set, frozenset)):
-        inner = _deeper(depth)
+        inner = _next_depth(depth)
         items = [_plain(item, inner) for item in value]
         try:
             return sorted(items)
@@ -204,26 +207,26 @@ def _plain(value: Any, depth: int) -> Any:
 def _plain_mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, item in value.items():
-        text = _key(key)
+        text = _plain_key(key)
         if text in result:
             raise UnwritableError(f"{DUPLICATE_KEY}: {text!r}")
         result[text] = _plain(item, depth)
     return result
 
 
-def _key(key: Any) -> str:
+def _plain_key(key: Any) -> str:
     if type(key).__module__ == "numpy" and hasattr(key, "item"):
         key = key.item()
     if key is None or isinstance(key, (str, int, float, Enum)):
         return key_text(key)
-    raise UnwritableError(f"a key of type {_name(key)} can't be written down; use text")
+    raise UnwritableError(f"a key of type {_type_name(key)} can't be written down; use text")
 
 
 def _plain_numpy(value: Any, depth: int) -> Any:
     plain = value.tolist()
     if type(plain) is type(value):  # a number wider than Python's
         return float(value)
-    return _plain(plain, _deeper(depth))
+    return _plain(plain, _next_depth(depth))
 
 
 def _plain_other(value: Any, depth: int) -> Any:
@@ -239,34 +242,34 @@ def _plain_other(value: Any, depth: int) -> Any:
             raise UnwritableError(f"{value} is beyond what a float holds")
         return number
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        inner = _deeper(depth)
+        inner = _next_depth(depth)
         names = [field.name for field in dataclasses.fields(value)]
         return {name: _plain(getattr(value, name), inner) for name in names}
     raise UnwritableError(
-        f"a value of type {_name(value)} can't be written down; "
+        f"a value of type {_type_name(value)} can't be written down; "
         "return text, numbers, true/false, None, lists and mappings"
     )
 
 
-def _name(value: Any) -> str:
+def _type_name(value: Any) -> str:
     kind = type(value)
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
-def _mark_big(value: Any) -> Any:
-    """A plain value, whole numbers that msgpack has no room for being extensions."""
+def _encode_big_ints(value: Any) -> Any:
+    """Return a plain value with integers beyond 64 bits as msgpack extensions."""
     import msgspec
 
     if type(value) is int and not -(2**63) <= value < 2**64:
         return msgspec.msgpack.Ext(BIG_INT, format(value, "x").encode())
     if type(value) is dict:
-        return {key: _mark_big(item) for key, item in value.items()}
+        return {key: _encode_big_ints(item) for key, item in value.items()}
     if type(value) is list:
-        return [_mark_big(item) for item in value]
+        return [_encode_big_ints(item) for item in value]
     return value
 
 
-def _extension(code: int, data: memoryview) -> Any:
+def _decode_extension(code: int, data: memoryview) -> Any:
     if code != BIG_INT:
         raise ValueError(f"unknown extension {code}")
     return int(bytes(data), 16)

@@ -1,4 +1,4 @@
-"""A plan that has changed: every run that is in both plans keeps its turn, and so its result."""
+"""Map the order of execution to a changed plan: runs in both plans keep their index and result."""
 
 from __future__ import annotations
 
@@ -8,86 +8,87 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.schema import GONE
+from fairtrial.study.ledger.schema import REMOVED
 
 if TYPE_CHECKING:
     import numpy as np
 
 Identity = tuple[int, str, int]
-"""A turn, the id of its run, and the run's seed."""
+"""An execution index, the id of its run, and the run's seed."""
 
 
-def carry_order(reader: LedgerReader, plan: RunPlan) -> array[int]:
-    """The order of execution for a plan that takes the place of the one in the ledger."""
-    return carry(reader.plan, reader.order, plan, reader.identities_gone())
+def reconcile_order(reader: LedgerReader, plan: RunPlan) -> array[int]:
+    """Return the order of execution for a plan that replaces the one in the ledger."""
+    return map_order(reader.plan, reader.order, plan, reader.removed_identities())
 
 
-def carry(
-    old: RunPlan, old_order: Sequence[int], new: RunPlan, gone: Iterable[Identity] = ()
+def map_order(
+    old: RunPlan, old_order: Sequence[int], new: RunPlan, removed: Iterable[Identity] = ()
 ) -> array[int]:
-    """For each turn the place in the new plan; `GONE` for a run that isn't in it.
+    """Return the new plan index for each execution index; `REMOVED` for runs that left the plan.
 
-    A run is the same if its id and its seed are. New runs get turns after all others, in the new
-    plan's own order of execution. A run that left the plan with an earlier change has lost its
-    place, but not its result: where it comes back (the same id, the same seed) it takes up its old
-    turn, which `gone` tells. One that left without a result is a new run.
+    Runs are the same if their ids and seeds are. New runs get execution indexes after all others,
+    in the new plan's own order of execution. A run that left the plan with an earlier change has
+    lost its plan index, but not its result: if it comes back, it gets its old execution index,
+    which `removed` lists. A run that left without a result counts as new.
 
-    Takes some 40 bytes a run while it works.
+    Takes about 40 bytes of memory for each run.
     """
     import numpy as np
 
     ids, seeds = _identities(new)
     rank = np.argsort(ids)
-    turn_ids, turn_seeds = _by_turn(old, old_order)
-    revived = []
-    for turn, run_id, seed in gone:
-        revived.append(turn)
-        turn_ids[turn], turn_seeds[turn] = _number(run_id), seed
-    spots = np.minimum(np.searchsorted(ids, turn_ids, sorter=rank), max(len(ids) - 1, 0))
-    carried = np.full(len(old_order), GONE, dtype=np.uint32)
+    old_ids, old_seeds = _identities_by_execution_index(old, old_order)
+    restored = []
+    for index, run_id, seed in removed:
+        restored.append(index)
+        old_ids[index], old_seeds[index] = _run_number(run_id), seed
+    positions = np.minimum(np.searchsorted(ids, old_ids, sorter=rank), max(len(ids) - 1, 0))
+    mapped = np.full(len(old_order), REMOVED, dtype=np.uint32)
     if len(ids):
-        places = rank[spots]
-        same = (ids[places] == turn_ids) & (seeds[places] == turn_seeds)
-        carried[same] = places[same]
+        plan_indexes = rank[positions]
+        same = (ids[plan_indexes] == old_ids) & (seeds[plan_indexes] == old_seeds)
+        mapped[same] = plan_indexes[same]
     taken = np.zeros(len(ids), dtype=bool)
-    live = np.asarray(old_order, dtype=np.uint32) != GONE
-    taken[carried[live & (carried != GONE)]] = True
-    for turn in revived:
-        place = int(carried[turn])
-        if place != GONE and taken[place]:
-            carried[turn] = GONE  # its run has another turn by now
-        elif place != GONE:
-            taken[place] = True
-    order = array("I", carried.tobytes())
-    order.extend(place for place in new.order() if not taken[place])
+    planned = np.asarray(old_order, dtype=np.uint32) != REMOVED
+    taken[mapped[planned & (mapped != REMOVED)]] = True
+    for index in restored:
+        plan_index = int(mapped[index])
+        if plan_index != REMOVED and taken[plan_index]:
+            mapped[index] = REMOVED  # the run came back as a new one meanwhile
+        elif plan_index != REMOVED:
+            taken[plan_index] = True
+    order = array("I", mapped.tobytes())
+    order.extend(plan_index for plan_index in new.order() if not taken[plan_index])
     return order
 
 
 def _identities(plan: RunPlan) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The runs' ids as numbers, and their seeds, in plan order."""
+    """Return the ids of all runs as numbers, and their seeds, in plan order."""
     import numpy as np
 
     ids = np.empty(len(plan), dtype=np.uint64)
     seeds = np.empty(len(plan), dtype=np.uint32)
-    for place, spec in enumerate(plan.specs()):
-        ids[place], seeds[place] = _number(spec.run_id), spec.seed
+    for plan_index, spec in enumerate(plan.specs()):
+        ids[plan_index], seeds[plan_index] = _run_number(spec.run_id), spec.seed
     return ids, seeds
 
 
-def _by_turn(
+def _identities_by_execution_index(
     plan: RunPlan, order: Sequence[int]
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The same by turn; what no run has where the turn's run is gone."""
+    """Return ids and seeds by execution index; an impossible id where the run left the plan."""
     import numpy as np
 
     ids, seeds = _identities(plan)
-    places = np.asarray(order, dtype=np.uint32)
-    live = places != GONE
-    turn_ids = np.full(len(places), np.iinfo(np.uint64).max, dtype=np.uint64)
-    turn_seeds = np.zeros(len(places), dtype=np.uint32)
-    turn_ids[live], turn_seeds[live] = ids[places[live]], seeds[places[live]]
-    return turn_ids, turn_seeds
+    plan_indexes = np.asarray(order, dtype=np.uint32)
+    planned = plan_indexes != REMOVED
+    ordered_ids = np.full(len(plan_indexes), np.iinfo(np.uint64).max, dtype=np.uint64)
+    ordered_seeds = np.zeros(len(plan_indexes), dtype=np.uint32)
+    ordered_ids[planned] = ids[plan_indexes[planned]]
+    ordered_seeds[planned] = seeds[plan_indexes[planned]]
+    return ordered_ids, ordered_seeds
 
 
-def _number(run_id: str) -> int:
+def _run_number(run_id: str) -> int:
     return int(run_id[4:], 16)

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to a person: which file, what happened, what to do about it."""
+"""Explain SQLite's errors to users: which file, what happened, what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairtrial.core import LedgerError, on_one_line
 
-NO_ROOM = (
+DISK_FULL = (
     "can't be written: there is no room left; nothing that was counted as done is lost: make room, "
     "then go on with `fairtrial resume {folder}`"
 )
@@ -25,59 +25,59 @@ DAMAGED = (
     "is damaged ({error}); it was left as it is: move it away and start again, or choose another "
     "--output (`sqlite3 {path} .recover` may save much of what it holds)"
 )
-NO_LEDGER = (
+NOT_A_LEDGER = (
     "is no ledger, or one that is damaged beyond recognition; it was left as it is: move it away, "
     "or choose another --output"
 )
 BUSY = "is held by another program; close that, then go on with `fairtrial resume {folder}`"
-TWICE = (
+DUPLICATE = (
     "holds a result of this run already: another process has written to it; stop that, then go on "
     "with `fairtrial resume {folder}`"
 )
-GONE = (
+MOVED = (
     "was moved or deleted while the study ran; put it back and go on with `fairtrial resume "
     "{folder}`, or start again"
 )
-LONGEST = 120
-MEANINGS = {
-    sqlite3.SQLITE_FULL: NO_ROOM,
+MAX_ERROR_LENGTH = 120
+MESSAGES = {
+    sqlite3.SQLITE_FULL: DISK_FULL,
     sqlite3.SQLITE_IOERR: IO_ERROR,
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_PERM: READ_ONLY,
     sqlite3.SQLITE_CANTOPEN: CANT_OPEN,
     sqlite3.SQLITE_CORRUPT: DAMAGED,
-    sqlite3.SQLITE_NOTADB: NO_LEDGER,
+    sqlite3.SQLITE_NOTADB: NOT_A_LEDGER,
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
     sqlite3.SQLITE_PROTOCOL: BUSY,
-    sqlite3.SQLITE_CONSTRAINT: TWICE,
+    sqlite3.SQLITE_CONSTRAINT: DUPLICATE,
 }
 
 
-FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What comes of using SQLite. The second if the name of a table, and so the message, is garbage."""
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""The exceptions of using SQLite; the second if a damaged file has garbage in a table's name."""
 
 
 def explain(error: Exception, path: Path | None) -> LedgerError:
-    """One of the `FAULTS` in words that help."""
-    meaning = MEANINGS.get(code_of(error))
-    said = str(error)
-    is_garbage = isinstance(error, UnicodeDecodeError) or said.startswith("Could not decode")
-    if is_garbage or said.startswith("no such"):  # a table that every ledger has
-        meaning = DAMAGED
-    if meaning is None:
-        return LedgerError(f"{path or 'the ledger in memory'}: {said}")
-    return _say(meaning, path, said)
+    """Return a `LedgerError` that explains one of `SQLITE_ERRORS`."""
+    message = MESSAGES.get(primary_code(error))
+    text = str(error)
+    is_garbage = isinstance(error, UnicodeDecodeError) or text.startswith("Could not decode")
+    if is_garbage or text.startswith("no such"):  # a table that every ledger has
+        message = DAMAGED
+    if message is None:
+        return LedgerError(f"{path or 'the ledger in memory'}: {text}")
+    return _format(message, path, text)
 
 
-def code_of(error: Exception) -> int:
-    """Which sort of error it is; 0 if SQLite itself didn't say."""
+def primary_code(error: Exception) -> int:
+    """Return the primary error code; 0 if the error has none."""
     code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF  # the rest says more precisely which
+    return code & 0xFF  # the higher bits are the extended code
 
 
-def identity_of(path: Path | None) -> tuple[int, int] | None:
-    """Which file a name stands for; None if for none."""
+def file_identity(path: Path | None) -> tuple[int, int] | None:
+    """Return device and inode of a file; None if there is no such file."""
     if path is None:
         return None
     try:
@@ -87,27 +87,27 @@ def identity_of(path: Path | None) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def gone(path: Path | None) -> LedgerError:
-    """The file is no longer where it was: SQLite would go on writing to what nobody finds."""
-    return _say(GONE, path, "")
+def ledger_moved(path: Path | None) -> LedgerError:
+    """Return the error for a file that was moved or deleted while it was open."""
+    return _format(MOVED, path, "")
 
 
-def damaged(path: Path | None, what: str) -> LedgerError:
-    """What is in the file makes no sense, though SQLite can read it."""
-    return _say(DAMAGED, path, what)
+def damaged(path: Path | None, detail: str) -> LedgerError:
+    """Return the error for a file with invalid content."""
+    return _format(DAMAGED, path, detail)
 
 
-def _say(meaning: str, path: Path | None, error: str) -> LedgerError:
+def _format(message: str, path: Path | None, error: str) -> LedgerError:
     folder = "DIR" if path is None else path.parent
     name = path or "the ledger in memory"
-    what = on_one_line(error, LONGEST)
-    return LedgerError(f"{name} {meaning.format(error=what, folder=folder, path=path)}")
+    detail = on_one_line(error, MAX_ERROR_LENGTH)
+    return LedgerError(f"{name} {message.format(error=detail, folder=folder, path=path)}")
 
 
 @contextmanager
 def explained(path: Path | None) -> Iterator[None]:
-    """Whatever SQLite says within is said in words that help."""
+    """Raise errors of SQLite within the block as `LedgerError` with an explanation."""
     try:
         yield
-    except FAULTS as error:
+    except SQLITE_ERRORS as error:
         raise explain(error, path) from error

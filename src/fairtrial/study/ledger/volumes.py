@@ -1,4 +1,4 @@
-"""Where an output directory lies: on a disk of this machine, or on somebody else's."""
+"""Detect output directories on network file systems."""
 
 from __future__ import annotations
 
@@ -17,37 +17,38 @@ _FUSE = (
     "nfs osxfs rclone s3fs sshfs vmhgfs-fuse "
 )
 NETWORK = {*_KERNEL.split(), *(f"fuse.{name}" for name in _FUSE.split())}
-"""File systems on which processes may fail to share memory through a file, as a write-ahead log
-needs it; those that a virtual machine's host lends it are among them."""
+"""File systems on which processes may fail to share memory through a file, which a write-ahead log
+needs; they include those that a host shares with a virtual machine."""
 
 
-def network_kind(path: Path, mountinfo: str | None = None) -> str | None:
-    """The type of the network file system that `path` lies on; None on a disk of this machine.
+def network_file_system(path: Path, mountinfo: str | None = None) -> str | None:
+    """Return the type of the network file system that holds `path`; None on a local disk.
 
-    None also where nothing tells: only Linux has `mountinfo`, which is that of this process unless
-    it is given.
+    Also None if that is unknown: only Linux has `mountinfo`.
+
+    mountinfo: the mount table; by default that of this process
     """
     if mountinfo is None:
         try:
             mountinfo = MOUNTINFO.read_text("utf-8", "surrogateescape")
         except OSError:
             return None
-    place = os.path.realpath(path)
-    longest, kind = "", None
+    real_path = os.path.realpath(path)
+    longest, file_system = "", None
     for line in mountinfo.splitlines():
-        mount, _, kinds = line.partition(" - ")
+        mount, _, options = line.partition(" - ")
         fields = mount.split()
-        if len(fields) < 5 or not kinds:
+        if len(fields) < 5 or not options:
             continue
         point = _unescape(fields[4])
-        # Of two on one point the later one is on top.
-        if len(point) >= len(longest) and _lies_under(place, point):
-            longest, kind = point, kinds.split()[0]
-    return kind if kind in NETWORK else None
+        # Of two mounts on one point the later one is visible.
+        if len(point) >= len(longest) and _lies_under(real_path, point):
+            longest, file_system = point, options.split()[0]
+    return file_system if file_system in NETWORK else None
 
 
-def _lies_under(place: str, point: str) -> bool:
-    return place == point or place.startswith(point if point.endswith("/") else f"{point}/")
+def _lies_under(real_path: str, point: str) -> bool:
+    return real_path == point or real_path.startswith(point if point.endswith("/") else f"{point}/")
 
 
 def _unescape(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Writing the ledger: results in groups, each group whole or not at all.
+"""Write the ledger: results in groups, each group in one transaction.
 
-Only the process that owns the output directory writes. What is added waits in memory until
-`commit`, and counts as done only then. A commit that fails (no room on the disk) leaves the ledger
-as it was and the group in memory, so that a later one can still succeed.
+Only the process that holds the lock of the output directory writes. What is added waits in memory
+until `commit`, and counts as done only then. A commit that fails (a full disk) leaves the ledger
+unchanged and the group in memory, so that a later commit can still succeed.
 """
 
 from __future__ import annotations
@@ -17,28 +17,34 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from fairtrial.study.ledger.commit_group import Group, numbers_of
-from fairtrial.study.ledger.opening import open_for_writing
-from fairtrial.study.ledger.rows import pack_condition
+from fairtrial.study.ledger.commit_group import CommitGroup, storable_numbers
+from fairtrial.study.ledger.ledger_file import open_for_writing
+from fairtrial.study.ledger.ledger_rows import pack_condition
 from fairtrial.study.ledger.schema import LEDGER_NAME
-from fairtrial.study.ledger.sqlite_errors import FAULTS, explain, explained, gone, identity_of
+from fairtrial.study.ledger.sqlite_errors import (
+    SQLITE_ERRORS,
+    explain,
+    explained,
+    file_identity,
+    ledger_moved,
+)
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import Assignment, Emitted, Finished, RunSpec
 
-GROUP_RUNS = 256
-GROUP_S = 0.05
-"""Executors give the loop a chance every 50 ms: together, no result waits for more than 100 ms."""
-GROUP_BYTES = 8 << 20
-"""What may wait for a commit: so many runs, so long, so much."""
-_RESULT = "INSERT INTO results VALUES (?,?,?,?,?,?,?,?,?,?)"
-_BODY = "INSERT INTO bodies VALUES (?,?,?,?,?)"
-_ATTEMPT = "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
-_EVENT = "INSERT OR REPLACE INTO events VALUES (?,?,?,?)"
-_SCORE = "INSERT OR REPLACE INTO scores VALUES (?,?,?)"
-_JUDGED = "UPDATE results SET status = 'success', failure_kind = NULL WHERE turn = ?"
-_FACT = "INSERT OR REPLACE INTO facts VALUES (?,?)"
-_SETTLE = "UPDATE journal SET attempt = 0 WHERE run_id = ? AND seed = ? AND attempt = ?"
-_SET_ASIDE = (
+COMMIT_RUNS = 256
+COMMIT_S = 0.05
+"""Executors return to the loop every 50 ms, so that no result waits for more than 100 ms."""
+COMMIT_BYTES = 8 << 20
+"""A commit is due after this many runs, seconds or bytes."""
+_INSERT_RESULT = "INSERT INTO results VALUES (?,?,?,?,?,?,?,?,?,?)"
+_INSERT_BODY = "INSERT INTO bodies VALUES (?,?,?,?,?)"
+_INSERT_ATTEMPT = "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?,?,?,?)"
+_INSERT_SCORE = "INSERT OR REPLACE INTO scores VALUES (?,?,?)"
+_MARK_SUCCESS = "UPDATE results SET status = 'success', failure_kind = NULL WHERE turn = ?"
+_INSERT_FACT = "INSERT OR REPLACE INTO facts VALUES (?,?)"
+_SETTLE_ENTRIES = "UPDATE journal SET attempt = 0 WHERE run_id = ? AND seed = ? AND attempt = ?"
+_MOVE_TO_ATTEMPTS = (
     "INSERT OR REPLACE INTO attempts SELECT turn, attempt, session, status, failure_kind, "
     "cost_usd, tokens, latency_s, body, stdout, stderr FROM results JOIN bodies USING (turn) "
     "WHERE turn = ?",
@@ -49,9 +55,12 @@ _SET_ASIDE = (
 
 
 class Ledger:
-    """The writing side of a ledger; see `reading` for the other. Threads may share it.
+    """Write access to a ledger; see `LedgerReader` for read access. Threads may share it.
 
-    notice: what the user should be told of how the ledger is kept
+    connection: the SQLite connection
+    path: the file; None for a ledger in memory
+    notice: a message for the user about how the ledger is stored
+    session: the number of the current session
     """
 
     def __init__(
@@ -59,31 +68,31 @@ class Ledger:
     ) -> None:
         self.connection = connection
         self.path = path
-        self._identity = identity_of(path)
+        self._identity = file_identity(path)
         self.notice = notice
         self.session = 0
         self.committed = 0
         """How many results this session has committed."""
-        self.again: dict[int, str] = {}
-        """Runs that have a result and are run again, and what they came to; the new result takes
-        the place of the old one, which nobody misses meanwhile."""
+        self.reruns: dict[int, str] = {}
+        """Runs with a result that are run again, and the status of that result. It stays until
+        there is a new one."""
         self._lock = threading.RLock()
-        self._group = Group()
-        self._live: bytes | None = None
-        self._numbers: dict[tuple[int, int], int] = {}
-        self._since = 0.0
+        self._waiting = CommitGroup()
+        self._waiting_live: bytes | None = None
+        self._event_counts: dict[tuple[int, int], int] = {}
+        self._waiting_since = 0.0
         self._has_failed = False
         with explained(path):
             events = connection.execute("SELECT 1 FROM events LIMIT 1").fetchone()
             entries = connection.execute("SELECT 1 FROM journal LIMIT 1").fetchone()
         self._has_older_events = events is not None
         self.has_journals = entries is not None
-        """Whether any run keeps one: most studies do without, and are spared what goes with it."""
+        """Whether any run has a journal; the studies without one are spared the queries."""
 
-    # -- what the study is --
+    # -- the study --
 
     def fact(self, name: str) -> Any:
-        """A fact of the study; None if it isn't known."""
+        """Return a fact of the study by its name; None if it isn't stored."""
         with explained(self.path):
             rows = self.connection.execute("SELECT value FROM facts WHERE name = ?", (name,))
             return next(rows, (None,))[0]
@@ -91,18 +100,26 @@ class Ledger:
     def write_plan(
         self, facts: Mapping[str, Any], conditions: Sequence[Condition], order: array[int]
     ) -> None:
-        """Lay down what is to be run: before the first run, or when the plan has changed."""
+        """Store the plan: before the first run, or when it has changed.
+
+        facts: facts of the study by name
+        conditions: all conditions, in plan order
+        order: the plan index for each execution index
+        """
         with self._transaction():
             facts = {**facts, "order": array("I", order).tobytes()}
-            self.connection.executemany(_FACT, list(facts.items()))
+            self.connection.executemany(_INSERT_FACT, list(facts.items()))
             self.connection.execute("DELETE FROM conditions")
             self.connection.executemany(
                 "INSERT INTO conditions VALUES (?,?)",
-                ((place, pack_condition(each)) for place, each in enumerate(conditions)),
+                ((index, pack_condition(item)) for index, item in enumerate(conditions)),
             )
 
     def begin_session(self, row: Mapping[str, Any]) -> None:
-        """Note who runs the study from now on, and how."""
+        """Record a new session.
+
+        row: its columns of the table `sessions`
+        """
         names, marks = ", ".join(row), ", ".join("?" * len(row))
         with self._transaction():
             cursor = self.connection.execute(
@@ -111,7 +128,7 @@ class Ledger:
             self.session = cursor.lastrowid or 0
 
     def end_session(self, ended_at: str, how: str) -> None:
-        """Commit what is left, and note how it ended."""
+        """Commit what is waiting, and record how the session ended."""
         self.commit()
         with self._transaction():
             self.connection.execute(
@@ -119,150 +136,162 @@ class Ledger:
                 (ended_at, how, self.session),
             )
 
-    # -- what happens --
+    # -- events and results --
 
     def add_event(self, event: Emitted) -> None:
-        """An event of a run that is under way. Commits the group when it is full."""
-        key = (event.turn, event.attempt)
+        """Add an event of a run that is under way; commits the group when it is full."""
+        key = (event.execution_index, event.attempt)
         with self._lock:
-            number = self._numbers.get(key, 0)
-            self._numbers[key] = number + 1
+            number = self._event_counts.get(key, 0)
+            self._event_counts[key] = number + 1
             if not number and self._has_older_events:
-                self._group.overwritten.append(key)
-            self._group.events.append((event.turn, event.attempt, number, event.data))
-            self._note(len(event.data))
+                self._waiting.overwritten.append(key)
+            self._waiting.events.append((event.execution_index, event.attempt, number, event.data))
+            self._count_waiting(len(event.data))
 
     def add_result(self, assignment: Assignment, report: Finished) -> None:
-        """The result of a run. Commits the group when it is full.
+        """Add the result of a run; commits the group when it is full.
 
-        If that fails the result is kept all the same, for the next commit.
+        If that commit fails, the result stays in memory for the next one.
         """
-        outcome, spec, turn = report.outcome, assignment.spec, report.turn
+        outcome, spec, execution_index = report.outcome, assignment.spec, report.execution_index
         body, kind = outcome.body, outcome.failure_kind
         result = (
-            turn,
+            execution_index,
             spec.run_id,
             spec.seed,
             outcome.status.value,
             None if kind is None else kind.value,
             report.attempt,
             self.session,
-            *numbers_of(outcome),
+            *storable_numbers(outcome),
         )
-        packed = (turn, body, report.stdout or None, report.stderr or None, crc32(body))
+        packed = (execution_index, body, report.stdout or None, report.stderr or None, crc32(body))
         with self._lock:
-            self._group.results.append((result, packed))
-            if self._numbers:
-                self._numbers.pop((turn, report.attempt), None)
-            self._note(len(body) + len(report.stdout) + len(report.stderr))
+            self._waiting.results.append((result, packed))
+            if self._event_counts:
+                self._event_counts.pop((execution_index, report.attempt), None)
+            self._count_waiting(len(body) + len(report.stdout) + len(report.stderr))
 
     def add_attempt(
         self, report: Finished, spec: RunSpec | None = None, session: int | None = None
     ) -> None:
-        """An attempt that is not the run's result: broken and to be tried again, or cancelled.
+        """Add an attempt that is not the run's result: broken and to be retried, or cancelled.
 
-        spec: its run, if that may have a journal: what this attempt has paid is told from now on
-        session: whose it was, if not that of the one that is under way
+        spec: its run, if that may have a journal: its entries are marked as accounted for
+        session: its session, if not the current one
         """
         outcome, kind = report.outcome, report.outcome.failure_kind
         attempt = (
-            report.turn,
+            report.execution_index,
             report.attempt,
             self.session if session is None else session,
             outcome.status.value,
             None if kind is None else kind.value,
-            *numbers_of(outcome),
+            *storable_numbers(outcome),
             outcome.body,
             report.stdout or None,
             report.stderr or None,
         )
         entries = None if spec is None else (spec.run_id, spec.seed, report.attempt)
         with self._lock:
-            self._group.attempts.append((attempt, entries))
-            self._numbers.pop((report.turn, report.attempt), None)
-            self._note(len(outcome.body) + len(report.stdout) + len(report.stderr))
+            self._waiting.attempts.append((attempt, entries))
+            self._event_counts.pop((report.execution_index, report.attempt), None)
+            self._count_waiting(len(outcome.body) + len(report.stdout) + len(report.stderr))
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction of its own, beside what waits; all of it is on disk when it ends."""
+        """Open a separate transaction, which is on disk when the block ends.
+
+        Raises `LedgerError` if the file was moved or can't be written.
+        """
         with self._lock:
-            if identity_of(self.path) != self._identity:
-                raise gone(self.path)
+            if file_identity(self.path) != self._identity:
+                raise ledger_moved(self.path)
             with self._transaction():
                 yield self.connection
 
     def set_live(self, live: bytes) -> None:
-        """What is going on right now, for `fairtrial status`; written with the next commit."""
+        """Set the progress for `fairtrial status`; written with the next commit."""
         with self._lock:
-            self._live = live
+            self._waiting_live = live
 
     def write_scores(self, evaluator: str, scores: Iterable[tuple[int, bytes]]) -> None:
-        """Verdicts of a later evaluator (`packing.Scores`), by turn; they replace earlier ones.
+        """Store the results of rescoring by execution index; they replace earlier ones.
 
-        A run that had failed only for want of a verdict is a success now.
+        A run that had failed only because its evaluator failed becomes a success.
+
+        evaluator: the name of the evaluator
+        scores: packed `RescoredOutput`s
         """
         with self._transaction():
-            for turn, rows in scores:
-                self.connection.execute(_SCORE, (turn, evaluator, rows))
-                self.connection.execute(_JUDGED, (turn,))
+            for execution_index, rows in scores:
+                self.connection.execute(_INSERT_SCORE, (execution_index, evaluator, rows))
+                self.connection.execute(_MARK_SUCCESS, (execution_index,))
 
     # -- commits --
 
     @property
     def is_due(self) -> bool:
-        """Whether something has waited as long as it may."""
-        return bool(self._since) and time.monotonic() - self._since >= GROUP_S
+        """Whether something has waited for `COMMIT_S`."""
+        return bool(self._waiting_since) and time.monotonic() - self._waiting_since >= COMMIT_S
 
     def commit(self) -> None:
-        """Write what waits, as one transaction."""
+        """Write what is waiting, in one transaction; raises `LedgerError` if that fails."""
         with self._lock:
-            if not self._since and self._live is None:
+            if not self._waiting_since and self._waiting_live is None:
                 return
-            if identity_of(self.path) != self._identity:
-                raise gone(self.path)
-            group, live, since = self._group, self._live, self._since
+            if file_identity(self.path) != self._identity:
+                raise ledger_moved(self.path)
+            group, live, since = self._waiting, self._waiting_live, self._waiting_since
             try:
                 with self._transaction():
                     self._write(group, live)
-                    self._group, self._live, self._since = Group(), None, 0.0
+                    self._waiting, self._waiting_live, self._waiting_since = (
+                        CommitGroup(),
+                        None,
+                        0.0,
+                    )
             finally:
-                # Not by whether an exception came: an interrupt may come just after COMMIT.
+                # Not decided by the exception: an interrupt may come just after COMMIT.
                 if self._has_failed:
-                    self._group, self._live, self._since = group, live, since
+                    self._waiting, self._waiting_live, self._waiting_since = group, live, since
                 else:
                     self.committed += len(group.results)
 
-    def _write(self, group: Group, live: bytes | None) -> None:
+    def _write(self, group: CommitGroup, live: bytes | None) -> None:
         write = self.connection.executemany
         if group.results:
-            if self.again:
-                self._set_aside(result[0] for result, _ in group.results)
-            write(_RESULT, [result for result, _ in group.results])
-            write(_BODY, [body for _, body in group.results])
+            if self.reruns:
+                self._move_to_attempts(result[0] for result, _ in group.results)
+            write(_INSERT_RESULT, [result for result, _ in group.results])
+            write(_INSERT_BODY, [body for _, body in group.results])
             if self.has_journals:
-                write(_SETTLE, [(row[1], row[2], row[5]) for row, _ in group.results])
+                write(_SETTLE_ENTRIES, [(row[1], row[2], row[5]) for row, _ in group.results])
         if group.attempts:
-            write(_ATTEMPT, [attempt for attempt, _ in group.attempts])
-            write(_SETTLE, [entries for _, entries in group.attempts if entries is not None])
-        if group.overwritten:  # by an attempt that was cut off, and goes by the same number
+            write(_INSERT_ATTEMPT, [attempt for attempt, _ in group.attempts])
+            write(
+                _SETTLE_ENTRIES, [entries for _, entries in group.attempts if entries is not None]
+            )
+        if group.overwritten:  # events of an interrupted attempt with the same number
             write("DELETE FROM events WHERE turn = ? AND attempt = ?", group.overwritten)
         if group.events:
-            write(_EVENT, group.events)
+            write(_INSERT_EVENT, group.events)
         if live is not None:
-            write(_FACT, [("live", live)])
+            write(_INSERT_FACT, [("live", live)])
 
-    def _set_aside(self, turns: Iterable[int]) -> None:
-        """What came of runs that were run again stays among the attempts."""
-        for turn in self.again.keys() & set(turns):
-            for statement in _SET_ASIDE:
-                self.connection.execute(statement, (turn,))
+    def _move_to_attempts(self, execution_indexes: Iterable[int]) -> None:
+        """Move the old results of runs that were run again to the attempts."""
+        for execution_index in self.reruns.keys() & set(execution_indexes):
+            for statement in _MOVE_TO_ATTEMPTS:
+                self.connection.execute(statement, (execution_index,))
 
-    def _note(self, size: int) -> None:
-        group = self._group
+    def _count_waiting(self, size: int) -> None:
+        group = self._waiting
         group.bytes += size
-        if not self._since:
-            self._since = time.monotonic()
-        if len(group.results) >= GROUP_RUNS or group.bytes >= GROUP_BYTES:
+        if not self._waiting_since:
+            self._waiting_since = time.monotonic()
+        if len(group.results) >= COMMIT_RUNS or group.bytes >= COMMIT_BYTES:
             self.commit()
 
     @contextmanager
@@ -275,7 +304,7 @@ class Ledger:
                 yield
                 self.connection.execute("COMMIT")
                 self._has_failed = False
-            except FAULTS as error:
+            except SQLITE_ERRORS as error:
                 self._roll_back()
                 raise explain(error, self.path) from error
             except BaseException:
@@ -284,21 +313,24 @@ class Ledger:
                 raise
 
     def _roll_back(self) -> None:
-        with suppress(sqlite3.Error):  # then SQLite does it, when the file is next read
+        with suppress(sqlite3.Error):  # then SQLite does it when the file is next opened
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Let go of the file; what wasn't committed is lost."""
+        """Close the file; what wasn't committed is lost."""
         with self._lock:
-            with suppress(sqlite3.Error):  # what isn't folded back now is at the next opening
+            with suppress(sqlite3.Error):  # else the next opening does the checkpoint
                 self.connection.execute("PRAGMA busy_timeout = 100")
                 self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self.connection.close()
 
 
 def open_ledger(folder: Path | None) -> Ledger:
-    """The ledger of an output directory, made if there is none; None keeps it in memory."""
+    """Open the ledger of an output directory for writing, created if there is none.
+
+    folder: the directory; None for a ledger in memory
+    """
     path = None if folder is None else folder / LEDGER_NAME
     connection, notice = open_for_writing(path)
     return Ledger(connection, path, notice)

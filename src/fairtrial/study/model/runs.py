@@ -27,7 +27,7 @@ class RunStatus(StrEnum):
 
 
 EVALUATOR_FAILED = "the evaluator failed: "
-"""How the error of a run begins whose agent was done: its output can be judged again."""
+"""The start of `error_info` of a run whose evaluator failed; for readers only."""
 
 
 class FailureKind(StrEnum):
@@ -79,7 +79,7 @@ class RunOutput:
 class Assignment(NamedTuple):
     """One attempt at a run, as an executor is given it.
 
-    turn: the run's place in the order of execution, and its key in the ledger
+    execution_index: the run's position in the order of execution, and its key in the ledger
     attempt: 1 for the first
     spec: the run
     condition: the condition it happens under
@@ -87,7 +87,7 @@ class Assignment(NamedTuple):
     journal: what earlier attempts at the run have put into its journal, packed
     """
 
-    turn: int
+    execution_index: int
     attempt: int
     spec: RunSpec
     condition: Condition
@@ -112,7 +112,7 @@ class Outcome(NamedTuple):
 class Emitted(NamedTuple):
     """An event, as soon as the agent emits it; `data` is packed."""
 
-    turn: int
+    execution_index: int
     attempt: int
     data: bytes
 
@@ -123,7 +123,7 @@ class Noted(NamedTuple):
     Whoever is told makes it durable before asking for the next report: the run goes on only then.
     """
 
-    turn: int
+    execution_index: int
     attempt: int
     data: bytes
 
@@ -131,7 +131,7 @@ class Noted(NamedTuple):
 class Finished(NamedTuple):
     """The end of an attempt, with what it printed: beginning and end, where that was much."""
 
-    turn: int
+    execution_index: int
     attempt: int
     outcome: Outcome
     stdout: bytes = b""
@@ -148,6 +148,7 @@ class RunResult:
     error_info: what went wrong, in a line
     traceback: where, in full
     stdout, stderr: what the run printed, up to a limit
+    evaluator_failed: whether the agent had finished and its evaluator failed
     """
 
     run_id: str
@@ -172,3 +173,4 @@ class RunResult:
     traceback: str | None = None
     stdout: str = ""
     stderr: str = ""
+    evaluator_failed: bool = False

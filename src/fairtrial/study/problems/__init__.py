@@ -1,1 +1,1 @@
-"""What judges: packets, problems of every form, and what evaluators say."""
+"""Problems: packets, the hooks of problems, and reading what evaluators return."""

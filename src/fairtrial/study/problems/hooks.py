@@ -1,17 +1,20 @@
-"""Hooks of a problem beyond `evaluate`: a base class whose defaults do nothing."""
+"""Optional hooks of a problem: base classes whose defaults do nothing."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from fairtrial.study.model.runs import RunResult
+from fairtrial.study.protocols import Problem
 
 
 class ProblemHooks:
-    """What a problem may tell the study besides its evaluations.
+    """Base class of problems that do more for a study than evaluate outputs.
 
-    needs_own_folder: results must not lie in a folder that the problem itself looks at
+    needs_own_folder: results must not lie in a folder that the problem itself reads
     """
 
     needs_own_folder = False
@@ -27,3 +30,15 @@ class ProblemHooks:
     def progress_remark(self) -> Callable[[], str] | None:
         """Return a function that says why the machine can't go on right now, or is empty."""
         return None
+
+
+class ProblemReference(ABC):
+    """Base class of plug-ins that stand for a problem, such as a file in the study's folder."""
+
+    @abstractmethod
+    def bind(self, name: str, folder: Path | None) -> Problem:
+        """Return the problem itself; raises `StudyError` if it can't be read.
+
+        name: the problem's name in the study
+        folder: the study's folder; None if it has none
+        """

@@ -1,4 +1,4 @@
-"""Problem packets: a brief, what goes with it, and what judges the answer."""
+"""Problem packets: a brief with its payload, and the evaluator of answers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.protocols import Problem
 
-ANSWERS = ("candidate", "state", "answer", "solution", "final_answer", "x")
-"""Where an output holds what is to be judged; the first of these that it has."""
-_PARTS = ("problem_id", "family", "brief", "payload", "metadata", "evaluator")
+ANSWER_KEYS = ("candidate", "state", "answer", "solution", "final_answer", "x")
+"""The keys under which an output may hold the answer to evaluate; the first one present counts."""
+_PACKET_KEYS = ("problem_id", "family", "brief", "payload", "metadata", "evaluator")
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemPacket:
-    """A problem, written out.
+    """A problem given by its parts.
 
     problem_id: its name
-    family: the sort of problem it is
-    brief: what the agent is asked to do
-    payload: what the agent is given
-    metadata: anything else
-    evaluator: scores an answer; without one the agent's own metrics are all there is
+    family: the kind of problem
+    brief: the instructions for the agent
+    payload: the data for the agent
+    metadata: further facts
+    evaluator: scores an answer; without one, a run has only the agent's own metrics
     """
 
     problem_id: str
@@ -34,14 +34,14 @@ class ProblemPacket:
     evaluator: Callable[[Any], Any] | None = None
 
     def evaluate(self, output: Mapping[str, Any]) -> Any:
-        """The evaluator's verdict; None without an evaluator.
+        """Return the evaluator's verdict; None without an evaluator.
 
-        It gets the output's `candidate`, `state`, `answer`, `solution`, `final_answer` or `x`
-        (the first that there is), or else the whole output.
+        The evaluator gets the output's `candidate`, `state`, `answer`, `solution`, `final_answer`
+        or `x` (the first one present), or else the whole output.
         """
         if self.evaluator is None:
             return None
-        for name in ANSWERS:
+        for name in ANSWER_KEYS:
             if name in output:
                 return self.evaluator(output[name])
         return self.evaluator(output)
@@ -50,61 +50,64 @@ class ProblemPacket:
 def resolve_problem(
     problem_spec_ref: Any, *, registry: Mapping[str, Any] | None = None
 ) -> ProblemPacket | Problem:
-    """The problem that a packet, a mapping, a `Problem` or a name in `registry` stands for."""
+    """Return the problem for a packet, a mapping, a `Problem` or a name in `registry`.
+
+    Raises `StudyError` for an unknown name or a value that is no problem.
+    """
     if not isinstance(problem_spec_ref, str):
         return _make_problem(problem_spec_ref, "problem")
-    known = registry or {}
-    if problem_spec_ref not in known:
+    registry = registry or {}
+    if problem_spec_ref not in registry:
         raise StudyError(
             Mistake(
                 (),
                 f"there is no problem '{problem_spec_ref}' in the registry",
-                did_you_mean(problem_spec_ref, known),
+                did_you_mean(problem_spec_ref, registry),
             )
         )
-    return _make_problem(known[problem_spec_ref], problem_spec_ref)
+    return _make_problem(registry[problem_spec_ref], problem_spec_ref)
 
 
-def _make_problem(given: Any, name: str) -> ProblemPacket | Problem:
-    if isinstance(given, Mapping):
-        return _make_packet(given, name)
+def _make_problem(value: Any, name: str) -> ProblemPacket | Problem:
+    if isinstance(value, Mapping):
+        return _make_packet(value, name)
     missing = [
-        part for part in ("problem_id", "family", "brief", "evaluate") if not hasattr(given, part)
+        part for part in ("problem_id", "family", "brief", "evaluate") if not hasattr(value, part)
     ]
-    if isinstance(given, type) or missing:
+    if isinstance(value, type) or missing:
         lacks = f": it has no {', '.join(missing)}" if missing else ""
         raise StudyError(
             Mistake(
                 (),
-                f"a value of type {type(given).__qualname__} is no problem{lacks}",
+                f"a value of type {type(value).__qualname__} is no problem{lacks}",
                 "a problem is a ProblemPacket, a mapping of its fields, or an object with "
                 "problem_id, family, brief and evaluate(output)",
             )
         )
-    return given  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]
 
 
-def _make_packet(given: Mapping[str, Any], name: str) -> ProblemPacket:
+def _make_packet(fields: Mapping[str, Any], name: str) -> ProblemPacket:
     mistakes = [
-        Mistake((str(key),), "unknown key", did_you_mean(str(key), _PARTS))
-        for key in given
-        if key not in _PARTS
+        Mistake((str(key),), "unknown key", did_you_mean(str(key), _PACKET_KEYS))
+        for key in fields
+        if key not in _PACKET_KEYS
     ]
-    evaluator = given.get("evaluator")
+    evaluator = fields.get("evaluator")
     if evaluator is not None and not callable(evaluator):
         mistakes.append(Mistake(("evaluator",), "must be a function of the answer"))
     mistakes.extend(
         Mistake((part,), "must be a mapping")
         for part in ("payload", "metadata")
-        if not isinstance(given.get(part, {}), Mapping)
+        if not isinstance(fields.get(part, {}), Mapping)
     )
     if mistakes:
         raise StudyError(mistakes)
     return ProblemPacket(
-        problem_id=str(given.get("problem_id", name)),
-        family=str(given.get("family", "unknown")),
-        brief=str(given.get("brief", "")),
-        payload=given.get("payload", {}),
-        metadata=given.get("metadata", {}),
+        problem_id=str(fields.get("problem_id", name)),
+        family=str(fields.get("family", "unknown")),
+        brief=str(fields.get("brief", "")),
+        payload=fields.get("payload", {}),
+        metadata=fields.get("metadata", {}),
         evaluator=evaluator,
     )

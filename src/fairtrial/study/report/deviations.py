@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.study.ledger.claim_changes import Departure
-from fairtrial.study.ledger.interim_looks import Look
+from fairtrial.study.ledger.interim_looks import InterimLook
 from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import escape_markdown, format_code, format_count
@@ -129,7 +129,7 @@ def _history_lines(data: RunTable) -> Iterator[str]:
         yield f"runs were made with different versions of {format_code(name)}: {listed}"
 
 
-def _look_lines(data: RunTable, all_looks: Sequence[Look]) -> Iterator[str]:
+def _look_lines(data: RunTable, all_looks: Sequence[InterimLook]) -> Iterator[str]:
     """Yield a line about earlier interim looks that saw other results than this report."""
     ended = (RunStatus.SUCCESS, RunStatus.FAILED)
     now = sum(data.totals.statuses[status.value] for status in ended) if data.pending else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.core import dump_record
-from fairtrial.study.ledger.claim_changes import Standing
+from fairtrial.study.ledger.claim_changes import ClaimRole
 from fairtrial.study.report.samples import GroupSummary
 from fairtrial.study.report.test_results import FollowUpComparison
 from fairtrial.study.report.test_verdicts import TestVerdict
@@ -79,7 +79,7 @@ class HypothesisTest:
     details_title: str = ""
     details: tuple[FollowUpComparison, ...] = ()
     notes: tuple[str, ...] = ()
-    standing: Standing = "unknown"
+    standing: ClaimRole = "unknown"
     agents: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

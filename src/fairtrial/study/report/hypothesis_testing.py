@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fairtrial.study.hypotheses.averages import spell_averages
 from fairtrial.study.hypotheses.planned_tests import GENERIC
-from fairtrial.study.ledger.amendments import Stands
+from fairtrial.study.ledger.amendments import ClaimStanding
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.study.model.runs import RunResult
@@ -63,7 +63,7 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
     ]
 
 
-def _apply_standing(test: HypothesisTest, stands: Stands) -> HypothesisTest:
+def _apply_standing(test: HypothesisTest, stands: ClaimStanding) -> HypothesisTest:
     """Set the standing of a test; claims made or changed after results become exploratory."""
     test = replace(test, standing=stands.standing)
     if stands.why is None or test.verdict in (TestVerdict.EXPLORATORY, TestVerdict.NOT_TESTED):

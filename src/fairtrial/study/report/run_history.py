@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial.study.ledger.amendments import Laid, Record, read_record, results_known
-from fairtrial.study.ledger.claim_changes import claim_changes
-from fairtrial.study.ledger.interim_looks import Look, read_looks
+from fairtrial.study.ledger.amendments import (
+    ClaimHistory,
+    StudyVersion,
+    count_known_results,
+    read_claim_history,
+)
+from fairtrial.study.ledger.claim_changes import describe_claim_changes
+from fairtrial.study.ledger.interim_looks import InterimLook, read_interim_looks
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.model.runs import RunStatus
@@ -46,7 +51,7 @@ class RunHistory:
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ended_how: str | None = None
     left_out: int = 0
-    looks: tuple[Look, ...] = ()
+    looks: tuple[InterimLook, ...] = ()
 
 
 def read_history(reader: LedgerReader) -> RunHistory:
@@ -76,7 +81,7 @@ def read_history(reader: LedgerReader) -> RunHistory:
         versions={name: tuple(used) for name, used in versions.items() if len(used) > 1},
         ended_how=last_session.get("ended_how"),
         left_out=reader.left_out,
-        looks=() if reader.path is None else read_looks(reader.path.parent),
+        looks=() if reader.path is None else read_interim_looks(reader.path.parent),
     )
 
 
@@ -93,15 +98,15 @@ def _describe_commit(provenance: Mapping[str, Any]) -> str:
     return f"{str(provenance['git_sha'])[:12]}{suffix}"
 
 
-def record_for(reader: LedgerReader, study: Study) -> Record:
+def record_for(reader: LedgerReader, study: Study) -> ClaimHistory:
     """Return how a study's hypotheses were registered and changed.
 
     study: the study to report; if it differs from the ledger's, that is a further change
     """
-    record = read_record(reader)
-    if study == reader.study or not claim_changes(reader.study, study):
+    record = read_claim_history(reader)
+    if study == reader.study or not describe_claim_changes(reader.study, study):
         return record
-    known = results_known(reader)
+    known = count_known_results(reader)
     if record.first is None:  # the ledger's present study is the earliest version known
-        record = Record(Laid(reader.study, known, None))
-    return replace(record, later=(*record.later, Laid(study, known, None)))
+        record = ClaimHistory(StudyVersion(reader.study, known, None))
+    return replace(record, later=(*record.later, StudyVersion(study, known, None)))

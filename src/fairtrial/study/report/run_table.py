@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.study.design.runs import count_runs
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
-from fairtrial.study.ledger.amendments import Amendment, Record, read_amendments
+from fairtrial.study.ledger.amendments import Amendment, ClaimHistory, read_amendments
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult, RunStatus
@@ -130,7 +130,7 @@ class RunTable:
         self._latency = array("d")
         self._variables: dict[str, tuple[Variable, Codes]] = {}
         self.amendments: tuple[Amendment, ...] = ()
-        self.record = Record()
+        self.record = ClaimHistory()
         self.spent: Spending | None = None
         self.history: RunHistory | None = None
         self.notes = [extension.report_notes() for extension in extensions()]

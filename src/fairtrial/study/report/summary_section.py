@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairtrial.core import StudyError
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.runs import AGENT_FACTORS
-from fairtrial.study.ledger.summary import spell_cost
+from fairtrial.study.ledger.ledger_summary import spell_cost
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study

@@ -1,4 +1,4 @@
-"""Names to agents and problems: all of them found, made and checked before anything runs."""
+"""Bind the names of a study to agents and problems; everything is checked before it runs."""
 
 from __future__ import annotations
 
@@ -12,57 +12,69 @@ from fairtrial.core import (
     FieldPath,
     Mistake,
     PluginError,
-    Record,
     StudyError,
     build_record,
     did_you_mean,
     plugins,
 )
-from fairtrial.study.agents.call_forms import Call, bind_agent, construct, name_of, preset
+from fairtrial.study.agents.call_forms import Call, bind_agent, callable_name, construct, preset
+from fairtrial.study.agents.hooks import AgentHooks
 from fairtrial.study.design.agent_options import find_varied
 from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, agents_of, problems_of
 from fairtrial.study.extensions import extensions
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, Study
+from fairtrial.study.problems.hooks import ProblemReference
 from fairtrial.study.problems.packet import ProblemPacket, resolve_problem
 from fairtrial.study.protocols import Problem
-from fairtrial.study.runner.agent_options import Varied, check_levels, check_varied
-from fairtrial.study.runner.preflight import Looking, check_meetings
+from fairtrial.study.runner.agent_variants import (
+    AgentVariants,
+    check_agent_factors,
+    check_option_levels,
+)
+from fairtrial.study.runner.preflight import HookedAgent, check_agent_problems
 
 NO_PROBLEM = ProblemPacket(DEFAULT_PROBLEM, family="none")
-"""What agents of a study without problems are given."""
+"""The problem that agents get in a study without problems."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What a name was bound to, and where: enough to bind it again in another process.
+class BindingSource:
+    """The value that a name is bound to, with what it takes to bind it in another process.
 
-    varied: factors of the study that set its options
-    budget: what the study may spend, for agents that have to know before they start
+    path: where in the study or in the arguments it stands, for messages
+    value: a Python object, a reference or a binding
+    folder: the study's folder
+    factors: the factors of the study that set its options
+    budget: the limits of the study, for agents that check them before they start
     """
 
-    place: FieldPath
-    given: Any
+    path: FieldPath
+    value: Any
     folder: Path | None = None
-    varied: tuple[str, ...] = ()
+    factors: tuple[str, ...] = ()
     budget: RunBudget | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Agents and problems by name, ready to be called; or a condition runner, instead of both.
+    """Agents and problems by name, ready to be called, or a condition runner instead of both.
 
-    Pickled as what they were made of: another process imports the same modules and makes the
-    same objects.
+    Pickled as their sources: another process imports the same modules and builds the same objects.
+
+    agents: agents by name
+    problems: problems by name
+    condition_runner: runs a condition without agent and problem
+    sources: the source of each, by section and name
     """
 
     agents: Mapping[str, Call] = field(default_factory=dict)
     problems: Mapping[str, Problem] = field(default_factory=dict)
     condition_runner: Callable[..., Any] | None = None
-    sources: Mapping[tuple[str, str], Source] = field(default_factory=dict)
+    sources: Mapping[tuple[str, str], BindingSource] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _bind_again, (dict(self.sources),)
+        return _rebind, (dict(self.sources),)
 
 
 def bind(
@@ -71,64 +83,60 @@ def bind(
     agent_bindings: Mapping[str, Any] | None = None,
     problem_registry: Mapping[str, Any] | None = None,
     condition_runner: Callable[..., Any] | str | None = None,
-    *,
-    mistakes: list[Mistake] | None = None,
 ) -> Bindings:
-    """Bind every name that the conditions use; what Python gives goes before what the study says.
+    """Bind every name that the conditions use; arguments take precedence over the study.
 
-    With `mistakes` what is wrong is appended there, else it is raised: all of it at once.
+    Raises one `StudyError` with all mistakes.
     """
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     runner = study.condition_runner if condition_runner is None else condition_runner
     if runner is not None:
-        sources = {("runner", ""): Source(("condition_runner",), runner, study.folder)}
+        sources = {("runner", ""): BindingSource(("condition_runner",), runner, study.folder)}
     else:
         agents, problems = _names_in_use(study, conditions)
-        given_agents = _sources("agent_bindings", agent_bindings, "agents", study)
-        given_problems = _sources("problem_registry", problem_registry, "problems", study)
-        sources = _choose("agents", agents, given_agents, found)
+        given_agents = _collect_sources("agent_bindings", agent_bindings, "agents", study)
+        given_problems = _collect_sources("problem_registry", problem_registry, "problems", study)
+        sources = _select_sources("agents", agents, given_agents, mistakes)
         if problems == [DEFAULT_PROBLEM] and not given_problems:
-            given_problems = {DEFAULT_PROBLEM: Source((), NO_PROBLEM)}
-        sources |= _choose("problems", problems, given_problems, found)
-    bindings = _make_all(sources, found)
-    if not found:
-        found.extend(check_varied(study, conditions, bindings.agents))
-        found.extend(check_meetings(study, conditions, bindings.agents, bindings.problems))
-    if mistakes is not None:
-        mistakes.extend(found)
-    elif found:
-        raise StudyError(found)
+            given_problems = {DEFAULT_PROBLEM: BindingSource((), NO_PROBLEM)}
+        sources |= _select_sources("problems", problems, given_problems, mistakes)
+    bindings = _build_bindings(sources, mistakes)
+    if not mistakes:
+        mistakes.extend(check_agent_factors(study, conditions, bindings.agents))
+        mistakes.extend(check_agent_problems(study, conditions, bindings.agents, bindings.problems))
+    if mistakes:
+        raise StudyError(mistakes)
     return bindings
 
 
-def foresee(study: Study, conditions: Iterable[Condition]) -> list[Mistake]:
-    """What keeps runs from starting here, as far as it shows without importing anybody's code.
+def find_plugin_mistakes(study: Study, conditions: Iterable[Condition]) -> list[Mistake]:
+    """Return what keeps runs from starting here, as far as it shows without importing user code.
 
-    That is: all about plug-ins that the study names, such as an optimiser and its code problem.
+    That covers the plug-ins that the study names, such as an optimizer and its code problem.
     """
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     names = dict(zip(("agents", "problems"), _names_in_use(study, conditions), strict=True))
     if study.condition_runner is not None:
-        return found
+        return mistakes
     sources = {
         (section, name): source
         for section, used in names.items()
-        for name, source in _sources("", None, section, study).items()
-        if name in used and not _imports(source.given)
+        for name, source in _collect_sources("", None, section, study).items()
+        if name in used and not _needs_import(source.value)
     }
-    bindings = _make_all(sources, found)
-    found.extend(check_levels(study, conditions, bindings.agents))
-    met = bindings.agents, bindings.problems
-    return [*found, *check_meetings(study, conditions, *met, imports=False)]
+    bindings = _build_bindings(sources, mistakes)
+    mistakes.extend(check_option_levels(study, conditions, bindings.agents))
+    bound = bindings.agents, bindings.problems
+    return [*mistakes, *check_agent_problems(study, conditions, *bound, imports=False)]
 
 
-def _imports(given: AgentBinding | ProblemBinding) -> bool:
-    """Whether a `module:callable` of the user's has to be imported for it."""
-    evaluator = given.evaluator if isinstance(given, ProblemBinding) else None
-    return ":" in (given.use or "") or evaluator is not None
+def _needs_import(binding: AgentBinding | ProblemBinding) -> bool:
+    """Return whether a binding refers to a `module:callable` of the user."""
+    evaluator = binding.evaluator if isinstance(binding, ProblemBinding) else None
+    return ":" in (binding.use or "") or evaluator is not None
 
 
-# -- which names there are, and what they stand for --
+# -- from names to sources --
 
 
 def _names_in_use(study: Study, conditions: Iterable[Condition]) -> tuple[list[str], list[str]]:
@@ -141,32 +149,32 @@ def _names_in_use(study: Study, conditions: Iterable[Condition]) -> tuple[list[s
     return [name for name in agents if name], [name for name in problems if name]
 
 
-def _sources(
+def _collect_sources(
     argument: str, given: Mapping[str, Any] | None, section: str, study: Study
-) -> dict[str, Source]:
-    """What is bound: by the study, and, before that, by the argument of that name."""
+) -> dict[str, BindingSource]:
+    """Return the sources of a section by name; the argument takes precedence over the study."""
     if not isinstance(given, Mapping | None):
         raise StudyError(Mistake((argument,), "must be a mapping: {name: what it stands for}"))
     factors = [factor.name for factor in study.factors] if section == "agents" else []
 
-    def source(place: str, name: str, value: Any) -> Source:
-        varied = find_varied(name, factors)
-        return Source((place, name), value, study.folder, varied, study.run_budget)
+    def source(origin: str, name: str, value: Any) -> BindingSource:
+        own_factors = find_varied(name, factors)
+        return BindingSource((origin, name), value, study.folder, own_factors, study.run_budget)
 
-    told = {name: source(section, name, each) for name, each in getattr(study, section).items()}
-    return told | {name: source(argument, name, each) for name, each in (given or {}).items()}
+    bound = {name: source(section, name, value) for name, value in getattr(study, section).items()}
+    return bound | {name: source(argument, name, value) for name, value in (given or {}).items()}
 
 
-def _choose(
-    section: str, names: Sequence[str], given: Mapping[str, Source], mistakes: list[Mistake]
-) -> dict[tuple[str, str], Source]:
-    """The sources of the names in use; the names without one are mistakes."""
-    mistakes.extend(_unbound(section, name, given) for name in names if name not in given)
+def _select_sources(
+    section: str, names: Sequence[str], given: Mapping[str, BindingSource], mistakes: list[Mistake]
+) -> dict[tuple[str, str], BindingSource]:
+    """Return the sources of the names in use; add a mistake for each name without one."""
+    mistakes.extend(_unbound_mistake(section, name, given) for name in names if name not in given)
     return {(section, name): given[name] for name in names if name in given}
 
 
-def _unbound(section: str, name: str, given: Mapping[str, Source]) -> Mistake:
-    what = section.removesuffix("s")
+def _unbound_mistake(section: str, name: str, given: Mapping[str, BindingSource]) -> Mistake:
+    kind = section.removesuffix("s")
     argument, listed = (
         ("agent_bindings", "agent_specs")
         if section == "agents"
@@ -174,94 +182,110 @@ def _unbound(section: str, name: str, given: Mapping[str, Source]) -> Mistake:
     )
     bind_it = f"bind it under `{section}`, or pass {argument}={{'{name}': ...}}"
     if name in (DEFAULT_AGENT, DEFAULT_PROBLEM):
-        message = f"the study doesn't say which {what} to use"
+        message = f"the study doesn't say which {kind} to use"
         return Mistake(
             (listed,), message, f"list it here; bound are {', '.join(given)}" if given else bind_it
         )
-    known = f"{did_you_mean(name, given)}; " if given else ""
-    return Mistake((section,), f"nothing is bound to the {what} '{name}'", known + bind_it)
+    similar = f"{did_you_mean(name, given)}; " if given else ""
+    return Mistake((section,), f"nothing is bound to the {kind} '{name}'", similar + bind_it)
 
 
 # -- from sources to objects --
 
 
-def _bind_again(sources: Mapping[tuple[str, str], Source]) -> Bindings:
+def _rebind(sources: Mapping[tuple[str, str], BindingSource]) -> Bindings:
     mistakes: list[Mistake] = []
-    bindings = _make_all(sources, mistakes)
+    bindings = _build_bindings(sources, mistakes)
     if mistakes:
         raise StudyError(mistakes)
     return bindings
 
 
-def _make_all(sources: Mapping[tuple[str, str], Source], mistakes: list[Mistake]) -> Bindings:
-    makers: Mapping[str, Callable[[str, Source], Any]] = {
+def _build_bindings(
+    sources: Mapping[tuple[str, str], BindingSource], mistakes: list[Mistake]
+) -> Bindings:
+    makers: Mapping[str, Callable[[str, BindingSource], Any]] = {
         "agents": make_agent,
-        "problems": lambda name, source: make_problem(name, source.given, source.folder),
-        "runner": lambda name, source: make_runner(source.given, source.folder),
+        "problems": lambda name, source: make_problem(name, source.value, source.folder),
+        "runner": lambda name, source: make_runner(source.value, source.folder),
     }
-    made: dict[str, dict[str, Any]] = {section: {} for section in makers}
+    built: dict[str, dict[str, Any]] = {section: {} for section in makers}
     for (section, name), source in sources.items():
         try:
-            made[section][name] = makers[section](name, source)
+            built[section][name] = makers[section](name, source)
         except StudyError as error:
-            mistakes.extend(mistake.under(source.place) for mistake in error.mistakes)
-    return Bindings(made["agents"], made["problems"], made["runner"].get(""), sources)
+            mistakes.extend(mistake.under(source.path) for mistake in error.mistakes)
+    return Bindings(built["agents"], built["problems"], built["runner"].get(""), sources)
 
 
-def make_agent(name: str, source: Source) -> Call:
-    """The agent that an object, a `module:callable` or an `AgentBinding` stands for."""
-    given, varied = source.given, source.varied
-    binding = AgentBinding(use=given) if isinstance(given, str) else given
+def make_agent(name: str, source: BindingSource) -> Call:
+    """Return the agent for an object, a `module:callable` or an `AgentBinding`.
+
+    Raises `StudyError` if it can't be built or its own checks fail.
+    """
+    value, factors = source.value, source.factors
+    binding = AgentBinding(use=value) if isinstance(value, str) else value
     if not isinstance(binding, AgentBinding):
-        if varied:
-            message = f"the factor '{varied[0]}' sets its options, but it was made already"
+        if factors:
+            message = f"the factor '{factors[0]}' sets its options, but it was made already"
             raise StudyError(Mistake((), message, "bind it by name: {use: ..., options: ...}"))
-        call = bind_agent(given)
-        # Of what is the user's own a method may happen to have that name.
-        return _checked(given, call, source) if isinstance(given, Record) else call
-    if varied:
-        options = binding.options
-        return Varied(
-            name, options, varied, lambda own: _named(replace(binding, options=own), source)
-        )
-    return _named(binding, source)
+        return _check_hooks(value, bind_agent(value), source)
+
+    def make(options: Mapping[str, Any]) -> Call:
+        return _build_named_agent(replace(binding, options=options), source)
+
+    return AgentVariants(name, binding.options, factors, make) if factors else make(binding.options)
 
 
-def _named(binding: AgentBinding, source: Source) -> Call:
-    if ":" in binding.use:
-        return bind_agent(_load(binding.use, source.folder), binding.options)
-    agent = _plug_in("agents", binding.use, binding.options)
-    return _checked(agent, bind_agent(agent), source)
+def _build_named_agent(binding: AgentBinding, source: BindingSource) -> Call:
+    options: Mapping[str, Any] = binding.options
+    if ":" not in binding.use:
+        agent, options = _build_plugin("agents", binding.use, options), {}
+    else:
+        agent = _load(binding.use, source.folder)
+        if isinstance(agent, type):
+            agent, options = construct(agent, options), {}
+    return _check_hooks(agent, bind_agent(agent, options), source)
 
 
-def _checked(agent: Any, call: Call, source: Source) -> Call:
-    """The agent as it is called, if nothing keeps it from starting; some look for that."""
-    if source.budget is not None and hasattr(agent, "check_start"):
+def _check_hooks(agent: Any, call: Call, source: BindingSource) -> Call:
+    """Return the call of an agent, together with its hooks if it has any.
+
+    Raises `StudyError` if the agent's `check_start` does.
+    """
+    if not isinstance(agent, AgentHooks):
+        return call
+    if source.budget is not None:
         try:
             agent.check_start(source.budget)
         except StudyError as error:
-            raise StudyError([each.under(("options",)) for each in error.mistakes]) from error
-    return Looking(agent, call) if hasattr(agent, "check_problem") else call
+            raise StudyError([mistake.under(("options",)) for mistake in error.mistakes]) from error
+    return HookedAgent(agent, call)
 
 
-def make_problem(name: str, given: Any, folder: Path | None) -> Problem:
-    """The problem that an object, a mapping, a reference or a `ProblemBinding` stands for."""
-    if isinstance(given, str):
-        given = ProblemBinding(use=given)
-    if isinstance(given, ProblemBinding):
-        problem = _bound_problem(name, given, folder)
+def make_problem(name: str, value: Any, folder: Path | None) -> Problem:
+    """Return the problem for an object, a mapping, a reference or a `ProblemBinding`.
+
+    Raises `StudyError` if it is no problem, or its evaluator doesn't take one argument.
+    """
+    if isinstance(value, str):
+        value = ProblemBinding(use=value)
+    if isinstance(value, ProblemBinding):
+        problem = _build_problem(name, value, folder)
     else:
         for extension in extensions():
-            given = extension.adapt_problem(name, given) or given
-        problem = resolve_problem(name, registry={name: _with_evaluator(given, folder)})
+            value = extension.adapt_problem(name, value) or value
+        problem = resolve_problem(name, registry={name: _load_evaluator(value, folder)})
     evaluator = problem.evaluator if isinstance(problem, ProblemPacket) else problem.evaluate
-    if evaluator is not None and not (callable(evaluator) and _takes(evaluator, 1)):
-        message = f"{name_of(evaluator)} must be a function of one argument: the answer to judge"
+    if evaluator is not None and not (callable(evaluator) and _takes_arguments(evaluator, 1)):
+        message = (
+            f"{callable_name(evaluator)} must be a function of one argument: the answer to judge"
+        )
         raise StudyError(Mistake(("evaluator",), message))
     return problem
 
 
-def _bound_problem(name: str, binding: ProblemBinding, folder: Path | None) -> Problem:
+def _build_problem(name: str, binding: ProblemBinding, folder: Path | None) -> Problem:
     if binding.use is None:
         evaluator = binding.evaluator
         return ProblemPacket(
@@ -273,35 +297,38 @@ def _bound_problem(name: str, binding: ProblemBinding, folder: Path | None) -> P
             None if evaluator is None else _load(evaluator, folder, "evaluator"),
         )
     if ":" not in binding.use:
-        made = _plug_in("problems", binding.use, binding.options)
+        problem = _build_plugin("problems", binding.use, binding.options)
     else:
-        made = _call(_load(binding.use, folder), binding.options)
-    if hasattr(made, "bound"):  # it stands for a file of the study's folder
-        made = made.bound(name, folder)
-    return resolve_problem(name, registry={name: made})
+        problem = _call_factory(_load(binding.use, folder), binding.options)
+    if isinstance(problem, ProblemReference):
+        problem = problem.bind(name, folder)
+    return resolve_problem(name, registry={name: problem})
 
 
-def _with_evaluator(given: Any, folder: Path | None) -> Any:
-    """A packet or mapping whose evaluator may be written `module:callable`."""
-    if isinstance(given, Mapping) and isinstance(given.get("evaluator"), str):
-        return {**given, "evaluator": _load(given["evaluator"], folder, "evaluator")}
-    if isinstance(given, ProblemPacket) and isinstance(given.evaluator, str):
-        return replace(given, evaluator=_load(given.evaluator, folder, "evaluator"))
-    return given
+def _load_evaluator(problem: Any, folder: Path | None) -> Any:
+    """Return a packet or mapping with its evaluator loaded if that is a `module:callable`."""
+    if isinstance(problem, Mapping) and isinstance(problem.get("evaluator"), str):
+        return {**problem, "evaluator": _load(problem["evaluator"], folder, "evaluator")}
+    if isinstance(problem, ProblemPacket) and isinstance(problem.evaluator, str):
+        return replace(problem, evaluator=_load(problem.evaluator, folder, "evaluator"))
+    return problem
 
 
-def make_runner(given: Any, folder: Path | None) -> Callable[..., Any]:
-    """The function that runs a condition without agent and problem."""
-    runner = _load(given, folder, "") if isinstance(given, str) else given
+def make_runner(value: Any, folder: Path | None) -> Callable[..., Any]:
+    """Return the condition runner for a function or a `module:callable`.
+
+    Raises `StudyError` if it doesn't take two arguments.
+    """
+    runner = _load(value, folder, "") if isinstance(value, str) else value
     if not callable(runner):
         raise StudyError(f"a value of type {type(runner).__qualname__} is no condition runner")
-    if not _takes(runner, 2):
-        raise StudyError(f"{name_of(runner)} must take two arguments: run_spec and condition")
+    if not _takes_arguments(runner, 2):
+        raise StudyError(f"{callable_name(runner)} must take two arguments: run_spec and condition")
     return runner
 
 
-def _call(target: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    """What a class or function that makes a problem gives."""
+def _call_factory(target: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """Return the problem that a class or function makes; `StudyError` if it raises."""
     if isinstance(target, type):
         return construct(target, options)
     try:
@@ -309,7 +336,7 @@ def _call(target: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     except StudyError:
         raise
     except Exception as error:
-        message = f"{name_of(target)} made no problem: {type(error).__name__}: {error}"
+        message = f"{callable_name(target)} made no problem: {type(error).__name__}: {error}"
         raise StudyError(Mistake(("use",), message)) from error
 
 
@@ -317,13 +344,13 @@ def _load(reference: str, folder: Path | None, name: str = "use") -> Callable[..
     try:
         return plugins.load_reference(reference, folder)
     except PluginError as error:
-        place = (name,) if name else ()
-        raise PluginError([mistake.under(place) for mistake in error.mistakes]) from error
+        path = (name,) if name else ()
+        raise PluginError([mistake.under(path) for mistake in error.mistakes]) from error
 
 
-def _plug_in(group: str, name: str, options: Mapping[str, Any]) -> Any:
+def _build_plugin(group: str, name: str, options: Mapping[str, Any]) -> Any:
     try:
-        kind = plugins.load(group, name)
+        plugin_class = plugins.load(group, name)
     except PluginError as error:
         hint = "a function of your own is written module:callable"
         raise PluginError(
@@ -333,14 +360,14 @@ def _plug_in(group: str, name: str, options: Mapping[str, Any]) -> Any:
             ]
         ) from error
     mistakes: list[Mistake] = []
-    made = build_record(kind, options, ("options",), mistakes)
+    plugin = build_record(plugin_class, options, ("options",), mistakes)
     if mistakes:
         raise StudyError(mistakes)
-    return made
+    return plugin
 
 
-def _takes(target: Callable[..., Any], count: int) -> bool:
-    """Whether a callable can be given so many arguments by place, as far as it says."""
+def _takes_arguments(target: Callable[..., Any], count: int) -> bool:
+    """Return whether a callable takes so many positional arguments; True if that is unknown."""
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):

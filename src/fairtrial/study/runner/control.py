@@ -1,4 +1,4 @@
-"""Stopping a study from outside: signals, and a file that `fairtrial pause` and `cancel` write."""
+"""Control a running study: signals, and the file that `fairtrial pause` and `cancel` write."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fairtrial.core import atomic_write
 
 CONTROL_NAME = "control"
 Request = Literal["pause", "cancel"]
-LOOK_S = 0.2
+POLL_S = 0.2
 
 
-def request(folder: Path, what: Request | None) -> None:
-    """Ask whoever runs the study in a folder to pause or to stop; None takes it back."""
+def request(folder: Path, wanted: Request | None) -> None:
+    """Ask the process that runs the study in a folder to pause or to stop; None takes it back."""
     path = folder / CONTROL_NAME
-    if what is None:
+    if wanted is None:
         with suppress(FileNotFoundError):
             path.unlink()
         return
     with atomic_write(path) as file:
-        file.write(what)
+        file.write(wanted)
 
 
 def requested(folder: Path) -> str | None:
-    """What was asked for, if anything."""
+    """Return the current request for a folder; None if there is none."""
     try:
         return (folder / CONTROL_NAME).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -37,46 +37,48 @@ def requested(folder: Path) -> str | None:
 
 
 class ControlFile:
-    """The file as the running study sees it: looked at a few times a second."""
+    """The control file of a running study, polled a few times a second."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._looked = 0.0
-        self._told: str | None = None
-        self.clear()  # what was asked of an earlier session
+        self._polled_at = 0.0
+        self._last_request: str | None = None
+        self.clear()  # a request to an earlier session
 
     def clear(self) -> None:
-        """Nothing is asked for any more."""
+        """Remove the request."""
         if self._folder is not None:
-            with suppress(OSError):  # a stray folder of that name asks for nothing
+            with suppress(OSError):  # a folder of that name is no request
                 request(self._folder, None)
 
-    def told(self) -> str | None:
-        """What is asked for right now."""
-        if self._folder is not None and time.monotonic() - self._looked >= LOOK_S:
-            self._looked = time.monotonic()
-            self._told = requested(self._folder)
-        return self._told
+    def current_request(self) -> str | None:
+        """Return the current request; None if there is none."""
+        if self._folder is not None and time.monotonic() - self._polled_at >= POLL_S:
+            self._polled_at = time.monotonic()
+            self._last_request = requested(self._folder)
+        return self._last_request
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM while a study runs: counted, so that it can end in good order.
+    """Handles Ctrl-C, SIGTERM and SIGHUP while a study runs, so that it can end cleanly.
 
-    The first is only noted, unless `raise_at_once` (a run goes on in this very thread); the second
-    is a KeyboardInterrupt like any other.
+    The first signal is only counted, unless `raise_at_once` is set (a run executes in this thread);
+    the second one raises KeyboardInterrupt.
+
+    count: the number of signals so far
     """
 
     def __init__(self, *, raise_at_once: bool = False) -> None:
         self.count = 0
         self.raise_at_once = raise_at_once
-        self._earlier: dict[int, Any] = {}
+        self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                # None: not Python's to give back; a closed terminal may be ignored (nohup)
+                # None: Python can't restore it; SIG_IGN: ignored on purpose, as by nohup
                 if signal.getsignal(number) not in (None, signal.SIG_IGN):
-                    self._earlier[number] = signal.signal(number, self._note)
+                    self._previous_handlers[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -85,18 +87,20 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._earlier.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
     def send(self) -> None:
         """Interrupt the main thread from another one.
 
-        By a signal that comes through: what a shell starts in the background ignores SIGINT.
+        Uses a signal that is handled: a process in the background of a shell ignores SIGINT.
         """
-        if self._earlier:
-            signal.pthread_kill(threading.main_thread().ident or 0, next(iter(self._earlier)))
+        if self._previous_handlers:
+            signal.pthread_kill(
+                threading.main_thread().ident or 0, next(iter(self._previous_handlers))
+            )
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
         if self.raise_at_once or self.count > 1:
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Awaitables in a synchronous world: one event loop for each worker thread."""
+"""Run awaitables from synchronous code: one event loop for each worker thread."""
 
 from __future__ import annotations
 
@@ -11,68 +11,68 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 
-class _Loop:
-    """An event loop that lasts as long as its thread: agents may keep connections on it."""
+class _ThreadEventLoop:
+    """An event loop that lives as long as its thread, so that agents can keep connections on it."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
-        weakref.finalize(self, _close, self.loop, self.pid)
+        weakref.finalize(self, _close_loop, self.loop, self.pid)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
         try:
-            return self.loop.run_until_complete(_wait_for(awaitable))
+            return self.loop.run_until_complete(_await(awaitable))
         finally:
-            self._end_tasks()
+            self._cancel_tasks()
 
-    def _end_tasks(self) -> None:
-        """End what the agent left running: it would go on within the next run."""
-        left = asyncio.all_tasks(self.loop)
-        if not left:
+    def _cancel_tasks(self) -> None:
+        """Cancel tasks that the agent left running: they would go on during the next run."""
+        tasks = asyncio.all_tasks(self.loop)
+        if not tasks:
             return
-        for task in left:
+        for task in tasks:
             task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
-async def _wait_for(awaitable: Awaitable[Any]) -> Any:
+async def _await(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-def _close(loop: asyncio.AbstractEventLoop, pid: int) -> None:
-    # A forked child has a copy of the loop that shares its descriptors: not the child's to close.
-    # And one that still runs, in a thread that the study was stopped without, can't be closed.
+def _close_loop(loop: asyncio.AbstractEventLoop, pid: int) -> None:
+    # A forked child has a copy of the loop with shared descriptors, and must not close it. A loop
+    # that still runs, in an abandoned thread, can't be closed.
     if pid == os.getpid() and not loop.is_running():
         loop.close()
 
 
-class _Own(threading.local):
-    """What each thread has of its own."""
+class _ThreadLocals(threading.local):
+    """The event loop of each thread, and its helper thread."""
 
-    loop: _Loop | None = None
+    loop: _ThreadEventLoop | None = None
     helper: ThreadPoolExecutor | None = None
 
 
-_own = _Own()
+_locals = _ThreadLocals()
 
 
-def settle(value: Any) -> Any:
-    """What an awaitable comes to; any other value as it is."""
-    return _settle(value) if hasattr(type(value), "__await__") else value
+def resolve(value: Any) -> Any:
+    """Return the result of an awaitable; any other value is returned unchanged."""
+    return _resolve_awaitable(value) if hasattr(type(value), "__await__") else value
 
 
-def _settle(awaitable: Awaitable[Any]) -> Any:
-    if _is_looping():
-        # A notebook's own loop runs in this thread, and no second one can: go next door.
-        if _own.helper is None:
-            _own.helper = ThreadPoolExecutor(1, "fairtrial-async")
-        return _own.helper.submit(_settle, awaitable).result()
-    if _own.loop is None or _own.loop.pid != os.getpid():
-        _own.loop = _Loop()
-    return _own.loop.run(awaitable)
+def _resolve_awaitable(awaitable: Awaitable[Any]) -> Any:
+    if _has_running_loop():
+        # A notebook runs its own loop in this thread, which can't run a second one.
+        if _locals.helper is None:
+            _locals.helper = ThreadPoolExecutor(1, "fairtrial-async")
+        return _locals.helper.submit(_resolve_awaitable, awaitable).result()
+    if _locals.loop is None or _locals.loop.pid != os.getpid():
+        _locals.loop = _ThreadEventLoop()
+    return _locals.loop.run(awaitable)
 
 
-def _is_looping() -> bool:
+def _has_running_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

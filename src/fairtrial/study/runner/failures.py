@@ -1,4 +1,4 @@
-"""What went wrong in a run, in words that can be written down."""
+"""Describe failures of runs in text that can be stored."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from fairtrial.core import Broken, LabError
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
 from fairtrial.study.model.runs import FailureKind, RunStatus
 
-LONGEST_ERROR = 2_000
-LONGEST_TRACE = 16_000
-HEAD_OF_TRACE = 4_000
-"""How much of a traceback that is too long is its beginning; the rest is its end."""
-DEEPEST = 50
-"""How many steps down a complaint says where it was."""
+MAX_ERROR_LENGTH = 2_000
+MAX_TRACE_LENGTH = 16_000
+TRACE_HEAD_LENGTH = 4_000
+"""How much of a traceback that is too long is kept of its beginning; the rest is its end."""
+MAX_DEPTH = 50
+"""How many levels down an error message locates a value."""
 _STUDY = Path(__file__).parent.parent
-_CALLING = ("call_forms", "task", "events", "journal", "output")
-_MACHINERY = (
+_CALLING_MODULES = ("call_forms", "task", "events", "journal", "output")
+_OWN_CODE = (
     str(_STUDY / "runner"),
-    *(str(_STUDY / "agents" / f"{module}.py") for module in _CALLING),
+    *(str(_STUDY / "agents" / f"{module}.py") for module in _CALLING_MODULES),
     str(_STUDY.parent / "compat" / "keyword_arguments.py"),
     str(_STUDY / "problems"),
     str(_STUDY / "model"),
     str(Path(asyncio.__file__).parent),
     *concurrent.__path__,
 )
-"""Where code lies that is neither an agent's nor an evaluator's."""
+"""The paths of code that belongs neither to an agent nor to an evaluator."""
 _STATUS = {
     FailureKind.BROKEN: RunStatus.BROKEN,
     FailureKind.KILLED: RunStatus.BROKEN,
@@ -40,14 +40,14 @@ _STATUS = {
 }
 
 
-def status_of(kind: FailureKind) -> RunStatus:
-    """`failed` if it was the subject's doing, `broken` if not; a cancelled run is pending."""
+def failure_status(kind: FailureKind) -> RunStatus:
+    """Return `failed` if the subject caused it, else `broken`; `pending` for a cancelled run."""
     return _STATUS.get(kind, RunStatus.FAILED)
 
 
-def kind_of(error: BaseException) -> FailureKind:
-    """Whose doing an exception is."""
-    if _is_wholly(error, (Broken, LabError)):
+def classify_error(error: BaseException) -> FailureKind:
+    """Return the kind of failure that an exception means."""
+    if _consists_of(error, (Broken, LabError)):
         return FailureKind.BROKEN
     if isinstance(error, UnwritableError):
         return FailureKind.UNWRITABLE
@@ -56,94 +56,96 @@ def kind_of(error: BaseException) -> FailureKind:
     return FailureKind.EXCEPTION
 
 
-def _is_wholly(error: BaseException, kinds: tuple[type[BaseException], ...]) -> bool:
-    """Whether an exception, or each one of a group, is of certain kinds."""
+def _consists_of(error: BaseException, kinds: tuple[type[BaseException], ...]) -> bool:
+    """Return whether an exception, or each one of a group, is of certain types."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(kinds)[1] is None
     return isinstance(error, kinds)
 
 
 def describe_error(error: BaseException) -> str:
-    """An exception in a line: its type and message."""
+    """Return type and message of an exception in one line."""
     try:
         message = str(error)
     except Exception:
         message = "(its message can't be read)"
     name = type(error).__name__
-    return writable(f"{name}: {message}" if message else name, LONGEST_ERROR)
+    return make_writable(f"{name}: {message}" if message else name, MAX_ERROR_LENGTH)
 
 
-def trace_of(error: BaseException) -> str | None:
-    """The traceback, from where the subject's own code begins; None if that never began."""
+def format_trace(error: BaseException) -> str | None:
+    """Return the traceback from the first frame of the subject's code; None without one."""
     trace = error.__traceback__
-    while trace is not None and _is_machinery(trace):
+    while trace is not None and _is_own_code(trace):
         trace = trace.tb_next
     if trace is None:
         return None
     try:
         text = "".join(traceback.format_exception(type(error), error, trace))
-    except Exception:  # an exception class that can't even be shown
+    except Exception:  # the exception's own methods may raise
         text = "".join(traceback.format_tb(trace))
-    if len(text) > LONGEST_TRACE:
-        text = f"{text[:HEAD_OF_TRACE]}\n[...]\n{text[HEAD_OF_TRACE - LONGEST_TRACE :]}"
-    return writable(text, 2 * LONGEST_TRACE)
+    if len(text) > MAX_TRACE_LENGTH:
+        text = f"{text[:TRACE_HEAD_LENGTH]}\n[...]\n{text[TRACE_HEAD_LENGTH - MAX_TRACE_LENGTH :]}"
+    return make_writable(text, 2 * MAX_TRACE_LENGTH)
 
 
-def _is_machinery(trace: TracebackType) -> bool:
-    return trace.tb_frame.f_code.co_filename.startswith(_MACHINERY)
+def _is_own_code(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_code.co_filename.startswith(_OWN_CODE)
 
 
-def writable(text: str, longest: int) -> str:
-    """Text that UTF-8 can hold, and not too much of it."""
+def make_writable(text: str, longest: int) -> str:
+    """Return text that can be encoded as UTF-8, cut to a maximal length."""
     text = text if len(text) <= longest else f"{text[: longest - 3]}..."
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def leave_out_unwritable(body: Body) -> dict[str, Any]:
-    """What of a run's record can be written down; its error says what can't, and where.
+def drop_unwritable(body: Body) -> dict[str, Any]:
+    """Return a run's record without the parts that can't be stored; its error names those.
 
-    Parts are tried as deep as they lie: too deep is a reason, too.
+    Parts are tested at their depth, since being nested too deeply is a reason, too.
     """
     kept: dict[str, Any] = {}
-    said = [body["error_info"]] if body["error_info"] else []
+    errors = [body["error_info"]] if body["error_info"] else []
     for section, value in body.items():
-        if _complaint([value]) is None:
+        if _packing_error([value]) is None:
             kept[section] = value
             continue
-        said.append(_find_unwritable(value, section))
+        errors.append(_find_unwritable(value, section))
         if isinstance(value, Mapping):
             kept[section] = {
-                key: item for key, item in value.items() if _complaint([{key: item}]) is None
+                key: item for key, item in value.items() if _packing_error([{key: item}]) is None
             }
         else:
-            kept[section] = [item for item in _listed(value) if _complaint([[item]]) is None]
-    return {**kept, "error_info": writable("; ".join(said), LONGEST_ERROR)}
+            kept[section] = [
+                item for item in _list_items(value) if _packing_error([[item]]) is None
+            ]
+    return {**kept, "error_info": make_writable("; ".join(errors), MAX_ERROR_LENGTH)}
 
 
-def _find_unwritable(value: Any, place: str) -> str:
-    """Where it is that can't be written down, and why: ``outputs.steps[3]: a value of ...``."""
-    for _ in range(DEEPEST):
+def _find_unwritable(value: Any, path: str) -> str:
+    """Return where a value can't be stored, and why: ``outputs.steps[3]: a value of ...``."""
+    for _ in range(MAX_DEPTH):
         for step, item in _items(value):
-            if _complaint(item) is not None:
-                place, value = place + step, item
+            if _packing_error(item) is not None:
+                path, value = path + step, item
                 break
         else:
             break
-    return f"{place}: {_complaint(value)}"
+    return f"{path}: {_packing_error(value)}"
 
 
 def _items(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, Mapping):
         return [(f".{key}", item) for key, item in value.items()]
-    return [(f"[{index}]", item) for index, item in enumerate(_listed(value))]
+    return [(f"[{index}]", item) for index, item in enumerate(_list_items(value))]
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _list_items(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
-def _complaint(value: Any) -> str | None:
-    """Why a value can't be written down; None if it can."""
+def _packing_error(value: Any) -> str | None:
+    """Return why a value can't be stored; None if it can."""
     try:
         pack(value)
     except UnwritableError as error:

@@ -1,4 +1,4 @@
-"""Work that an executor does in the very thread that the loop runs in."""
+"""Work that an executor does in the thread of the run loop."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from fairtrial.core import LabError, LedgerError
 from fairtrial.study.model.runs import Assignment, Outcome
 from fairtrial.study.protocols import Send, Work
 from fairtrial.study.runner.control import Interrupts
-from fairtrial.study.runner.payments import Books
+from fairtrial.study.runner.payment_tracker import PaymentTracker
 
 
 class InlineWork:
-    """Work that happens in this very thread: an interrupt cuts the run off, not what we do between.
+    """Runs work in this thread, so that an interrupt ends the run, but never a write to the ledger.
 
-    An interrupt in the middle of writing a result down would lose it. Nobody is there to take the
-    run's journal entries but the run itself: they are written at once.
+    An interrupt while a result is written would lose it. Journal entries are written directly,
+    since the loop can't take them while the run has its thread.
     """
 
-    def __init__(self, work: Work, interrupts: Interrupts, books: Books) -> None:
+    def __init__(self, work: Work, interrupts: Interrupts, payments: PaymentTracker) -> None:
         self._attempt, self.fail, self._interrupts = work.attempt, work.fail, interrupts
-        self._books = books
+        self._payments = payments
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
-        """Do one run, in this thread."""
+        """Attempt one run in this thread; raises KeyboardInterrupt if it is interrupted."""
         interrupts, process = self._interrupts, os.getpid()
 
         def write(data: bytes) -> None:
@@ -34,18 +34,18 @@ class InlineWork:
             if is_interruptible:
                 interrupts.raise_at_once = False
             try:
-                self._books.add(assignment.spec, assignment.attempt, data)
-            except LedgerError as error:  # ours, not the agent's; the loop meets it, too
+                self._payments.add(assignment.spec, assignment.attempt, data)
+            except LedgerError as error:  # not the agent's fault; the loop will raise it
                 raise LabError(f"the journal can't be written: {error}") from error
             finally:
                 if is_interruptible:
                     interrupts.raise_at_once = True
-            if is_interruptible and interrupts.count:  # it came meanwhile
+            if is_interruptible and interrupts.count:  # interrupted meanwhile
                 raise KeyboardInterrupt
 
         interrupts.raise_at_once = True
         try:
-            if interrupts.count:  # it came since the loop last looked
+            if interrupts.count:  # interrupted since the loop last checked
                 raise KeyboardInterrupt
             return self._attempt(assignment, emit, note or write)
         finally:

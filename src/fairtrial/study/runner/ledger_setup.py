@@ -1,4 +1,4 @@
-"""The plan and the ledger brought together: a fresh start, or going on with what is there."""
+"""Store a plan in the ledger, for a new study or a resumed one, and select the runs to do."""
 
 from __future__ import annotations
 
@@ -13,34 +13,39 @@ from typing import Any
 
 from fairtrial.core import LedgerError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import amended, first_laid, results_known
-from fairtrial.study.ledger.claim_changes import claim_changes
-from fairtrial.study.ledger.fingerprint import differences, study_print
-from fairtrial.study.ledger.plan_changes import carry_order
-from fairtrial.study.ledger.reader import GONE, LedgerReader
+from fairtrial.study.ledger.amendments import (
+    amendment_facts,
+    count_known_results,
+    first_version_facts,
+)
+from fairtrial.study.ledger.claim_changes import describe_claim_changes
+from fairtrial.study.ledger.fingerprint import differences, study_fingerprint
+from fairtrial.study.ledger.plan_changes import reconcile_order
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.runner.payments import note_cut_off
+from fairtrial.study.runner.payment_tracker import record_interrupted_attempts
 from fairtrial.study.runner.pilot import matcher
-from fairtrial.study.runner.settings import RunSettings
+from fairtrial.study.runner.run_settings import RunSettings
 
-MOST_DIFFERENCES = 20
+MAX_DIFFERENCES = 20
 PROBLEM_FINGERPRINTS = "code problems"
-"""The key of what problems add to the fingerprint; ledgers hold it, so it must not change."""
+"""The key of what problems add to the fingerprint; ledgers contain it, so it must not change."""
 
 
-def lay_plan(
+def store_plan(
     ledger: Ledger,
     plan: RunPlan,
     settings: RunSettings,
     problem_fingerprints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> array[int]:
-    """Lay the plan down in the ledger; returns the order of execution, place by turn.
+    """Store the plan in the ledger; returns the order of execution: the plan index for each index.
 
-    Refuses a ledger with results unless it is to be resumed, and one of a different study unless
-    the changes are accepted. What was changed after results were there (claims, replicates, what
-    was accepted) is noted, and the claims as they were before the first result are kept.
+    Raises `LedgerError` for a ledger with results unless the study is to be resumed, and for one of
+    a different study unless the changes are accepted. Changes after results were known (of claims,
+    of replicates, and accepted ones) are recorded, and the first version of the claims is kept.
 
     problem_fingerprints: what results depend on beyond the study file, by problem
     """
@@ -50,24 +55,28 @@ def lay_plan(
         "study": json.dumps(study.to_dict()),
         "folder": None if study.folder is None else str(study.folder),
         "print": json.dumps(
-            {**study_print(study, plan.conditions), **_problem_print(problem_fingerprints)}
+            {**study_fingerprint(study, plan.conditions), **_problem_part(problem_fingerprints)}
         ),
     }
     has_plan = ledger.fact("print") is not None
     accepted: list[str] = []
     if has_plan and _has_any(ledger, "results"):
-        accepted = _refuse(ledger, plan, settings, facts["print"] or "")
-    if has_plan:  # and nobody is refused any more
-        note_cut_off(ledger)
-    # Attempts that were cancelled, and events, keep their turns though there is no result yet.
+        accepted = _refuse_changes(ledger, plan, settings, facts["print"] or "")
+    if has_plan:  # only now: a refused start must not change the ledger
+        record_interrupted_attempts(ledger)
+    # Cancelled attempts and events keep their execution indexes even without a result.
     has_begun = has_plan and _has_any(ledger, "results", "attempts", "events")
     if has_begun and all(ledger.fact(name) == facts[name] for name in facts):
         return reader.order
-    order = carry_order(reader, plan) if has_begun else plan.order()
+    order = reconcile_order(reader, plan) if has_begun else plan.order()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    facts |= amended(reader, study, now, accepted) if has_begun else first_laid(study, now)
-    known = results_known(reader) if has_begun else 0
-    changes = claim_changes(reader.study, study) if known else []
+    facts |= (
+        amendment_facts(reader, study, now, accepted)
+        if has_begun
+        else first_version_facts(study, now)
+    )
+    known = count_known_results(reader) if has_begun else 0
+    changes = describe_claim_changes(reader.study, study) if known else []
     ledger.write_plan(facts, plan.conditions, order)
     if changes:
         results = f"{known:,} result{'s were' if known > 1 else ' was'} known"
@@ -76,25 +85,27 @@ def lay_plan(
     return order
 
 
-def _problem_print(fingerprints: Mapping[str, Any]) -> dict[str, Any]:
+def _problem_part(fingerprints: Mapping[str, Any]) -> dict[str, Any]:
     return {PROBLEM_FINGERPRINTS: dict(fingerprints)} if fingerprints else {}
 
 
 def _has_any(ledger: Ledger, *tables: str) -> bool:
-    found = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)
-    return bool(_ask(ledger, f"SELECT {found}"))
+    exists = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)
+    return bool(_query_value(ledger, f"SELECT {exists}"))
 
 
-def _ask(ledger: Ledger, query: str) -> Any:
+def _query_value(ledger: Ledger, query: str) -> Any:
     with explained(ledger.path):
         return ledger.connection.execute(query).fetchone()[0]
 
 
-def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -> list[str]:
-    """Refuse what is not to be gone on with; returns the changes that were accepted."""
+def _refuse_changes(
+    ledger: Ledger, plan: RunPlan, settings: RunSettings, fingerprint: str
+) -> list[str]:
+    """Raise `LedgerError` if this study can't be resumed; returns the accepted changes."""
     folder = ledger.path.parent if ledger.path is not None else None
-    old, new = json.loads(ledger.fact("print")), json.loads(print_)
-    if PROBLEM_FINGERPRINTS not in old:  # nobody wrote it down then
+    old, new = json.loads(ledger.fact("print")), json.loads(fingerprint)
+    if PROBLEM_FINGERPRINTS not in old:  # an old ledger
         new.pop(PROBLEM_FINGERPRINTS, None)
     changes = differences(old, new)
     if changes and not (settings.resume and settings.accept_changes):
@@ -114,65 +125,65 @@ def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -
 
 
 def _shorten(changes: list[str]) -> list[str]:
-    more = len(changes) - MOST_DIFFERENCES
-    return [*changes[:MOST_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else [])]
+    more = len(changes) - MAX_DIFFERENCES
+    return [*changes[:MAX_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def choose_turns(
+def select_runs(
     ledger: Ledger, plan: RunPlan, order: array[int], settings: RunSettings
 ) -> Iterator[int]:
-    """The turns that this session is about: what isn't done yet, and what is run again.
+    """Return the execution indexes of the runs of this session: pending ones and reruns.
 
-    What broke and, where that is asked for, what failed is run again. It keeps its result until
-    there is a new one: a session that comes to nothing takes nothing away.
+    Broken runs and, on request, failed ones are run again. They keep their result until there is a
+    new one, so that a session that is stopped early loses nothing.
     """
     matches = matcher(plan, order, settings.only)
-    ledger.again = {
-        turn: status for turn, status in _results_again(ledger, settings) if matches(turn)
+    ledger.reruns = {
+        index: status for index, status in _find_reruns(ledger, settings) if matches(index)
     }
-    rest = iter(()) if settings.only_again else pending_turns(ledger, plan, order)
-    turns = heapq.merge(sorted(ledger.again), filter(matches, rest))
+    pending = iter(()) if settings.only_reruns else pending_indexes(ledger, plan, order)
+    indexes = heapq.merge(sorted(ledger.reruns), filter(matches, pending))
     if settings.limit is None:
-        return turns
-    chosen = list(itertools.islice(turns, settings.limit))
-    ledger.again = {turn: ledger.again[turn] for turn in chosen if turn in ledger.again}
-    return iter(chosen)
+        return indexes
+    selected = list(itertools.islice(indexes, settings.limit))
+    ledger.reruns = {index: ledger.reruns[index] for index in selected if index in ledger.reruns}
+    return iter(selected)
 
 
-def _results_again(ledger: Ledger, settings: RunSettings) -> Iterator[tuple[int, str]]:
+def _find_reruns(ledger: Ledger, settings: RunSettings) -> Iterator[tuple[int, str]]:
     reader = LedgerReader(ledger.connection, ledger.path)
     statuses = [RunStatus.BROKEN]
     if settings.retry == "failed":
         statuses.append(RunStatus.FAILED)
     for status in statuses:
-        yield from ((turn, status.value) for turn in reader.turns_with(status))
+        yield from ((index, status.value) for index in reader.indexes_with_status(status))
 
 
-def pending_turns(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[int]:
-    """The turns that are still to come.
+def pending_indexes(ledger: Ledger, plan: RunPlan, order: array[int]) -> Iterator[int]:
+    """Yield the execution indexes of runs without a result.
 
-    Reads what is done as it goes, in pieces: memory stays flat, and no query stays open, which
-    would keep the write-ahead log from being folded back.
+    Reads the finished ones in batches: memory stays flat, and no query stays open, which would keep
+    the write-ahead log from being checkpointed.
     """
-    done = LedgerReader(ledger.connection, ledger.path).done_turns()
+    done = LedgerReader(ledger.connection, ledger.path).done_indexes()
     next_done = next(done, None)
-    for turn in range(len(order)):
-        while next_done is not None and next_done < turn:
+    for index, plan_index in enumerate(order):
+        while next_done is not None and next_done < index:
             next_done = next(done, None)
-        if turn != next_done and order[turn] != GONE and not plan.is_skipped(order[turn]):
-            yield turn
+        if index != next_done and plan_index != REMOVED and not plan.is_skipped(plan_index):
+            yield index
 
 
-def attempt_counter(ledger: Ledger) -> Callable[[int], int]:
-    """The number of a turn's next attempt.
+def make_attempt_counter(ledger: Ledger) -> Callable[[int], int]:
+    """Return a function that gives the number of the next attempt at a run.
 
-    Only turns that an earlier session came to can have had one, and those that were cut off by a
-    kill have left nothing but events.
+    Only runs up to the highest index of earlier sessions can have attempts; those that were killed
+    have left only events.
     """
     tables = ("results", "attempts", "events")
     query = " UNION ALL ".join(f"SELECT max(turn) AS turn FROM {name}" for name in tables)
-    highest = _ask(ledger, f"SELECT max(turn) FROM ({query})")
+    highest = _query_value(ledger, f"SELECT max(turn) FROM ({query})")
     if highest is None:
-        return lambda turn: 1
+        return lambda index: 1
     reader = LedgerReader(ledger.connection, ledger.path)
-    return lambda turn: 1 if turn > highest else reader.last_attempt(turn) + 1
+    return lambda index: 1 if index > highest else reader.last_attempt(index) + 1

@@ -1,4 +1,4 @@
-"""The metrics of a run: the agent's own, and those of its process."""
+"""Compose the metrics of a run from those of the agent, its process and its journal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,19 @@ def compose_metrics(
     has_output: bool = True,
     paid: Paid = NOTHING,
 ) -> dict[str, Any]:
-    """All metrics of a run.
+    """Return all metrics of a run.
 
-    paid: what its journal says; it counts where the agent itself tells nothing
+    own: the metrics that the agent returned
+    evaluations: the rows of the evaluator
+    events: the events that the run emitted
+    latency_s: how long it took
+    outcomes: the outcomes of the study; the first primary one is shown as `primary_outcome`
+    has_output: whether the agent returned an output
+    paid: the costs in its journal, used where the agent reports none
     """
     if any(paid):
-        own = _fill_in(own, paid)
-    # Tables show the output of a run that emits nothing as its one event, by the agent.
+        own = _add_costs(own, paid)
+    # The tables show the output of a run without events as one event of the agent.
     is_silent = has_output and not events.actors
     metrics = {
         **own,
@@ -41,13 +47,14 @@ def compose_metrics(
         "step_event_count": 1 if is_silent else events.steps,
         "unique_actor_count": 1 if is_silent else len(events.actors),
     }
-    found = primary_outcome(metrics, evaluations, outcomes)
-    if found is not None:
-        metrics[PRIMARY] = found
+    primary = primary_outcome(metrics, evaluations, outcomes)
+    if primary is not None:
+        metrics[PRIMARY] = primary
     return metrics
 
 
-def _fill_in(own: Mapping[str, Any], paid: Paid) -> Mapping[str, Any]:
+def _add_costs(own: Mapping[str, Any], paid: Paid) -> Mapping[str, Any]:
+    """Return metrics with the costs of a journal where the agent reports none."""
     filled = dict(own)
     if own.get("cost_usd") is None:
         filled["cost_usd"] = paid.cost_usd

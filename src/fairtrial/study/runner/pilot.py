@@ -1,4 +1,4 @@
-"""Which runs a pilot is about: `--only EXPR`."""
+"""Select the runs of a pilot by an expression: `--only EXPR`."""
 
 from __future__ import annotations
 
@@ -13,67 +13,69 @@ from fairtrial.study.design.runs import agents_of, problems_of
 from fairtrial.study.model.study import Study
 
 RUN_FACTS = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
-"""What an expression may ask for beside factors and blocks."""
+"""The names that an expression may use besides factors and blocks."""
 
 
-def expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
-    """What is wrong with an expression, as far as the study alone can tell."""
-    known = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
+def find_expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
+    """Yield what is wrong with an expression, as far as the study alone shows it."""
+    own_names = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
     try:
         names = Expression(only).names
     except StudyError as error:
         yield from (mistake.under(("only",)) for mistake in error.mistakes)
         return
-    shown = ", ".join([*sorted(known), *RUN_FACTS])
-    for name in sorted(names - known - set(RUN_FACTS)):
-        yield Mistake(("only",), f"there is no '{name}'", f"known: {shown}")
+    known = ", ".join([*sorted(own_names), *RUN_FACTS])
+    for name in sorted(names - own_names - set(RUN_FACTS)):
+        yield Mistake(("only",), f"there is no '{name}'", f"known: {known}")
 
 
 def check_expression(plan: RunPlan, only: str) -> None:
-    """Try an expression on a run of every condition: it may compare what can't be compared."""
+    """Try an expression on a run of every condition; `StudyError` if it can't be evaluated."""
     expression = Expression(only)
-    for place in plan.first_places():
+    for plan_index in plan.first_places():
         try:
-            _holds(expression, plan, place)
+            _holds(expression, plan, plan_index)
         except StudyError as error:
             raise StudyError([mistake.under(("only",)) for mistake in error.mistakes]) from error
 
 
-def selection_doubts(plan: RunPlan, only: str) -> list[Mistake]:
-    """A remark for each comparison with what a factor, or a run's agent or problem, never is."""
+def selection_warnings(plan: RunPlan, only: str) -> list[Mistake]:
+    """Return a warning for each comparison with a value that never occurs."""
     study = plan.study
-    admissible = [each for each in plan.conditions if each.admissible]
+    admissible = [condition for condition in plan.conditions if condition.admissible]
     factors = {factor.name for factor in study.factors}
-    others = {
-        "agent_id": {name for each in admissible for name in agents_of(study, each)},
-        "problem_id": {name for each in admissible for name in problems_of(study, each)},
+    ids = {
+        "agent_id": {name for item in admissible for name in agents_of(study, item)},
+        "problem_id": {name for item in admissible for name in problems_of(study, item)},
     }
-    known = {name: sorted(filter(None, met)) for name, met in others.items() if name not in factors}
-    return list(comparison_doubts(study, ("only",), only, known))
+    levels = {name: sorted(filter(None, ids[name])) for name in ids if name not in factors}
+    return list(comparison_doubts(study, ("only",), only, levels))
 
 
-def refuse_nothing(plan: RunPlan, only: str) -> None:
-    """Refuse an expression that no run of the plan meets, done or not."""
+def refuse_empty_selection(plan: RunPlan, only: str) -> None:
+    """Raise `StudyError` if no run of the plan, done or not, matches the expression."""
     expression = Expression(only)
-    places = (place for place in range(len(plan)) if not plan.is_skipped(place))
-    if any(_holds(expression, plan, place) for place in places):
+    plan_indexes = (
+        plan_index for plan_index in range(len(plan)) if not plan.is_skipped(plan_index)
+    )
+    if any(_holds(expression, plan, plan_index) for plan_index in plan_indexes):
         return
-    doubts = [*selection_doubts(plan, only)]
+    warnings = selection_warnings(plan, only)
     message = f"no run of the plan meets `{only}`"
-    hint = "; ".join(f"{each.message}; {each.hint}".removesuffix("; ") for each in doubts)
+    hint = "; ".join(f"{item.message}; {item.hint}".removesuffix("; ") for item in warnings)
     raise StudyError(Mistake(("only",), message, hint))
 
 
 def matcher(plan: RunPlan, order: array[int], only: str | None) -> Callable[[int], bool]:
-    """Whether a turn is one of those that are asked for."""
+    """Return a function that says whether the run at an execution index is selected."""
     if only is None:
-        return lambda turn: True
+        return lambda index: True
     expression = Expression(only)
-    return lambda turn: _holds(expression, plan, order[turn])
+    return lambda index: _holds(expression, plan, order[index])
 
 
-def _holds(expression: Expression, plan: RunPlan, place: int) -> bool:
-    condition, spec = plan.condition_at(place), plan.spec(place)
+def _holds(expression: Expression, plan: RunPlan, plan_index: int) -> bool:
+    condition, spec = plan.condition_at(plan_index), plan.spec(plan_index)
     facts = {
         "agent_id": spec.agent_spec_ref,
         "problem_id": spec.problem_id,

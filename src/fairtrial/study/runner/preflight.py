@@ -1,4 +1,4 @@
-"""Agents that look at their problems first: what they miss is told before anything runs."""
+"""Check agents against their problems before anything runs."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from typing import Any
 
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.agents.call_forms import Call
+from fairtrial.study.agents.hooks import AgentHooks
 from fairtrial.study.agents.task import Task
 from fairtrial.study.design.runs import agents_of, problems_of
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Problem
-from fairtrial.study.runner.agent_options import Varied
+from fairtrial.study.runner.agent_variants import AgentVariants
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """An agent that wants to see its problems first.
+class HookedAgent:
+    """A bound agent whose class has hooks.
 
-    agent: the plug-in itself; its ``check_problem(problem, imports=...)`` raises a `StudyError`
-    call: how it is called
+    hooks: the agent itself
+    call: the function that runs it on a task
     """
 
-    agent: Any
+    hooks: AgentHooks
     call: Call
 
     def __call__(self, task: Task) -> Any:
-        """One run."""
+        """Run the agent on a task."""
         return self.call(task)
 
 
-def check_meetings(
+def check_agent_problems(
     study: Study,
     conditions: Iterable[Condition],
     agents: Mapping[str, Call],
@@ -40,43 +41,45 @@ def check_meetings(
     *,
     imports: bool = True,
 ) -> list[Mistake]:
-    """What agents miss of problems that some condition brings them together with.
+    """Return what agents report about the problems that some condition pairs them with.
 
-    imports: whether functions of the user's own may be imported to see if they are there
+    imports: whether functions of the user may be imported to see whether they exist
     """
-    if not any(isinstance(each, (Looking, Varied)) for each in agents.values()):
+    if not any(isinstance(agent, (HookedAgent, AgentVariants)) for agent in agents.values()):
         return []
     mistakes: dict[str, Mistake] = {}
-    met: dict[tuple[int, str], Looking] = {}  # whoever is in here keeps his id
+    # Holds the agents, so that no two of them have the same id.
+    checked: dict[tuple[int, str], HookedAgent] = {}
     for condition in conditions:
-        for name in agents_of(study, condition) if condition.admissible else ():
-            agent = _find(agents.get(name or ""), condition)
-            if not isinstance(agent, Looking):
+        for agent_name in agents_of(study, condition) if condition.admissible else ():
+            agent = _find_agent(agents.get(agent_name or ""), condition)
+            if not isinstance(agent, HookedAgent):
                 continue
-            for other in problems_of(study, condition):
-                problem = problems.get(other or "")
-                if problem is None or (id(agent), other or "") in met:
+            for problem_name in problems_of(study, condition):
+                key = id(agent), problem_name or ""
+                problem = problems.get(problem_name or "")
+                if problem is None or key in checked:
                     continue
-                met[id(agent), other or ""] = agent
-                for each in _look(agent, problem, imports=imports):
-                    placed = each.under(("agents", name or "", "options"))
-                    mistakes.setdefault(str(placed), placed)
+                checked[key] = agent
+                for mistake in _check_problem(agent.hooks, problem, imports=imports):
+                    located = mistake.under(("agents", agent_name or "", "options"))
+                    mistakes.setdefault(str(located), located)
     return list(mistakes.values())
 
 
-def _find(agent: Call | None, condition: Condition) -> Call | None:
-    """The agent that a condition asks for; None if it can't be made, which is told elsewhere."""
-    if not isinstance(agent, Varied):
+def _find_agent(agent: Call | None, condition: Condition) -> Call | None:
+    """Return the agent for a condition; None if it can't be made, which is reported elsewhere."""
+    if not isinstance(agent, AgentVariants):
         return agent
     try:
-        return agent.find(condition.factor_assignments)
+        return agent.variant(condition.factor_assignments)
     except StudyError:
         return None
 
 
-def _look(agent: Looking, problem: Problem, *, imports: bool) -> tuple[Mistake, ...]:
+def _check_problem(hooks: AgentHooks, problem: Problem, *, imports: bool) -> tuple[Mistake, ...]:
     try:
-        agent.agent.check_problem(problem, imports=imports)
+        hooks.check_problem(problem, imports=imports)
     except StudyError as error:
         return error.mistakes
     return ()

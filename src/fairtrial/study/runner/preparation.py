@@ -1,4 +1,4 @@
-"""Before anything runs: every mistake found, every name bound, the plan made."""
+"""Prepare a study before anything runs: find all mistakes, bind all names, make the plan."""
 
 from __future__ import annotations
 
@@ -17,18 +17,27 @@ from fairtrial.study.runner.bindings import Bindings, bind
 from fairtrial.study.runner.executors.pickling import check_reachable
 from fairtrial.study.runner.pilot import (
     check_expression,
-    expression_mistakes,
-    refuse_nothing,
-    selection_doubts,
+    find_expression_mistakes,
+    refuse_empty_selection,
+    selection_warnings,
 )
 from fairtrial.study.runner.run_attempt import StudyWork
-from fairtrial.study.runner.settings import RunSettings
+from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.validation import concerns_plan, study_mistakes
+
+RETRY_CHOICES = ("broken", "failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A study that can be run: checked, bound, planned."""
+class PreparedStudy:
+    """A study that is ready to run.
+
+    study: the study with the settings applied
+    plan: its runs
+    bindings: its agents and problems
+    executor: where runs execute
+    slots: how many of them at once
+    """
 
     study: Study
     plan: RunPlan
@@ -39,7 +48,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class DryRunReport:
-    """What a study would run, and what keeps it from running."""
+    """The result of a dry run.
+
+    errors: what keeps the study from running
+    planned_runs: how many runs it would have
+    """
 
     errors: list[str]
     planned_runs: int
@@ -55,36 +68,39 @@ def dry_run_validate(
     parallelism: int | None = None,
     executor: str | Executor | None = None,
 ) -> DryRunReport:
-    """Every error that would keep the study from running, and how many runs it would have."""
+    """Return every error that would keep a study from running, and how many runs it would have.
+
+    The arguments are those of `run_study`.
+    """
     settings = RunSettings(
         conditions=conditions,
-        agent_bindings=agent_bindings or {},
-        problem_registry=problem_registry or {},
+        agent_bindings=agent_bindings,
+        problem_registry=problem_registry,
         condition_runner=condition_runner,
         parallelism=parallelism,
         executor=executor,
     )
     mistakes: list[Mistake] = []
-    plan, _, _, _ = _look_over(settings.apply(study), settings, mistakes)
+    plan, _, _, _ = _inspect(settings.apply(study), settings, mistakes)
     return DryRunReport([str(mistake) for mistake in mistakes], plan.runnable if plan else 0)
 
 
-def prepare(study: Study, settings: RunSettings) -> Prepared:
-    """Everything that a run needs; raises one `StudyError` with all that is wrong."""
+def prepare(study: Study, settings: RunSettings) -> PreparedStudy:
+    """Return everything that running a study needs; raises one `StudyError` with all mistakes."""
     study = settings.apply(study)
     mistakes: list[Mistake] = []
-    plan, bindings, executor, slots = _look_over(study, settings, mistakes)
+    plan, bindings, executor, slots = _inspect(study, settings, mistakes)
     if mistakes or plan is None or bindings is None or executor is None:
         raise StudyError(mistakes)
-    for doubt in selection_doubts(plan, settings.only) if settings.only is not None else ():
-        settings.tell(str(doubt))
-    return Prepared(study, plan, bindings, executor, slots)
+    for warning in selection_warnings(plan, settings.only) if settings.only is not None else ():
+        settings.tell(str(warning))
+    return PreparedStudy(study, plan, bindings, executor, slots)
 
 
-def _look_over(
+def _inspect(
     study: Study, settings: RunSettings, mistakes: list[Mistake]
 ) -> tuple[RunPlan | None, Bindings | None, Executor | None, int]:
-    """As much as can be had; what is wrong, wherever it is, goes to `mistakes`."""
+    """Return as much as can be prepared; all mistakes are added to `mistakes`."""
     plan, bindings = _plan_and_bind(study, settings, mistakes)
     executor, slots = choose_executor(study, settings, mistakes)
     if bindings is not None and not getattr(executor, "is_forking", True):
@@ -98,41 +114,41 @@ def _look_over(
 def _plan_and_bind(
     study: Study, settings: RunSettings, mistakes: list[Mistake]
 ) -> tuple[RunPlan | None, Bindings | None]:
-    wrong = study_mistakes(study, with_plan=False)
-    mistakes.extend(wrong)
+    study_errors = study_mistakes(study, with_plan=False)
+    mistakes.extend(study_errors)
     if settings.only is not None:
-        mistakes.extend(expression_mistakes(study, settings.only))
+        mistakes.extend(find_expression_mistakes(study, settings.only))
     if settings.limit is not None and settings.limit < 1:
         mistakes.append(Mistake(("limit",), f"must be 1 or more, got {settings.limit}"))
-    if settings.retry not in RETRIED:
-        expected = " or ".join(map(repr, RETRIED))
+    if settings.retry not in RETRY_CHOICES:
+        expected = " or ".join(map(repr, RETRY_CHOICES))
         mistakes.append(Mistake(("retry",), f"expected {expected}, got {settings.retry!r}"))
-    if any(map(concerns_plan, wrong)):
+    if any(map(concerns_plan, study_errors)):
         return None, None
     try:
-        plan = RunPlan(study, _conditions(study, settings))
-        too_much = _plan_mistakes(study, plan)
-        mistakes.extend(too_much)
-        if not too_much:
+        plan = RunPlan(study, _make_conditions(study, settings))
+        plan_errors = _find_plan_mistakes(study, plan)
+        mistakes.extend(plan_errors)
+        if not plan_errors:
             refuse_collisions(study, plan.conditions)
         if settings.only is not None and not mistakes:
             check_expression(plan, settings.only)
-            refuse_nothing(plan, settings.only)
+            refuse_empty_selection(plan, settings.only)
     except StudyError as error:
         mistakes.extend(error.mistakes)
         return None, None
     return plan, _bind(study, plan, settings, mistakes)
 
 
-def _conditions(study: Study, settings: RunSettings) -> list[Condition]:
+def _make_conditions(study: Study, settings: RunSettings) -> list[Condition]:
     if settings.conditions is None:
         return build_design(study)
-    given = list(settings.conditions)
-    if not all(isinstance(each, Condition) for each in given):
+    conditions = list(settings.conditions)
+    if not all(isinstance(condition, Condition) for condition in conditions):
         raise StudyError(
             Mistake(("conditions",), "must be a list of Condition, as build_design gives it")
         )
-    return given
+    return conditions
 
 
 def _bind(
@@ -151,15 +167,15 @@ def _bind(
         return None
 
 
-def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
-    most = study.run_budget.max_runs
+def _find_plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
+    max_runs = study.run_budget.max_runs
     if not len(plan):
         return [Mistake(("factors",), "no condition is left to run")]
-    if most is not None and plan.runnable > most:
+    if max_runs is not None and plan.runnable > max_runs:
         return [
             Mistake(
                 ("run_budget", "max_runs"),
-                f"the plan has {format_count(len(plan))} runs, max_runs allows {most:,}",
+                f"the plan has {format_count(len(plan))} runs, max_runs allows {max_runs:,}",
                 "raise max_runs, ask for fewer replicates or conditions, or let "
                 "max_runs_policy: balanced leave runs out evenly",
             )
@@ -176,13 +192,10 @@ def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
     return []
 
 
-RETRIED = ("broken", "failed")
-
-
 def choose_executor(
     study: Study, settings: RunSettings, mistakes: list[Mistake]
 ) -> tuple[Executor | None, int]:
-    """Where runs happen, and how many at once."""
+    """Return the executor and the number of slots; mistakes are added to `mistakes`."""
     slots = settings.parallelism
     if slots is None:
         slots = study.run_budget.parallelism
@@ -190,17 +203,17 @@ def choose_executor(
         mistakes.append(Mistake(("parallelism",), f"must be 1 or more, got {slots}"))
     chosen = settings.executor
     if chosen is None:
-        # Only a worker process can be stopped when its time is up.
-        is_alone = slots == 1 and study.run_budget.timeout_s is None
-        chosen = "serial" if is_alone else "processes"
+        # Only a worker process can be stopped when it exceeds its time limit.
+        is_serial = slots == 1 and study.run_budget.timeout_s is None
+        chosen = "serial" if is_serial else "processes"
     elif study.run_budget.timeout_s is not None and getattr(chosen, "name", chosen) == "serial":
         chosen, slots = "processes", 1
     if not isinstance(chosen, str):
         return chosen, slots
     try:
-        kind = plugins.load("executors", chosen)
+        executor_class = plugins.load("executors", chosen)
     except StudyError as error:
         mistakes.extend(replace(mistake, path=("executor",)) for mistake in error.mistakes)
         return None, 1
-    executor: Executor = build_record(kind, {}, ("executor",), mistakes)
+    executor: Executor = build_record(executor_class, {}, ("executor",), mistakes)
     return executor, 1 if chosen == "serial" else slots

@@ -1,4 +1,4 @@
-"""How far a study has come: a bar on a terminal, plain lines in a log, nothing when told so."""
+"""Show the progress of a study: a bar on a terminal, lines in a log, or nothing."""
 
 from __future__ import annotations
 
@@ -10,29 +10,36 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from fairtrial.study.ledger.summary import spell_cost
-from fairtrial.study.runner.settings import ProgressMode
+from fairtrial.study.ledger.ledger_summary import spell_cost
+from fairtrial.study.runner.run_settings import ProgressMode
 
-BAR_S = 0.1
-LINES_S = 10.0
+BAR_INTERVAL_S = 0.1
+LINE_INTERVAL_S = 10.0
 WINDOW_S, WINDOW_RUNS = 60.0, 10
-"""The rate is that of the last minute, as runs differ and the first ones start slowly; or of the
-last so many runs, where those take longer."""
-NOTE_S = 0.5
-ENOUGH = 3
-"""From fewer runs than this, or than are under way, nothing is said of the rest."""
+"""The rate is that of the last minute, since runs differ and the first ones start slowly, or of the
+last 10 runs if those take longer."""
+SAMPLE_INTERVAL_S = 0.5
+MIN_RUNS = 3
+"""With fewer finished runs than this, or than are under way, no rate is shown."""
 
 
 @dataclass(slots=True)
-class Tally:
-    """What is safely written down, in numbers.
+class ProgressCounts:
+    """The progress of a study in numbers; only committed results count.
 
-    again: how many of them are run once more, by what they came to: they are yet to be done
-    is_part: this session does only a part of what is left, so how long that takes is unknown
-    is_only_again: it does nothing but what is run again
-    is_paused: nothing new starts for a while
-    under_way: when each run began that is under way
-    remark: what else is to be known of how it goes
+    total: how many runs the plan has
+    success: how many succeeded
+    failed: how many failed
+    broken: how many broke
+    cost_usd: the costs so far
+    tokens: the tokens so far
+    reruns: how many results are to be replaced by a rerun, by status; they don't count as done
+    is_part: whether this session does only a part of what is left, so that its end is unknown
+    is_reruns_only: whether it does nothing but reruns
+    is_paused: whether nothing new starts for now
+    under_way: returns the start times of the runs under way
+    remark: returns a text to show with the progress, or an empty one
+    clock: the monotonic clock
     """
 
     total: int
@@ -41,96 +48,97 @@ class Tally:
     broken: int = 0
     cost_usd: float = 0.0
     tokens: int = 0
-    again: Counter[str] = field(default_factory=Counter)
+    reruns: Counter[str] = field(default_factory=Counter)
     is_part: bool = False
-    is_only_again: bool = False
+    is_reruns_only: bool = False
     is_paused: bool = False
     under_way: Callable[[], Sequence[float]] = tuple
     remark: Callable[[], str] = str
     clock: Callable[[], float] = time.monotonic
-    _begun: int | None = None
-    _taken_s: float = 0.0
-    _timed: int = 0
-    _recent: deque[tuple[float, float]] = field(default_factory=deque)
+    _done_at_start: int | None = None
+    _total_s: float = 0.0
+    _timed_runs: int = 0
+    _samples: deque[tuple[float, float]] = field(default_factory=deque)
 
     @property
     def done(self) -> int:
-        return self.success + self.failed + self.broken - self.again.total()
+        """How many runs have a result that stays."""
+        return self.success + self.failed + self.broken - self.reruns.total()
 
-    def count(self, status: str, instead_of: str | None = None) -> None:
-        """One more result, or one in the place of another."""
+    def count(self, status: str, replaced: str | None = None) -> None:
+        """Count a result, which may replace one with another status."""
         setattr(self, status, getattr(self, status) + 1)
-        if instead_of is not None:
-            setattr(self, instead_of, getattr(self, instead_of) - 1)
-            self.again[instead_of] = max(0, self.again[instead_of] - 1)
+        if replaced is not None:
+            setattr(self, replaced, getattr(self, replaced) - 1)
+            self.reruns[replaced] = max(0, self.reruns[replaced] - 1)
 
-    def note_duration(self, seconds: float) -> None:
-        """How long a run took that has come to its end."""
-        self._taken_s += seconds
-        self._timed += 1
+    def add_duration(self, seconds: float) -> None:
+        """Add the duration of a run that has ended."""
+        self._total_s += seconds
+        self._timed_runs += 1
 
-    def note_time(self) -> None:
-        """Remember how much is done by now, for the rate."""
+    def add_sample(self) -> None:
+        """Record how much is done by now, for the rate."""
         now = self.clock()
-        if self._begun is None:
-            self._begun = self.done
-        is_unsure = not self._timed and self.under_way()  # of how far those are
-        if self._recent and (is_unsure or now - self._recent[-1][0] < NOTE_S):
+        if self._done_at_start is None:
+            self._done_at_start = self.done
+        is_unsure = not self._timed_runs and self.under_way()  # how far those are is unknown
+        if self._samples and (is_unsure or now - self._samples[-1][0] < SAMPLE_INTERVAL_S):
             return
-        worked = self._worked
-        self._recent.append((now, worked))
-        while len(self._recent) > 2:
-            noted, before = self._recent[1]
+        worked = self._work_done
+        self._samples.append((now, worked))
+        while len(self._samples) > 2:
+            noted, before = self._samples[1]
             if now - noted < WINDOW_S or worked - before < WINDOW_RUNS:
                 break
-            self._recent.popleft()
+            self._samples.popleft()
 
-    def settled(self, *, is_over: bool = False) -> dict[str, int]:
-        """How many came to what; those to be run again only when it is over: nobody did."""
+    def finished(self, *, is_over: bool = False) -> dict[str, int]:
+        """Return the number of results by status; reruns that never came count once it is over."""
         return {
-            status: getattr(self, status) - (0 if is_over else self.again[status])
+            status: getattr(self, status) - (0 if is_over else self.reruns[status])
             for status in ("success", "failed", "broken")
         }
 
     @property
-    def _worked(self) -> float:
-        """Runs that are done, and of those under way the part that they have behind them.
+    def _work_done(self) -> float:
+        """The number of finished runs, plus the expected fraction of each run under way.
 
-        Else long runs that end in pairs would make the rate fall and jump all the time. None counts
-        for more than the whole, however long it takes.
+        Without the fractions, long runs that end at the same time would make the rate jump. A run
+        under way counts for one at most, however long it takes.
         """
-        usual_s = self._taken_s / self._timed if self._timed else 0.0
+        usual_s = self._total_s / self._timed_runs if self._timed_runs else 0.0
         if not usual_s:
             return float(self.done)
         now = self.clock()
-        return self.done + sum(min(1.0, (now - began) / usual_s) for began in self.under_way())
+        return self.done + sum(min(1.0, (now - start) / usual_s) for start in self.under_way())
 
     @property
     def rate(self) -> float | None:
-        """Runs per second, of late; None while that can't be told."""
-        if not self._recent or self._begun is None:
+        """The recent number of runs per second; None while it is unknown."""
+        if not self._samples or self._done_at_start is None:
             return None
-        if self.done - self._begun < max(ENOUGH, len(self.under_way())):
+        if self.done - self._done_at_start < max(MIN_RUNS, len(self.under_way())):
             return None
-        began, before = self._recent[0]
-        took, worked = self.clock() - began, self._worked - before
+        began, before = self._samples[0]
+        took, worked = self.clock() - began, self._work_done - before
         return worked / took if took > 0 and worked > 0 else None
 
     @property
     def eta_s(self) -> float | None:
-        """How long the rest will take at this rate."""
+        """How many seconds the rest will take at this rate; None if unknown."""
         rate = self.rate
         if rate is None or self.is_part:
             return None
-        left = self.again.total() if self.is_only_again else self.total - self.done
-        return max(0.0, left - (self._worked - self.done)) / rate
+        left = self.reruns.total() if self.is_reruns_only else self.total - self.done
+        return max(0.0, left - (self._work_done - self.done)) / rate
 
     def line(self, *, is_over: bool = False) -> str:
-        """`120/1,000 runs, 3 failed, 25.1/s, 0:35 left, $0.12`."""
-        again = 0 if is_over else self.again.total()
-        counts = self.settled(is_over=is_over)
+        """Return a line such as `120/1,000 runs, 3 failed, 25.1/s, 0:35 left, $0.12`."""
+        reruns = 0 if is_over else self.reruns.total()
+        counts = self.finished(is_over=is_over)
         parts = [f"{sum(counts.values()):,}/{self.total:,} runs"]
-        parts += [f"{again:,} to be run again"] if again else []
+        parts += [f"{reruns:,} to be run again"] if reruns else []
         parts += [f"{n:,} {status}" for status, n in counts.items() if n and status != "success"]
         if not is_over and self.is_paused:
             parts.append("paused")
@@ -144,15 +152,15 @@ class Tally:
 
 
 def spell_rate(rate: float) -> str:
-    """Runs per second, or per minute or hour where that is easier to read."""
+    """Return a rate per second, minute or hour, whichever is easiest to read."""
     for factor, unit in ((1, "s"), (60, "min"), (3600, "h")):
-        if round(rate * factor, 1) >= 1:  # as it is read: 0.99 a minute is 1.0, not 59.7 an hour
+        if round(rate * factor, 1) >= 1:  # rounded: 0.99 a minute is 1.0, not 59.7 an hour
             return f"{rate * factor:,.1f}/{unit}"
     return f"{rate * 3600:,.2f}/h"
 
 
 def spell_time(seconds: float) -> str:
-    """`0:35`, `1:02:03`, `3 days 4:05:06`."""
+    """Return a duration as text: `0:35`, `1:02:03`, `3 days 4:05:06`."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
@@ -161,68 +169,71 @@ def spell_time(seconds: float) -> str:
 
 
 class Progress:
-    """Tells people how far it has come; `update` may be called as often as you like."""
+    """Shows the progress; `update` limits how often."""
 
-    def __init__(self, mode: ProgressMode, tally: Tally, stream: TextIO | None = None) -> None:
-        self._mode, self._tally = mode, tally
+    def __init__(
+        self, mode: ProgressMode, counts: ProgressCounts, stream: TextIO | None = None
+    ) -> None:
+        self._mode, self._counts = mode, counts
         self._stream = stream or sys.stderr
-        self._told = tally.clock()
-        self._bar = _Bar(self._stream, tally) if mode == "bar" else None
+        self._shown_at = counts.clock()
+        self._bar = _Bar(self._stream, counts) if mode == "bar" else None
 
     def update(self) -> None:
+        """Show the progress if that is due."""
         if self._mode == "none":
             return
-        now = self._tally.clock()
-        if now - self._told < (BAR_S if self._mode == "bar" else LINES_S):
+        now = self._counts.clock()
+        if now - self._shown_at < (BAR_INTERVAL_S if self._mode == "bar" else LINE_INTERVAL_S):
             return
-        self._told = now
-        self._tell()
+        self._shown_at = now
+        self._show()
 
     def update_remark(self) -> None:
-        """Tell it all the same while a run has the loop's thread, if there is a remark."""
-        if self._mode != "none" and self._tally.clock() - self._told >= LINES_S:
-            self._told = self._tally.clock()
-            if self._tally.remark():
-                self._tell()
+        """Show the progress while a run occupies the loop's thread, if there is a remark."""
+        if self._mode != "none" and self._counts.clock() - self._shown_at >= LINE_INTERVAL_S:
+            self._shown_at = self._counts.clock()
+            if self._counts.remark():
+                self._show()
 
-    def _tell(self, *, is_over: bool = False) -> None:
-        line = self._tally.line(is_over=is_over)
+    def _show(self, *, is_over: bool = False) -> None:
+        line = self._counts.line(is_over=is_over)
         try:
             if self._bar is not None:
                 self._bar.show(line)
             else:
                 print(line, file=self._stream, flush=True)
-        except (OSError, ValueError):  # whoever listened is gone, or the log's disk is full
+        except (OSError, ValueError):  # the terminal is gone, or the log's disk is full
             self._mode = "none"
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Something else is told meanwhile, on lines of its own, where the bar was."""
+    def hidden_bar(self) -> Iterator[None]:
+        """Remove the bar while other lines are printed within the block."""
         if self._bar is not None:
             with suppress(OSError, ValueError):
                 self._bar.end(stays=False)
         yield
         if self._bar is not None and self._mode == "bar":
-            self._bar = _Bar(self._stream, self._tally)
+            self._bar = _Bar(self._stream, self._counts)
 
     def close(self) -> None:
-        """The last word: the bar stays where it is, a log gets its last line."""
+        """Show the final state: the bar stays, a log gets its last line."""
         if self._mode == "none":
             return
-        self._tell(is_over=True)
+        self._show(is_over=True)
         if self._bar is not None:
             with suppress(OSError, ValueError):
                 self._bar.end(stays=True)
 
 
 class _Bar:
-    """A bar on a terminal, and a line beside it."""
+    """A progress bar on a terminal with a line of text."""
 
-    def __init__(self, stream: TextIO, tally: Tally) -> None:
+    def __init__(self, stream: TextIO, counts: ProgressCounts) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress as RichProgress, TextColumn
 
-        self._tally = tally
+        self._counts = counts
         # No refresh thread: workers are forked from this process.
         self._bar = RichProgress(
             BarColumn(),
@@ -233,17 +244,17 @@ class _Bar:
             redirect_stderr=False,
         )
         self._task = self._bar.add_task(
-            "", total=tally.total, completed=tally.done, line=tally.line()
+            "", total=counts.total, completed=counts.done, line=counts.line()
         )
         self._bar.start()
 
     def show(self, line: str) -> None:
-        """How things stand now."""
-        tally = self._tally
-        self._bar.update(self._task, completed=tally.done, total=tally.total, line=line)
+        """Draw the bar with the current numbers and this line."""
+        counts = self._counts
+        self._bar.update(self._task, completed=counts.done, total=counts.total, line=line)
         self._bar.refresh()
 
     def end(self, *, stays: bool) -> None:
-        """No more is drawn; what was drawn last stays, or goes."""
+        """Stop drawing; the bar stays on the terminal or is removed."""
         self._bar.live.transient = not stays
         self._bar.stop()

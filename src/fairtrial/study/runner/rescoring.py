@@ -1,4 +1,4 @@
-"""Judging stored outputs again: a new evaluator, or the study's own once it is mended."""
+"""Evaluate stored outputs again, with a new evaluator or the study's own after a fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.runner.bindings import make_problem
-from fairtrial.study.runner.run_attempt import judge
+from fairtrial.study.runner.run_attempt import evaluate_output
 from fairtrial.study.tables.export import export_tables
 from fairtrial.study.tables.rescored import Judge, RescoreResult, rescore
 
@@ -26,43 +26,45 @@ def rescore_study(
     *,
     problem_registry: dict[str, Any] | None = None,
 ) -> RescoreResult:
-    """Judge the stored outputs of a study again, without running an agent; tables follow.
+    """Evaluate the stored outputs of a study again, without running agents, and update its tables.
 
-    evaluator: takes the place of every problem's own: a callable, or ``module:callable``. None
-        asks the problems themselves again, as they are now.
+    Raises `LedgerError` if there is no study in `output_dir`, `StudyError` if a problem is unbound.
+
+    evaluator: replaces the evaluator of every problem: a callable, or ``module:callable``. None
+        evaluates with the problems as they are now.
     problem_registry: Python objects for names of problems, as for `run_study`
     """
     folder = Path(output_dir)
-    LedgerReader.open(folder).close()  # says what is wrong if there is no study here
+    LedgerReader.open(folder).close()  # raises if there is no study here
     with OwnerLock(folder):
         ledger = open_ledger(folder)
         try:
             reader = LedgerReader(ledger.connection, ledger.path)
-            judge_run, name = _judge(reader, evaluator, problem_registry or {})
+            judge_run, name = _make_judge(reader, evaluator, problem_registry or {})
             with plugins.importable(reader.study.folder):
-                told = rescore(ledger, reader, judge_run, evaluator=name)
+                rescored = rescore(ledger, reader, judge_run, evaluator=name)
             export_tables(LedgerReader(ledger.connection, ledger.path), folder)
-            return told
+            return rescored
         finally:
             ledger.close()
 
 
-def _judge(
+def _make_judge(
     reader: LedgerReader, evaluator: Callable[[Any], Any] | str | None, registry: dict[str, Any]
 ) -> tuple[Judge, str]:
-    """What judges a run, and what to call it."""
+    """Return a function that evaluates a result, and the name of the evaluator."""
     study = reader.study
     if evaluator is None:
-        known = {**study.problems, **registry}
-        _refuse_unbound(reader, known)
-        # What can't be made is said before anything is judged.
-        problems = {name: make_problem(name, known[name], study.folder) for name in known}
+        bound = {**study.problems, **registry}
+        _refuse_unbound_problems(reader, bound)
+        # All problems are built before any output is evaluated, so that mistakes come first.
+        problems = {name: make_problem(name, bound[name], study.folder) for name in bound}
 
         def judge_run(result: RunResult) -> Any:
             problem = problems[_problem_id(result)]
             if isinstance(problem, ProblemHooks):
-                return judge(problem, problem.stored_output(result))
-            return judge(problem, result.outputs)
+                return evaluate_output(problem, problem.stored_output(result))
+            return evaluate_output(problem, result.outputs)
 
         return judge_run, "own"
     if isinstance(evaluator, str):
@@ -71,11 +73,11 @@ def _judge(
     else:
         name = f"{evaluator.__module__}:{getattr(evaluator, '__qualname__', evaluator)}"
     packet = ProblemPacket("rescored", evaluator=evaluator)
-    return (lambda result: judge(packet, result.outputs)), name
+    return (lambda result: evaluate_output(packet, result.outputs)), name
 
 
-def _refuse_unbound(reader: LedgerReader, known: Mapping[str, Any]) -> None:
-    """Problems that were Python objects are not in the ledger; without them verdicts would go."""
+def _refuse_unbound_problems(reader: LedgerReader, bound: Mapping[str, Any]) -> None:
+    """Raise `StudyError` for problems that were Python objects, which the ledger doesn't hold."""
     used = dict.fromkeys(
         name
         for condition in reader.conditions
@@ -86,7 +88,7 @@ def _refuse_unbound(reader: LedgerReader, known: Mapping[str, Any]) -> None:
     missing = [
         Mistake(("problems",), f"nothing is bound to '{name}'" if name else "there are none", hint)
         for name in used
-        if name not in known
+        if name not in bound
     ]
     if missing:
         raise StudyError(missing)

@@ -1,8 +1,8 @@
-"""The straight line: from a study to its results.
+"""Run a study: from the study to its results.
 
-`prepare` finds every mistake and binds every name; `lay_plan` brings plan and ledger together; the
-`Loop` hands assignments to an executor and writes down what comes of them; then the tables are
-written, and what was done is given back as `Results`.
+`prepare` finds all mistakes and binds all names; `store_plan` stores the plan in the ledger; the
+`RunLoop` passes assignments to an executor and writes the results to the ledger; then the tables
+are written, and everything is returned as `Results`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.core import LedgerError, keep_out_of_git, plugins
-from fairtrial.study.ledger.journal import Journals
+from fairtrial.study.ledger.journal_store import JournalStore
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
@@ -29,17 +29,17 @@ from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.protocols import Executor
+from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
-from fairtrial.study.runner.feed import Feed
-from fairtrial.study.runner.ledger_setup import attempt_counter, choose_turns, lay_plan
-from fairtrial.study.runner.loop import Loop, Stop
-from fairtrial.study.runner.payments import Books
-from fairtrial.study.runner.preparation import Prepared, prepare
-from fairtrial.study.runner.progress import Progress, Tally
+from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_runs, store_plan
+from fairtrial.study.runner.payment_tracker import PaymentTracker
+from fairtrial.study.runner.preparation import PreparedStudy, prepare
+from fairtrial.study.runner.progress import Progress, ProgressCounts
 from fairtrial.study.runner.run_attempt import StudyWork
+from fairtrial.study.runner.run_loop import RunLoop, Stop
+from fairtrial.study.runner.run_settings import EARLY_RESULT_COUNT, RunSettings
 from fairtrial.study.runner.seeding import preserved_rng
-from fairtrial.study.runner.settings import EARLY_RESULTS, RunSettings
 from fairtrial.study.tables.export import check_target, export_tables
 from fairtrial.study.tables.provenance import collect_provenance
 from fairtrial.study.tables.results import Results
@@ -67,16 +67,20 @@ def run_study(
     retry_wait_s: float = 1.0,
     on_result: Callable[[RunResult], None] | None = None,
 ) -> Sequence[RunResult]:
-    """Run a study; returns what came of it, in plan order, read lazily from its ledger.
+    """Run a study and return its results in plan order, read lazily from its ledger.
 
-    Every finished run is safe once it is counted. What else the arguments mean stands at
-    `fairtrial.study.runner.settings.RunSettings`. A dry run only looks for mistakes. Ctrl-C ends the
-    study in good order and is then raised as usual.
+    A finished run is on disk once it is counted. `fairtrial.study.RunSettings` documents the other
+    arguments. Ctrl-C ends the study cleanly and then raises KeyboardInterrupt as usual. Raises
+    `StudyError` for mistakes in the study or the arguments, `LedgerError` if results can't be
+    stored.
+
+    dry_run: whether to look for mistakes only
+    show_progress: whether to show the progress; by default only on a terminal
     """
     settings = RunSettings(
         conditions=conditions,
-        agent_bindings=agent_bindings or {},
-        problem_registry=problem_registry or {},
+        agent_bindings=agent_bindings,
+        problem_registry=problem_registry,
         condition_runner=condition_runner,
         parallelism=parallelism,
         executor=executor,
@@ -87,66 +91,74 @@ def run_study(
         only=only,
         limit=limit,
         retry_wait_s=retry_wait_s,
-        sqlite=include_sqlite,
-        parquet=include_parquet,
+        include_sqlite=include_sqlite,
+        include_parquet=include_parquet,
         progress=_progress_mode(show_progress),
         on_result=on_result,
     )
     if dry_run:
         prepare(study, settings)
         return []
-    results = conduct(study, settings)
+    results = execute_study(study, settings)
     if results.stopped == "interrupted":
         raise KeyboardInterrupt(f"stopped; {results.folder} is resumed by run_study(resume=True)")
     return results
 
 
 def resume_study(study: Study, **settings: Any) -> Sequence[RunResult]:
-    """Go on with a study: `run_study` with ``resume=True``; starts it if there is nothing yet."""
+    """Resume a study: `run_study` with ``resume=True``; starts it if there are no results yet."""
     return run_study(study, **{**settings, "resume": True})
 
 
-def conduct(study: Study, settings: RunSettings) -> Results:
-    """Run a study as the settings say, and write its tables."""
+def execute_study(study: Study, settings: RunSettings) -> Results:
+    """Run a study with these settings, write its tables and return its results."""
     prepared = prepare(study, settings)
     folder = Path(prepared.study.output_dir or ".").absolute()
-    check_target(folder, parquet=settings.parquet)
+    check_target(folder, parquet=settings.include_parquet)
     with ExitStack() as stack:
         stack.enter_context(preserved_rng())
-        stack.enter_context(chdir("."))  # an agent may go elsewhere; the caller didn't ask for it
+        stack.enter_context(chdir("."))  # an agent may change the directory
         stack.enter_context(plugins.importable(prepared.study.folder))
-        stack.enter_context(_own(folder, prepared.bindings))
-        control = ControlFile(folder)  # from now on somebody may ask for something
-        ledger = _open(folder, settings)
-        closing = stack.enter_context(ExitStack())
-        closing.callback(ledger.close)
+        stack.enter_context(_lock_folder(folder, prepared.bindings))
+        control = ControlFile(folder)  # from now on other processes may send requests
+        ledger = _open_ledger(folder, settings)
+        ledger_stack = stack.enter_context(ExitStack())
+        ledger_stack.callback(ledger.close)
         if ledger.notice is not None:
             settings.tell(ledger.notice)
-        order = lay_plan(ledger, prepared.plan, settings, _fingerprints(prepared.bindings))
-        reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
-        journals = Journals(ledger)
-        feed = Feed(
+        order = store_plan(
+            ledger, prepared.plan, settings, _problem_fingerprints(prepared.bindings)
+        )
+        reader = LedgerReader(ledger.connection, ledger.path).with_plan(prepared.plan)
+        journals = JournalStore(ledger)
+        feed = AssignmentFeed(
             prepared.plan,
             order,
-            choose_turns(ledger, prepared.plan, order, settings),
+            select_runs(ledger, prepared.plan, order, settings),
             timeout_s=prepared.study.run_budget.timeout_s,
             agents=prepared.study.agents,
-            next_attempt=attempt_counter(ledger),
-            journal_of=journals.of,
+            next_attempt=make_attempt_counter(ledger),
+            read_journal=journals.entries,
         )
-        stop = _loop(prepared, settings, ledger, Books(journals), feed, control, folder)
+        stop = _run_loop(
+            prepared, settings, ledger, PaymentTracker(journals), feed, control, folder
+        )
         if settings.tables:
-            export_tables(reader, folder, sqlite=settings.sqlite, parquet=settings.parquet)
+            forms = {"sqlite": settings.include_sqlite, "parquet": settings.include_parquet}
+            export_tables(reader, folder, **forms)
         if not settings.checkpoint:
-            closing.pop_all()  # the ledger lives as long as the results do
+            ledger_stack.pop_all()  # results in memory need the open ledger
             return Results(reader, stopped=stop)
-    return Results(LedgerReader.open(folder).knowing(prepared.plan), stopped=stop)
+    return Results(LedgerReader.open(folder).with_plan(prepared.plan), stopped=stop)
 
 
-def _own(folder: Path, bindings: Bindings) -> OwnerLock:
+def _lock_folder(folder: Path, bindings: Bindings) -> OwnerLock:
+    """Create the output directory and return its lock; raises `LedgerError` if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        needs_own = any(problem.needs_own_folder for problem in _hooked(bindings).values())
+        needs_own = any(
+            problem.needs_own_folder for problem in _problems_with_hooks(bindings).values()
+        )
         if needs_own and not keep_out_of_git(folder):
             raise LedgerError(
                 f"{folder} holds something else: results of code problems need a folder of their "
@@ -159,7 +171,7 @@ def _own(folder: Path, bindings: Bindings) -> OwnerLock:
     return OwnerLock(folder)
 
 
-def _hooked(bindings: Bindings) -> dict[str, ProblemHooks]:
+def _problems_with_hooks(bindings: Bindings) -> dict[str, ProblemHooks]:
     """Return the problems that have hooks, by name."""
     return {
         name: problem
@@ -168,19 +180,24 @@ def _hooked(bindings: Bindings) -> dict[str, ProblemHooks]:
     }
 
 
-def _fingerprints(bindings: Bindings) -> dict[str, Mapping[str, Any]]:
+def _problem_fingerprints(bindings: Bindings) -> dict[str, Mapping[str, Any]]:
     """Return what results depend on beyond the study file, by problem."""
-    known = {name: problem.fingerprint() for name, problem in _hooked(bindings).items()}
-    return {name: fingerprint for name, fingerprint in known.items() if fingerprint is not None}
+    fingerprints = {
+        name: problem.fingerprint() for name, problem in _problems_with_hooks(bindings).items()
+    }
+    return {
+        name: fingerprint for name, fingerprint in fingerprints.items() if fingerprint is not None
+    }
 
 
 def _progress_remark(bindings: Bindings) -> Callable[[], str]:
-    """Return a function that says why the machine can't go on; of the first problem that can."""
-    remarks = [problem.progress_remark() for problem in _hooked(bindings).values()]
+    """Return the progress remark of the first problem that has one; else an empty one."""
+    remarks = [problem.progress_remark() for problem in _problems_with_hooks(bindings).values()]
     return next((remark for remark in remarks if remark is not None), str)
 
 
-def _open(folder: Path, settings: RunSettings) -> Ledger:
+def _open_ledger(folder: Path, settings: RunSettings) -> Ledger:
+    """Open the ledger of a folder, or one in memory without `checkpoint`."""
     if not settings.checkpoint and (folder / LEDGER_NAME).exists():
         raise LedgerError(
             f"{folder} holds a ledger, and the tables of a study without one would not belong to "
@@ -189,38 +206,39 @@ def _open(folder: Path, settings: RunSettings) -> Ledger:
     return open_ledger(folder if settings.checkpoint else None)
 
 
-def _loop(
-    prepared: Prepared,
+def _run_loop(
+    prepared: PreparedStudy,
     settings: RunSettings,
     ledger: Ledger,
-    books: Books,
-    feed: Feed,
+    payments: PaymentTracker,
+    feed: AssignmentFeed,
     control: ControlFile,
     folder: Path,
 ) -> Stop | None:
+    """Run one session; returns why it ended early, or None."""
     study, executor = prepared.study, prepared.executor
-    reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
+    reader = LedgerReader(ledger.connection, ledger.path).with_plan(prepared.plan)
     work = StudyWork(
         prepared.bindings,
         outcomes=study.outcomes,
         seed_globals=executor.is_reproducible,
         workspaces=folder / "workspaces",
     )
-    tally = _tally(reader, settings, ledger.again)
-    tally.under_way = lambda: [began for _, began in list(feed.in_flight.values())]
-    tally.remark = _progress_remark(prepared.bindings)
+    counts = _initial_counts(reader, settings, ledger.reruns)
+    counts.under_way = lambda: [began for _, began in list(feed.in_flight.values())]
+    counts.remark = _progress_remark(prepared.bindings)
     with _session(ledger, prepared) as session:
-        progress = Progress(settings.progress, tally)  # from here on a bar may be shown
-        loop = Loop(
+        progress = Progress(settings.progress, counts)  # may show a bar from here on
+        loop = RunLoop(
             ledger=ledger,
-            books=books,
+            payments=payments,
             feed=feed,
             work=work,
-            tally=tally,
+            counts=counts,
             control=control,
             budget=study.run_budget,
             retry_wait_s=settings.retry_wait_s,
-            deliver=_deliverer(reader, settings, progress),
+            on_committed=_make_result_callback(reader, settings, progress),
             progress=progress,
         )
         session.ended_how = loop.run(executor, prepared.slots) or "done"
@@ -228,12 +246,14 @@ def _loop(
 
 
 class _Session:
+    """A session under way; `ended_how` is recorded at its end."""
+
     ended_how = ""
 
 
 @contextmanager
-def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
-    """Who runs the study, from when to when, and how it ended."""
+def _session(ledger: Ledger, prepared: PreparedStudy) -> Iterator[_Session]:
+    """Record a session in the ledger: its process, its times and how it ended."""
     ledger.begin_session(
         {
             "started_at": _now(),
@@ -248,54 +268,57 @@ def _session(ledger: Ledger, prepared: Prepared) -> Iterator[_Session]:
     try:
         yield session
     except BaseException as error:
-        how = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
-        with suppress(LedgerError):  # it may be the ledger that is in trouble
-            ledger.end_session(_now(), how)
+        ended_how = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
+        with suppress(LedgerError):  # the error may come from the ledger itself
+            ledger.end_session(_now(), ended_how)
         raise
     ledger.end_session(_now(), session.ended_how)
 
 
-def _tally(reader: LedgerReader, settings: RunSettings, again: Mapping[int, str]) -> Tally:
+def _initial_counts(
+    reader: LedgerReader, settings: RunSettings, reruns: Mapping[int, str]
+) -> ProgressCounts:
     summary = reader.summary()
-    return Tally(
+    return ProgressCounts(
         total=summary.planned,
         success=summary.counts.get("success", 0),
         failed=summary.counts.get("failed", 0),
         broken=summary.counts.get("broken", 0),
         cost_usd=summary.cost_usd,
         tokens=summary.tokens,
-        again=Counter(again.values()),
+        reruns=Counter(reruns.values()),
         is_part=settings.only is not None or settings.limit is not None,
-        is_only_again=settings.only_again,
+        is_reruns_only=settings.only_reruns,
     )
 
 
-def _deliverer(
+def _make_result_callback(
     reader: LedgerReader, settings: RunSettings, progress: Progress
 ) -> Callable[[int], None] | None:
-    on_result, look_early = settings.on_result, settings.look_early
-    if on_result is None and look_early is None:
+    """Return a function of the execution index that calls `on_result` and `check_early_results`."""
+    on_result, check_early_results = settings.on_result, settings.check_early_results
+    if on_result is None and check_early_results is None:
         return None
     early: list[RunResult] = []
 
-    def deliver(turn: int) -> None:
-        is_early = look_early is not None and len(early) < EARLY_RESULTS
+    def on_committed(execution_index: int) -> None:
+        is_early = check_early_results is not None and len(early) < EARLY_RESULT_COUNT
         if on_result is None and not is_early:
-            return  # nobody wants it, so it isn't read
-        result = reader.result(reader.order[turn])
+            return
+        result = reader.result(reader.order[execution_index])
         assert result is not None
         if on_result is not None:
             on_result(result)
         if is_early and result.status is RunStatus.SUCCESS:
             early.append(result)
-            if len(early) == EARLY_RESULTS and look_early is not None:
-                told = look_early(early)
-                if told:
-                    with progress.aside():
-                        for text in told:
-                            settings.tell(text)
+            if len(early) == EARLY_RESULT_COUNT and check_early_results is not None:
+                messages = check_early_results(early)
+                if messages:
+                    with progress.hidden_bar():
+                        for message in messages:
+                            settings.tell(message)
 
-    return deliver
+    return on_committed
 
 
 def _progress_mode(shown: bool | None) -> Literal["bar", "lines", "none"]:

@@ -1,6 +1,6 @@
-"""One run: an agent meets a problem under a condition, and what comes of it.
+"""Attempt one run: call the agent, evaluate its output, and return the outcome.
 
-Here is the only broad `except`: whatever the subject's code does, a run has an outcome.
+This has the only broad `except`: whatever the subject's code does, an attempt has an outcome.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from fairtrial.study.model.runs import (
 from fairtrial.study.problems.scoring import Row, read_verdict
 from fairtrial.study.protocols import Problem, Send
 from fairtrial.study.runner.bindings import Bindings
-from fairtrial.study.runner.event_loop import settle
+from fairtrial.study.runner.event_loop import resolve
 from fairtrial.study.runner.failures import (
-    LONGEST_ERROR,
+    MAX_ERROR_LENGTH,
+    classify_error,
     describe_error,
-    kind_of,
-    leave_out_unwritable,
-    status_of,
-    trace_of,
-    writable,
+    drop_unwritable,
+    failure_status,
+    format_trace,
+    make_writable,
 )
 from fairtrial.study.runner.metrics import compose_metrics
 from fairtrial.study.runner.seeding import global_seeder
 from fairtrial.study.tables.spending import count_tokens
 
-TOLD = (
+METADATA_COLUMNS = (
     "model_name",
     "model_provider",
     "agent_kind",
@@ -54,35 +54,36 @@ TOLD = (
     "trace_dir",
     "trace_path",
 )
-"""What an agent's metadata may tell of it that has a place in tables and provenance."""
-_UNTOLD = dict.fromkeys(("problem_family", *TOLD))
+"""The keys of an agent's metadata that have columns in tables and provenance."""
+_NO_METADATA = dict.fromkeys(("problem_family", *METADATA_COLUMNS))
 
 
-def judge(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
-    """A problem's verdict on an output, as rows of evaluations."""
-    return read_verdict(settle(problem.evaluate(output)))
+def evaluate_output(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
+    """Return a problem's verdict on an output, as rows of evaluations."""
+    return read_verdict(resolve(problem.evaluate(output)))
 
 
 def _refuse_entry(data: bytes) -> None:
-    # To say that an entry is safe when it isn't would be worse.
+    # Raises, since an entry must not be reported as durable when it isn't.
     raise LabError("this executor can't keep a journal; use serial, threads or processes")
 
 
-class _Run:
-    """What is known of a run while it goes on; all of it is kept, however the run ends."""
+class _RunRecord:
+    """The record of a run while it executes; it is kept however the run ends."""
 
     __slots__ = (
         "error_info",
         "evaluations",
+        "evaluator_failed",
         "events",
         "execution_metadata",
         "failure_kind",
-        "is_judged",
+        "is_evaluating",
         "journal",
         "metrics",
         "outputs",
-        "trace",
         "trace_refs",
+        "traceback",
         "workspace",
     )
 
@@ -95,58 +96,63 @@ class _Run:
         self.evaluations: list[Row] = []
         self.trace_refs: list[str] = []
         self.execution_metadata: dict[str, Any] = {}
-        self.is_judged = False
+        self.is_evaluating = False
+        self.evaluator_failed = False
         self.failure_kind: FailureKind | None = None
         self.error_info: str | None = None
-        self.trace: str | None = None
+        self.traceback: str | None = None
 
-    def take(self, told: ReadOutput) -> None:
-        """What the agent returned."""
-        self.outputs = told.output
-        self.metrics = told.metrics
-        self.trace_refs = told.trace_refs
-        if told.metadata:
-            self._take_metadata(told.metadata)
-        for event in told.events:
+    def add_output(self, output: ReadOutput) -> None:
+        """Add what the agent returned."""
+        self.outputs = output.output
+        self.metrics = output.metrics
+        self.trace_refs = output.trace_refs
+        if output.metadata:
+            self._add_metadata(output.metadata)
+        for event in output.events:
             self.events.add(event)
-        if not told.success:
+        if not output.success:
             self.failure_kind = FailureKind.REPORTED
-            message = told.error or "the agent says that it failed, not why"
-            self.error_info = writable(message, LONGEST_ERROR)
+            message = output.error or "the agent says that it failed, not why"
+            self.error_info = make_writable(message, MAX_ERROR_LENGTH)
 
-    def _take_metadata(self, metadata: Mapping[str, Any]) -> None:
-        known = {name: metadata[name] for name in TOLD if metadata.get(name) not in (None, "")}
-        rest = {name: value for name, value in metadata.items() if name not in TOLD}
-        self.execution_metadata |= known
+    def _add_metadata(self, metadata: Mapping[str, Any]) -> None:
+        facts = {name: metadata.get(name) for name in METADATA_COLUMNS}
+        rest = {name: value for name, value in metadata.items() if name not in METADATA_COLUMNS}
+        self.execution_metadata |= {
+            name: value for name, value in facts.items() if value not in (None, "")
+        }
         if rest:
             self.execution_metadata["agent_metadata"] = rest
 
     @property
     def has_output(self) -> bool:
-        """Whether the agent came to the end, or as far as an output."""
+        """Whether the agent returned, or has an output."""
         return bool(self.outputs) or self.failure_kind in (None, FailureKind.REPORTED)
 
     def fail(self, error: BaseException) -> None:
-        """Whatever was raised, by whomever."""
-        self.failure_kind = kind_of(error)
+        """Record an exception of the agent or the evaluator."""
+        self.failure_kind = classify_error(error)
         text = describe_error(error)
-        self.error_info = f"{EVALUATOR_FAILED}{text}" if self.is_judged else text
-        self.trace = trace_of(error)
+        self.evaluator_failed = self.is_evaluating
+        self.error_info = f"{EVALUATOR_FAILED}{text}" if self.evaluator_failed else text
+        self.traceback = format_trace(error)
 
     def close(self) -> None:
-        """Nothing more happens."""
+        """Refuse further events and journal entries, and remove a temporary workspace."""
         self.events.close()
         self.journal.close()
         self.workspace.close()
 
 
 class StudyWork:
-    """The runs of a study: its agents and problems, bound; see `protocols.Work`.
+    """The work of a study: attempts runs with bound agents and problems; see `protocols.Work`.
 
-    outcomes: the study's; the first primary one is what `primary_outcome` shows
-    seed_globals: whether each run seeds `random` and `numpy.random`, which takes an executor that
-        does one run at a time in a process
-    workspaces: the folder that runs have their workspaces in; None for temporary ones
+    bindings: the agents and problems
+    outcomes: the outcomes of the study; the first primary one is shown as `primary_outcome`
+    seed_globals: whether each run seeds `random` and `numpy.random`, which requires an executor
+        that runs one at a time in a process
+    workspaces: the folder of the runs' workspaces; None for temporary ones
     """
 
     def __init__(
@@ -161,10 +167,10 @@ class StudyWork:
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None
         self._workspaces = workspaces
-        pack({})  # imports what it needs: the first run is not to pay for that
+        pack({})  # imports its libraries now, so that the first run isn't slower
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make_again, (
+        return _unpickle, (
             self._bindings,
             self._outcomes,
             self._seed is not None,
@@ -172,64 +178,72 @@ class StudyWork:
         )
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
-        """Do one run; `emit` takes each event, packed, as it happens, `note` journal entries."""
+        """Attempt a run and return its outcome; raises nothing but KeyboardInterrupt.
+
+        emit: called with each packed event
+        note: called with each packed journal entry; returns when it is durable
+        """
         spec, condition = assignment.spec, assignment.condition
-        run = _Run(
+        run = _RunRecord(
             EventStream(emit),
             Workspace(self._workspaces, spec.run_id, assignment.attempt),
             Journal(assignment.journal, note or _refuse_entry),
         )
-        started_at, begun_s = now(), time.perf_counter()
+        started_at, started_s = now(), time.perf_counter()
         try:
             if self._seed is not None:
                 self._seed(spec.seed)
             if self._bindings.condition_runner is None:
-                self._meet(run, assignment)
+                self._run_agent(run, assignment)
             else:
-                run.take(read_output(settle(self._bindings.condition_runner(spec, condition))))
+                output = resolve(self._bindings.condition_runner(spec, condition))
+                run.add_output(read_output(output))
         except KeyboardInterrupt:
             run.close()
             raise
         except BaseException as error:
             run.fail(error)
-        latency_s = time.perf_counter() - begun_s
+        latency_s = time.perf_counter() - started_s
         run.close()
         return self._outcome(run, spec, started_at, latency_s)
 
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
-        """The outcome of an attempt that its worker didn't live to tell."""
+        """Return the outcome of an attempt whose worker did not report one."""
         failure = FailureKind(kind)
         problem = self._bindings.problems.get(assignment.spec.problem_id)
-        known = {} if problem is None else {"problem_family": problem.family}
-        begun = datetime.now(UTC) - timedelta(seconds=latency_s)
+        facts = {} if problem is None else {"problem_family": problem.family}
+        started = datetime.now(UTC) - timedelta(seconds=latency_s)
         body: Body = {
             "outputs": {},
             "metrics": {"latency_s": latency_s},
             "evaluations": [],
             "trace_refs": [],
             "artifact_refs": [],
-            "error_info": writable(message, LONGEST_ERROR),
+            "error_info": make_writable(message, MAX_ERROR_LENGTH),
             "traceback": None,
-            "provenance": self._provenance(assignment.spec, known),
-            "execution_metadata": known,
-            "started_at": begun.isoformat(timespec="milliseconds"),
+            "provenance": self._provenance(assignment.spec, facts),
+            "execution_metadata": facts,
+            "started_at": started.isoformat(timespec="milliseconds"),
+            "evaluator_failed": False,
         }
-        return Outcome(status_of(failure), failure, 0.0, 0, latency_s, pack(body))
+        return Outcome(failure_status(failure), failure, 0.0, 0, latency_s, pack(body))
 
-    def _meet(self, run: _Run, assignment: Assignment) -> None:
-        """The agent proposes, the problem judges."""
+    def _run_agent(self, run: _RunRecord, assignment: Assignment) -> None:
+        """Run the agent on its problem, then evaluate its output."""
         spec = assignment.spec
         problem = self._bindings.problems[spec.problem_id]
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        given = run.events, run.workspace, run.journal
-        run.take(read_output(settle(call(Task(problem, assignment.condition, spec, *given)))))
+        task = Task(problem, assignment.condition, spec, run.events, run.workspace, run.journal)
+        run.add_output(read_output(resolve(call(task))))
         if run.failure_kind is None and run.outputs is not None:
-            run.is_judged = True
-            run.evaluations = judge(problem, run.outputs)
+            run.is_evaluating = True
+            run.evaluations = evaluate_output(problem, run.outputs)
 
-    def _outcome(self, run: _Run, spec: RunSpec, started_at: str, latency_s: float) -> Outcome:
+    def _outcome(
+        self, run: _RunRecord, spec: RunSpec, started_at: str, latency_s: float
+    ) -> Outcome:
         before, since = run.journal.paid()
         metrics = self._metrics(run, latency_s, before.plus(since))
         folder = run.workspace.reference
@@ -240,46 +254,51 @@ class StudyWork:
             "trace_refs": run.trace_refs,
             "artifact_refs": [] if folder is None else [folder],
             "error_info": run.error_info,
-            "traceback": run.trace,
+            "traceback": run.traceback,
             "provenance": self._provenance(spec, run.execution_metadata),
             "execution_metadata": run.execution_metadata,
             "started_at": started_at,
+            "evaluator_failed": run.evaluator_failed,
         }
-        # What others made of it. The rest is ours, and looking at it takes as long as packing it.
-        doubtful = [run.outputs, run.evaluations, run.trace_refs]
+        # Only these come from agents and evaluators: checking the rest would double the time.
+        unchecked = [run.outputs, run.evaluations, run.trace_refs]
         if run.metrics:
-            doubtful.append(metrics)
+            unchecked.append(metrics)
         if len(run.execution_metadata) > ("problem_family" in run.execution_metadata):
-            doubtful.append(run.execution_metadata)
+            unchecked.append(run.execution_metadata)
         try:
-            packed = pack(body, doubtful)
+            packed = pack(body, unchecked)
         except UnwritableError:
             run.failure_kind = run.failure_kind or FailureKind.UNWRITABLE
-            packed = pack(leave_out_unwritable(body))
+            packed = pack(drop_unwritable(body))
         kind = run.failure_kind
-        status = RunStatus.SUCCESS if kind is None else status_of(kind)
-        # Metrics are of the whole run; what earlier attempts have paid was counted with them.
+        status = RunStatus.SUCCESS if kind is None else failure_status(kind)
+        # Metrics cover the whole run; the costs of earlier attempts were counted with those.
         cost_usd = max(float(metrics["cost_usd"]) - before.cost_usd, since.cost_usd)
         tokens = max(count_tokens(metrics) - before.tokens, since.tokens)
         return Outcome(status, kind, cost_usd, tokens, latency_s, packed)
 
-    def _metrics(self, run: _Run, latency_s: float, paid: Paid) -> dict[str, Any]:
-        told = run.metrics, run.evaluations, run.events, latency_s, self._outcomes
+    def _metrics(self, run: _RunRecord, latency_s: float, paid: Paid) -> dict[str, Any]:
+        own, rows, outcomes = run.metrics, run.evaluations, self._outcomes
+        has_output = run.has_output
         try:
-            return compose_metrics(*told, has_output=run.has_output, paid=paid)
-        except Exception as error:  # numbers that can't be reckoned with: a mean beyond all floats
+            return compose_metrics(
+                own, rows, run.events, latency_s, outcomes, has_output=has_output, paid=paid
+            )
+        except Exception as error:  # such as a mean beyond the range of floats
             run.fail(error)
             return compose_metrics({}, [], run.events, latency_s, (), paid=paid)
 
-    def _provenance(self, spec: RunSpec, told: Mapping[str, Any]) -> dict[str, Any]:
+    def _provenance(self, spec: RunSpec, metadata: Mapping[str, Any]) -> dict[str, Any]:
         if self._bindings.condition_runner is not None:
             return {"execution_mode": "condition_runner"}
-        known = {"agent_id": spec.agent_spec_ref, "problem_id": spec.problem_id, **_UNTOLD, **told}
-        known.pop("agent_metadata", None)
-        return known
+        ids = {"agent_id": spec.agent_spec_ref, "problem_id": spec.problem_id}
+        facts = {**ids, **_NO_METADATA, **metadata}
+        facts.pop("agent_metadata", None)
+        return facts
 
 
-def _make_again(
+def _unpickle(
     bindings: Bindings, outcomes: Sequence[OutcomeSpec], seed_globals: bool, workspaces: Path | None
 ) -> StudyWork:
     return StudyWork(bindings, outcomes=outcomes, seed_globals=seed_globals, workspaces=workspaces)

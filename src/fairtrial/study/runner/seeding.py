@@ -1,4 +1,4 @@
-"""The global random number generators: seeded for each run, and given back as they were."""
+"""Seed the global random number generators for each run, and restore their state."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 SEEDS = 2**32
-"""numpy's seeds lie below this."""
+"""The upper limit of numpy's seeds."""
 
 
 def global_seeder() -> Callable[[int], None]:
-    """A function that seeds `random` and `numpy.random`; numpy is imported here, not in a run."""
+    """Return a function that seeds `random` and `numpy.random`; imports numpy now, not in a run."""
     import numpy as np
 
-    # What `random.seed` does with a whole number, without asking each time whether it is one.
+    # Does what `random.seed` does with an integer, without its type checks.
     shared: random.Random = random.seed.__self__  # type: ignore[attr-defined]
     seed_random, seed_numpy = super(random.Random, shared).seed, np.random.seed
 
@@ -28,7 +28,7 @@ def global_seeder() -> Callable[[int], None]:
 
 @contextmanager
 def preserved_rng() -> Iterator[None]:
-    """Whatever happens inside, `random` and `numpy.random` go on afterwards as if it hadn't."""
+    """Restore the state of `random` and `numpy.random` at the end of the block."""
     import numpy as np
 
     state, numpy_state = random.getstate(), np.random.get_state()
@@ -41,7 +41,7 @@ def preserved_rng() -> Iterator[None]:
 
 @contextmanager
 def reproducible_seed(seed: int) -> Iterator[None]:
-    """Inside, `random` and `numpy.random` are seeded; afterwards they go on as before."""
+    """Seed `random` and `numpy.random` within the block, and restore their state after it."""
     with preserved_rng():
         global_seeder()(seed)
         yield

@@ -78,7 +78,7 @@ def export_tables(
     sqlite = sqlite or (target / SQLITE_FILE).exists()
     parquet = parquet or ((target / f"{TABLES[0]}.parquet").exists() and has_pyarrow())
     complete_cases = complete_cases or (target / COMPLETE_CASES_FOLDER).is_dir()
-    with reader.as_of_now():
+    with reader.snapshot():
         source = ledger_source(reader)
         paths = write_set(source, target, sqlite=sqlite, parquet=parquet)
         if complete_cases:

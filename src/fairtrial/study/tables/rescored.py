@@ -11,7 +11,7 @@ from fairtrial.study.ledger.packing import pack
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.runs import EVALUATOR_FAILED, RunResult, RunStatus
+from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
 from fairtrial.study.tables.source import done_plan_indices
 
@@ -52,7 +52,7 @@ def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: st
     failures: dict[str, str] = {}
     group: list[tuple[int, bytes]] = []
     for plan_index, result in zip(done_plan_indices(reader), reader.results(), strict=True):
-        had_evaluator_error = (result.error_info or "").startswith(EVALUATOR_FAILED)
+        had_evaluator_error = result.evaluator_failed
         if result.status is not RunStatus.SUCCESS and not had_evaluator_error:
             passed_over += 1
             continue
@@ -67,7 +67,7 @@ def rescore(ledger: Ledger, reader: LedgerReader, judge: Judge, *, evaluator: st
                 continue  # the run keeps its stored result
             row = _failed_evaluation(evaluator, reason)
             packed = pack(_scores(result, [row], reader.study.outcomes))
-        group.append((reader.turns[plan_index], packed))
+        group.append((reader.execution_indexes[plan_index], packed))
         if len(group) >= GROUP_RUNS:
             ledger.write_scores(evaluator, group)
             group = []

@@ -13,8 +13,9 @@ from typing import Any
 
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import read_record
-from fairtrial.study.ledger.reader import GONE, LedgerReader
+from fairtrial.study.ledger.amendments import read_claim_history
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
@@ -55,7 +56,7 @@ class TableSource:
 def ledger_source(reader: LedgerReader) -> TableSource:
     """Return the data of a ledger.
 
-    Results are read on each call: read more than once inside `reader.as_of_now()` to see the same.
+    Results are read on each call: read more than once inside `reader.snapshot()` to see the same.
     """
     done = done_plan_indices(reader)
     sessions = [dict(session) for session in reader.sessions.values()]
@@ -73,7 +74,7 @@ def ledger_source(reader: LedgerReader) -> TableSource:
         sessions,
         {"not_in_plan": stored - len(done), "pending": pending},
         rescored,
-        read_record(reader).to_dict(reader.study),
+        read_claim_history(reader).to_dict(reader.study),
         Spending.from_summary(reader.summary()),
     )
 
@@ -109,9 +110,9 @@ def done_plan_indices(reader: LedgerReader) -> Sequence[int]:
     """Return the plan indices of the runs that have a result, in order."""
     is_done = bytearray(len(reader.plan))
     order = reader.order
-    for execution_index in reader.done_turns():
-        plan_index = order[execution_index] if execution_index < len(order) else GONE
-        if plan_index != GONE:
+    for execution_index in reader.done_indexes():
+        plan_index = order[execution_index] if execution_index < len(order) else REMOVED
+        if plan_index != REMOVED:
             is_done[plan_index] = 1
     if all(is_done):
         return range(len(is_done))

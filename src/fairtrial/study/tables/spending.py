@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.core import plain_number
-from fairtrial.study.ledger.summary import Summary
+from fairtrial.study.ledger.ledger_summary import Summary
 from fairtrial.study.model.runs import RunResult
 
 ROUNDING_USD = 1e-9

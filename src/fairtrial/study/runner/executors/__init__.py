@@ -1,1 +1,1 @@
-"""Where runs happen: in this process, in workers of their own, in threads."""
+"""Executors: run assignments in this process, in worker processes or in threads."""

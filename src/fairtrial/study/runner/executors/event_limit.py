@@ -1,4 +1,4 @@
-"""A run's events on their way out, up to a limit."""
+"""A limit on the events that one run may emit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from fairtrial.study.ledger.packing import EventData, pack
 
-MOST_EVENTS = 10_000
-MOST_EVENT_BYTES = 16 * 1024 * 1024
+MAX_EVENTS = 10_000
+MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 
-class Emitter:
-    """Passes one run's events on; counts those beyond the limit instead, and says so at the end."""
+class LimitedEmitter:
+    """Forwards one run's events up to a limit; the last event says how many were dropped."""
 
     __slots__ = ("_bytes", "_count", "_dropped", "_is_closed", "_lock", "_send")
 
@@ -24,12 +24,12 @@ class Emitter:
         self._lock = threading.Lock()
 
     def __call__(self, data: bytes) -> None:
-        """Pass an event on. One that comes after the end of its run belongs nowhere."""
+        """Forward an event; one that comes after the end of the run is ignored."""
         with self._lock:
             if self._is_closed:
                 return
             size = self._bytes + len(data)
-            if self._count >= MOST_EVENTS or size > MOST_EVENT_BYTES:
+            if self._count >= MAX_EVENTS or size > MAX_EVENT_BYTES:
                 self._dropped += 1
                 return
             self._count += 1
@@ -37,7 +37,7 @@ class Emitter:
             self._send(data)
 
     def close(self) -> None:
-        """The run has ended; the last event says how many were dropped, if any were."""
+        """Stop forwarding; send a last event with the number of dropped events, if any."""
         with self._lock:
             self._is_closed = True
             if self._dropped:
@@ -48,8 +48,8 @@ def _drop_notice(dropped: int) -> EventData:
     return {
         "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "event_type": "events_dropped",
-        "text": f"{dropped:,} more events were not kept: a run may emit {MOST_EVENTS:,} events, "
-        f"and {MOST_EVENT_BYTES // 1024**2} MB of them",
+        "text": f"{dropped:,} more events were not kept: a run may emit {MAX_EVENTS:,} events, "
+        f"and {MAX_EVENT_BYTES // 1024**2} MB of them",
         "actor_id": "fairtrial",
         "meta": {"dropped": dropped},
     }

@@ -1,8 +1,8 @@
-"""What goes through the pipes between a study and its workers.
+"""The wire format between a study and its worker processes.
 
-Down: requests, each a length and a pickle. Up: frames, each with a mark, so that anything else
-that gets into the pipe is seen at once. Frames are not pickled: nothing that an agent writes is
-run by the study.
+To the worker: requests, each a length and a pickle. From the worker: frames, each with a magic
+number, so that anything else that gets into the pipe is detected. Frames are not pickled: nothing
+that an agent writes is executed by the study.
 """
 
 from __future__ import annotations
@@ -17,36 +17,37 @@ from fairtrial.core import Mistake, StudyError
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
 
-READY, EVENT, DONE, NOTE = 1, 2, 3, 4
-KEPT = b"kept"
-"""How the content of a request begins that says which note is durable; no pickle begins so."""
-MOST_FRAME_BYTES = 256 * 1024 * 1024
-_MARK = 0x5FA1
+READY, EVENT, DONE, ENTRY = 1, 2, 3, 4
+"""Kinds of frames: worker ready, event, outcome, journal entry."""
+DURABLE = b"kept"
+"""The prefix of a request that confirms a journal entry; no pickle begins like this."""
+MAX_FRAME_BYTES = 256 * 1024 * 1024
+_MAGIC = 0x5FA1
 _HEAD = struct.Struct("<HBI")
 _DONE = struct.Struct("<QIBBdqd")
 _LENGTH = struct.Struct("<I")
 _STATUSES = tuple(RunStatus)
 _KINDS = (None, *FailureKind)
-_MOST_TOKENS = 2**63 - 1
-# Tuples cross in a third of the time that dataclasses with slots take.
+_MAX_TOKENS = 2**63 - 1
+# Pickling tuples takes a third of the time of dataclasses with slots.
 _spec_values = attrgetter(*(field.name for field in fields(RunSpec)))
 _condition_values = attrgetter(*(field.name for field in fields(Condition)))
 
 
-class GarbledError(Exception):
-    """Something else than frames came through the pipe."""
+class CorruptFrameError(Exception):
+    """Something other than valid frames came through the pipe."""
 
 
-# -- down --
+# -- to the worker --
 
 
 def make_request(content: bytes) -> bytes:
-    """`content` as it goes down."""
+    """Return the bytes of a request with this content."""
     return _LENGTH.pack(len(content)) + content
 
 
 def split_request(data: bytes | bytearray) -> tuple[bytes, int] | None:
-    """The first request in `data` and where it ends; None if it isn't there in full."""
+    """Return the content of the first request in `data` and its end; None if incomplete."""
     if len(data) < _LENGTH.size:
         return None
     end = _LENGTH.size + _LENGTH.unpack_from(data)[0]
@@ -54,12 +55,12 @@ def split_request(data: bytes | bytearray) -> tuple[bytes, int] | None:
 
 
 def dump_assignment(assignment: Assignment) -> bytes:
-    """An assignment as the content of a request."""
+    """Return an assignment as the content of a request; `StudyError` if it can't be pickled."""
     condition = assignment.condition
     try:
         return pickle.dumps(
             (
-                assignment.turn,
+                assignment.execution_index,
                 assignment.attempt,
                 _spec_values(assignment.spec),
                 _condition_values(condition),
@@ -79,52 +80,54 @@ def dump_assignment(assignment: Assignment) -> bytes:
 
 
 def load_assignment(content: bytes) -> Assignment:
-    """What `dump_assignment` was given."""
-    turn, attempt, spec, condition, *rest = pickle.loads(content)
-    return Assignment(turn, attempt, RunSpec(*spec), Condition(*condition), *rest)
+    """Return the assignment that `dump_assignment` was given."""
+    execution_index, attempt, spec, condition, *rest = pickle.loads(content)
+    return Assignment(execution_index, attempt, RunSpec(*spec), Condition(*condition), *rest)
 
 
-def dump_kept(number: int) -> bytes:
-    """The content of the request that says: note `number` of this assignment is durable."""
-    return KEPT + str(number).encode()
+def dump_durable(number: int) -> bytes:
+    """Return the content of the request that confirms journal entry `number` as durable."""
+    return DURABLE + str(number).encode()
 
 
-# -- up --
+# -- from the worker --
 
 
 def make_frame(kind: int, content: bytes = b"") -> bytes:
-    """A message as it goes up."""
-    return _HEAD.pack(_MARK, kind, len(content)) + content
+    """Return the bytes of a frame."""
+    return _HEAD.pack(_MAGIC, kind, len(content)) + content
 
 
 def dump_outcome(assignment: Assignment, outcome: Outcome) -> bytes:
-    """An outcome as the content of a frame that says DONE."""
+    """Return an outcome as the content of a `DONE` frame."""
     head = _DONE.pack(
-        assignment.turn,
+        assignment.execution_index,
         assignment.attempt,
         _STATUSES.index(outcome.status),
         _KINDS.index(outcome.failure_kind),
         outcome.cost_usd,
-        min(int(outcome.tokens), _MOST_TOKENS),
+        min(int(outcome.tokens), _MAX_TOKENS),
         outcome.latency_s,
     )
     return head + outcome.body
 
 
 def load_outcome(content: bytes, assignment: Assignment) -> Outcome:
-    """The outcome of `assignment`; anything else is garbled."""
+    """Return the outcome of `assignment`; raises `CorruptFrameError` for any other content."""
     try:
-        turn, attempt, status, kind, cost_usd, tokens, latency_s = _DONE.unpack_from(content)
-        if (turn, attempt) != (assignment.turn, assignment.attempt):
-            raise GarbledError
+        execution_index, attempt, status, kind, cost_usd, tokens, latency_s = _DONE.unpack_from(
+            content
+        )
+        if (execution_index, attempt) != (assignment.execution_index, assignment.attempt):
+            raise CorruptFrameError
         body = content[_DONE.size :]
         return Outcome(_STATUSES[status], _KINDS[kind], cost_usd, tokens, latency_s, body)
     except (struct.error, IndexError):
-        raise GarbledError from None
+        raise CorruptFrameError from None
 
 
 class FrameBuffer:
-    """Bytes in, frames out."""
+    """Collects bytes and splits them into frames."""
 
     __slots__ = ("_data",)
 
@@ -132,13 +135,13 @@ class FrameBuffer:
         self._data = bytearray()
 
     def add(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The frames that are complete now, as kind and content."""
+        """Yield the frames that are now complete, as kind and content."""
         buffer = self._data
         buffer += data
         while len(buffer) >= _HEAD.size:
-            mark, kind, size = _HEAD.unpack_from(buffer)
-            if mark != _MARK or not READY <= kind <= NOTE or size > MOST_FRAME_BYTES:
-                raise GarbledError
+            magic, kind, size = _HEAD.unpack_from(buffer)
+            if magic != _MAGIC or not READY <= kind <= ENTRY or size > MAX_FRAME_BYTES:
+                raise CorruptFrameError
             end = _HEAD.size + size
             if len(buffer) < end:
                 return

@@ -1,4 +1,4 @@
-"""What a run prints: kept up to a limit, and out of the terminal."""
+"""Capture what runs print, up to a limit, instead of showing it on the terminal."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 import threading
 from typing import Any, TextIO
 
-KEPT_FIRST = 48 * 1024
-KEPT_LAST = 16 * 1024
-"""How many bytes of a stream are kept; the last ones, too, since that is where a crash is told."""
+HEAD_BYTES = 48 * 1024
+TAIL_BYTES = 16 * 1024
+"""How many bytes of a stream are kept: the first ones, and the last ones, which explain a crash."""
 
 
-class Kept:
-    """The beginning and the end of what was printed, and how much there was in between."""
+class BoundedOutput:
+    """The beginning and the end of a stream, and how many bytes between them were dropped."""
 
     __slots__ = ("_dropped", "_first", "_last")
 
@@ -22,20 +22,20 @@ class Kept:
         self._dropped = 0
 
     def add(self, data: bytes) -> None:
-        """Keep what there is room for."""
-        room = KEPT_FIRST - len(self._first)
-        if room > 0:
-            self._first += data[:room]
-            data = data[room:]
+        """Add output; drop what exceeds the limits."""
+        free = HEAD_BYTES - len(self._first)
+        if free > 0:
+            self._first += data[:free]
+            data = data[free:]
         if data:
             self._last += data
-            excess = len(self._last) - KEPT_LAST
+            excess = len(self._last) - TAIL_BYTES
             if excess > 0:
                 del self._last[:excess]
                 self._dropped += excess
 
     def take(self) -> bytes:
-        """What was kept, with a note where something is missing; then begins anew."""
+        """Return what was kept, with a note where bytes are missing, and start over."""
         if not self._first:
             return b""
         note = b"\n[... %s more bytes]\n" % f"{self._dropped:,}".encode() if self._dropped else b""
@@ -46,56 +46,56 @@ class Kept:
         return taken
 
 
-class _Sink(io.BufferedIOBase):
-    """Takes the bytes of a text stream; says the number of the file that it stands in for."""
+class _ByteSink(io.BufferedIOBase):
+    """Receives the bytes of a text stream; reports the file number of the stream it replaces."""
 
-    def __init__(self, kept: Kept, stands_for: TextIO | None) -> None:
-        self._kept, self._stands_for = kept, stands_for
+    def __init__(self, output: BoundedOutput, replaced: TextIO | None) -> None:
+        self._output, self._replaced = output, replaced
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any, /) -> int:
         data = bytes(data)
-        self._kept.add(data)
+        self._output.add(data)
         return len(data)
 
     def fileno(self) -> int:
         # Programs that an agent starts with `stdout=sys.stdout` need a real file.
-        if self._stands_for is None:
+        if self._replaced is None:
             raise io.UnsupportedOperation("fileno")
-        return self._stands_for.fileno()
+        return self._replaced.fileno()
 
 
 def is_open(stream: TextIO | None) -> bool:
-    """Whether a stream can be written to: agents close and detach what they print to."""
+    """Return whether a stream can be written to: agents may close or detach it."""
     try:
         return stream is not None and not stream.closed
     except ValueError:
         return False
 
 
-class Capture:
-    """Keeps what Python code prints while the capture is entered; what C code prints passes."""
+class OutputCapture:
+    """Captures what Python code prints while it is entered, but not what C code prints."""
 
-    def __init__(self, stand_for: tuple[TextIO, TextIO] | None = None) -> None:
-        self.stdout, self.stderr = Kept(), Kept()
-        self._stand_for = stand_for or (sys.stdout, sys.stderr)
+    def __init__(self, replaced: tuple[TextIO, TextIO] | None = None) -> None:
+        self.stdout, self.stderr = BoundedOutput(), BoundedOutput()
+        self._replaced = replaced or (sys.stdout, sys.stderr)
         self._out: TextIO | None = None
         self._err: TextIO | None = None
         self._before: tuple[TextIO, TextIO] | None = None
 
     def streams(self) -> tuple[TextIO, TextIO]:
-        """The streams to print to; the same every time, unless an agent closed them."""
+        """Return the streams to print to; always the same, unless an agent closed them."""
         if not is_open(self._out):
-            self._out = _text_stream(self.stdout, self._stand_for[0])
+            self._out = _text_stream(self.stdout, self._replaced[0])
         if not is_open(self._err):
-            self._err = _text_stream(self.stderr, self._stand_for[1])
+            self._err = _text_stream(self.stderr, self._replaced[1])
         assert self._out is not None
         assert self._err is not None
         return self._out, self._err
 
-    def __enter__(self) -> Capture:
+    def __enter__(self) -> OutputCapture:
         streams = self.streams()
         self._before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = streams
@@ -106,8 +106,8 @@ class Capture:
         sys.stdout, sys.stderr = self._before
 
 
-def _text_stream(kept: Kept, stands_for: TextIO | None) -> TextIO:
-    sink: Any = _Sink(kept, stands_for)
+def _text_stream(output: BoundedOutput, replaced: TextIO | None) -> TextIO:
+    sink: Any = _ByteSink(output, replaced)
     return io.TextIOWrapper(sink, "utf-8", errors="backslashreplace", write_through=True)
 
 
@@ -116,17 +116,17 @@ class _Target(threading.local):
 
 
 class ThreadOutput:
-    """Stands in for `sys.stdout` or `sys.stderr`: each thread's text goes where it belongs.
+    """Replaces `sys.stdout` or `sys.stderr`: sends each thread's text to that thread's stream.
 
-    Threads that were not sent anywhere print where they would have printed.
+    Threads without a stream of their own print to the original one.
     """
 
     def __init__(self, original: TextIO | None) -> None:
-        self._original = original or _text_stream(Kept(), None)  # there may be no terminal
+        self._original = original or _text_stream(BoundedOutput(), None)  # there may be no terminal
         self._target = _Target()
 
     def send_to(self, stream: TextIO) -> None:
-        """From now on, what this thread prints goes to `stream`."""
+        """Send what this thread prints to `stream` from now on."""
         self._target.stream = stream
 
     def write(self, text: str) -> int:
@@ -140,12 +140,12 @@ class ThreadOutput:
 
 
 class ThreadCapture:
-    """Both streams of this process, told apart by thread while the capture is entered.
+    """Separates the standard streams of this process by thread while it is entered.
 
-    is_needed: whether they are to be told apart ever after
+    stays: whether they stay separated after that
     """
 
-    is_needed = False
+    stays = False
 
     def __enter__(self) -> ThreadCapture:
         self.before = sys.stdout, sys.stderr
@@ -154,16 +154,16 @@ class ThreadCapture:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.is_needed:  # by threads that go on, unheard
+        if self.stays:  # abandoned threads go on printing
             return
-        # Somebody may have put another stream in their place meanwhile: that one stays.
+        # Leave a stream alone that was replaced again meanwhile.
         if sys.stdout is self._out:
             sys.stdout = self.before[0]
         if sys.stderr is self._err:
             sys.stderr = self.before[1]
 
-    def send_to(self, capture: Capture) -> None:
-        """From now on, what this thread prints goes to `capture`."""
+    def send_to(self, capture: OutputCapture) -> None:
+        """Send what this thread prints to `capture` from now on."""
         out, err = capture.streams()
         self._out.send_to(out)
         self._err.send_to(err)

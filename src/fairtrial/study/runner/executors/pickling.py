@@ -1,4 +1,4 @@
-"""Whether what is to be done can reach a worker that starts afresh."""
+"""Pickle work for worker processes that are spawned, and report what can't be pickled."""
 
 from __future__ import annotations
 
@@ -21,20 +21,24 @@ HINT = (
 
 
 @dataclass(frozen=True)
-class Luggage:
-    """Work as it travels, and the path that its modules are found on at the other end."""
+class PickledWork:
+    """Pickled work.
+
+    work: the pickle
+    path: the module search path that unpickling needs
+    """
 
     work: bytes
     path: tuple[str, ...]
 
 
 def check_reachable(work: Work) -> None:
-    """Raise one `StudyError` that names all that a fresh worker could not get hold of."""
-    pack_work(work)
+    """Raise one `StudyError` that names everything that a spawned worker could not import."""
+    pickle_work(work)
 
 
-def pack_work(work: Work) -> Luggage:
-    """Work made ready to travel; raises `StudyError` as `check_reachable` does."""
+def pickle_work(work: Work) -> PickledWork:
+    """Return pickled work; raises `StudyError` like `check_reachable`."""
     buffer = io.BytesIO()
     pickler = _Pickler(buffer)
     try:
@@ -43,12 +47,12 @@ def pack_work(work: Work) -> Luggage:
         pickler.mistakes.append(Mistake((), f"can't reach a worker process: {error}", HINT))
     if pickler.mistakes:
         raise StudyError(pickler.mistakes)
-    folders = dict.fromkeys(filter(None, map(_folder_of, pickler.modules)))
-    return Luggage(buffer.getvalue(), (*folders, *sys.path))
+    folders = dict.fromkeys(filter(None, map(_find_folder, pickler.modules)))
+    return PickledWork(buffer.getvalue(), (*folders, *sys.path))
 
 
 class _Pickler(pickle.Pickler):
-    """Goes on after what can't travel, so that all of it can be named."""
+    """A pickler that skips what can't be pickled and collects it as mistakes."""
 
     def __init__(self, buffer: io.BytesIO) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
@@ -60,32 +64,32 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         module = str(item.__module__)
         if module == "__main__" or "<" in item.__qualname__:
-            self.mistakes.append(Mistake((), _complaint(item), HINT))
+            self.mistakes.append(Mistake((), _describe(item), HINT))
             return str, ()
         self.modules[module.partition(".")[0]] = None
         return NotImplemented
 
 
-def _complaint(item: Any) -> str:
-    what = "class" if isinstance(item, type) else "function"
+def _describe(item: Any) -> str:
+    kind = "class" if isinstance(item, type) else "function"
     where = f"in {item.__module__}"
     if isinstance(item, FunctionType):
         code = item.__code__
         where = f"{code.co_filename}:{code.co_firstlineno}"
     return (
-        f"{what} {item.__qualname__} ({where}) can't reach a worker process: it is not at the top "
+        f"{kind} {item.__qualname__} ({where}) can't reach a worker process: it is not at the top "
         "of a module that the worker can import"
     )
 
 
-def _folder_of(module_name: str) -> str | None:
-    """Where a module was found, if that is not on the path (it may be a study's own folder)."""
+def _find_folder(module_name: str) -> str | None:
+    """Return the folder of a module that isn't on the path, such as the study's folder."""
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
     if file is None:
         return None
-    found = PathFinder.find_spec(module_name)
-    if found is not None and found.origin == file:
+    spec = PathFinder.find_spec(module_name)
+    if spec is not None and spec.origin == file:
         return None
     path = Path(file)
     return str(path.parent.parent if path.stem == "__init__" else path.parent)

@@ -1,4 +1,4 @@
-"""The pipes between a study and one of its workers."""
+"""The pipes between a study and one worker process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 
 class Pipe(Enum):
-    """What a pipe is for."""
+    """The purpose of a pipe."""
 
     REQUEST = auto()
     REPLY = auto()
@@ -17,7 +17,11 @@ class Pipe(Enum):
 
 
 class Pipes:
-    """Four pipes: requests down; replies, stdout and stderr up."""
+    """Four pipes: requests to the worker; replies, stdout and stderr from it.
+
+    `request`, `reply`, `stdout` and `stderr` are the study's ends, which don't block;
+    `request_out`, `reply_in`, `stdout_in` and `stderr_in` are those of the worker.
+    """
 
     def __init__(self) -> None:
         self._numbers: set[int] = set()
@@ -37,16 +41,17 @@ class Pipes:
         self._numbers |= {first, second}
         if min(first, second) > 2:
             return first, second
-        # This process has no stdin, stdout or stderr; the worker will have, at those numbers.
-        moved = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, 3)
-        self._numbers.add(moved)
-        also = fcntl.fcntl(second, fcntl.F_DUPFD_CLOEXEC, 3)
-        self._numbers.add(also)
+        # Numbers 0 to 2 are free if this process has no stdin, stdout or stderr. Leave them to
+        # the worker's standard streams.
+        moved_first = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, 3)
+        self._numbers.add(moved_first)
+        moved_second = fcntl.fcntl(second, fcntl.F_DUPFD_CLOEXEC, 3)
+        self._numbers.add(moved_second)
         self.close(first, second)
-        return moved, also
+        return moved_first, moved_second
 
     def readable(self) -> tuple[tuple[int, Pipe], ...]:
-        """What the parent listens to."""
+        """Return the ends that the study reads from."""
         return (
             (self.reply, Pipe.REPLY),
             (self.stdout, Pipe.STDOUT),
@@ -54,15 +59,15 @@ class Pipes:
         )
 
     def parents(self) -> tuple[int, ...]:
-        """The ends that the worker must not hold."""
+        """Return the ends that the worker must not hold."""
         return self.request, self.reply, self.stdout, self.stderr
 
     def all(self) -> tuple[int, ...]:
-        """Every end that is still open here."""
+        """Return every end that is still open in this process."""
         return tuple(self._numbers)
 
     def close(self, *numbers: int) -> None:
-        """Close these, or all."""
+        """Close these ends, or all if none are given."""
         for number in numbers or tuple(self._numbers):
             self._numbers.discard(number)
             os.close(number)

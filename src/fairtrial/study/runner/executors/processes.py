@@ -1,4 +1,4 @@
-"""Runs in worker processes of our own: one that dies costs one run."""
+"""The executor `processes`: each run in a worker process, so that a crash costs one run."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Literal
 
 from fairtrial.study.model.runs import Report
 from fairtrial.study.protocols import Feed, Work
-from fairtrial.study.runner.executors.assignment_source import Source
-from fairtrial.study.runner.executors.pickling import Luggage, pack_work
-from fairtrial.study.runner.executors.start_methods import fork_child, spawn_child
-from fairtrial.study.runner.executors.worker_pool import Crew, Start
-from fairtrial.study.runner.executors.worker_process import Child
+from fairtrial.study.runner.executors.assignment_source import AssignmentSource
+from fairtrial.study.runner.executors.pickling import PickledWork, pickle_work
+from fairtrial.study.runner.executors.start_methods import fork_worker, spawn_worker
+from fairtrial.study.runner.executors.worker_pool import StartWorker, WorkerPool
+from fairtrial.study.runner.executors.worker_process import WorkerProcess
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Each slot a process of its own, with pipes to it.
+    """Runs assignments in worker processes, one for each slot.
 
     start_method: `fork` copies this process, so that lambdas and functions of a notebook work;
-        `spawn` starts afresh, and can run only what stands in modules; by default `fork` on Linux
-        and `spawn` elsewhere
+        `spawn` starts a new interpreter and can run only what is defined in modules; by default
+        `fork` on Linux and `spawn` elsewhere
     """
 
     start_method: Literal["fork", "spawn"] | None = None
@@ -42,22 +42,22 @@ class Processes:
 
     @property
     def is_forking(self) -> bool:
-        """Whether workers are copies of this process; if not, see `reach.check_reachable`."""
+        """Whether workers are copies of this process; if not, work must pass `check_reachable`."""
         default = "fork" if sys.platform == "linux" else "spawn"
         return (self.start_method or default) == "fork"
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
-        """Up to `slots` workers, started as they are needed and again when one has died."""
-        crew = Crew(work, Source(feed), slots, self._starter(work))
+        """Yield reports of up to `slots` workers, started on demand and replaced if they die."""
+        pool = WorkerPool(work, AssignmentSource(feed), slots, self._starter(work))
         try:
-            yield from crew.run()
+            yield from pool.run()
         finally:
-            crew.end()
+            pool.end()
 
-    def _starter(self, work: Work) -> Start:
-        return partial(fork_child, work) if self.is_forking else partial(_spawn, pack_work(work))
+    def _starter(self, work: Work) -> StartWorker:
+        return partial(fork_worker, work) if self.is_forking else partial(_spawn, pickle_work(work))
 
 
-def _spawn(luggage: Luggage, _not_theirs: Iterable[int]) -> Child:
-    # A process that starts afresh gets no file of its parent's but those that it is meant to.
-    return spawn_child(luggage)
+def _spawn(pickled: PickledWork, _parent_files: Iterable[int]) -> WorkerProcess:
+    # A spawned process inherits only the files that are passed to it.
+    return spawn_worker(pickled)

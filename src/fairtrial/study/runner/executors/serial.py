@@ -1,4 +1,4 @@
-"""Runs in this process, one after the other."""
+"""The executor `serial`: runs in this process, one after the other."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 from fairtrial.study.model.runs import Assignment, Emitted, Finished, Report
 from fairtrial.study.protocols import Feed, Work
-from fairtrial.study.runner.executors.event_limit import Emitter
-from fairtrial.study.runner.executors.output_capture import Capture
-from fairtrial.study.runner.executors.process_state import Surroundings
+from fairtrial.study.runner.executors.event_limit import LimitedEmitter
+from fairtrial.study.runner.executors.output_capture import OutputCapture
+from fairtrial.study.runner.executors.process_state import ProcessState
 
 LONGEST_SILENCE_S = 0.05
 
 
 @dataclass(frozen=True)
 class Serial:
-    """One run at a time, here: the easiest to debug.
+    """Runs assignments one at a time in this process, which is easiest to debug.
 
-    Whatever ends a process ends the study, and nobody can stop a run that hangs. What Python code
-    prints is captured; what C code and other programs print is not.
+    A crash ends the study, and a run that hangs can't be stopped. What Python code prints is
+    captured; what C code and other programs print is not.
     """
 
     @property
@@ -41,32 +41,32 @@ class Serial:
         return True
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
-        """One assignment after the other, however many slots there are."""
-        surroundings = Surroundings(of_worker=False)
+        """Run one assignment after the other, whatever `slots` is, and yield its reports."""
+        state = ProcessState(of_worker=False)
         try:
-            yield from _execute(work, feed, surroundings)
+            yield from _execute(work, feed, state)
         finally:
-            surroundings.close()
+            state.close()
 
 
-def _execute(work: Work, feed: Feed, surroundings: Surroundings) -> Iterator[Report | None]:
-    capture, process = Capture(), os.getpid()
-    while (given := feed()) is not None:
-        if not isinstance(given, Assignment):
-            time.sleep(max(0.0, min(given, LONGEST_SILENCE_S)))
+def _execute(work: Work, feed: Feed, state: ProcessState) -> Iterator[Report | None]:
+    capture, process = OutputCapture(), os.getpid()
+    while (answer := feed()) is not None:
+        if not isinstance(answer, Assignment):
+            time.sleep(max(0.0, min(answer, LONGEST_SILENCE_S)))
             yield None
             continue
         events: list[bytes] = []
-        emitter = Emitter(events.append)
+        emitter = LimitedEmitter(events.append)
         try:
             with capture:
-                outcome = work.attempt(given, emitter)
+                outcome = work.attempt(answer, emitter)
         finally:
-            surroundings.restore()
+            state.restore()
         if os.getpid() != process:
-            os._exit(0)  # an agent forked, and this is not the one that was asked
+            os._exit(0)  # this is a child that the agent has forked
         emitter.close()
-        turn, attempt = given.turn, given.attempt
+        index, attempt = answer.execution_index, answer.attempt
         for data in events:
-            yield Emitted(turn, attempt, data)
-        yield Finished(turn, attempt, outcome, capture.stdout.take(), capture.stderr.take())
+            yield Emitted(index, attempt, data)
+        yield Finished(index, attempt, outcome, capture.stdout.take(), capture.stderr.take())

@@ -1,4 +1,4 @@
-"""How a worker process comes into being: forked, or started afresh."""
+"""Start a worker process by fork or by spawn."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 
 from fairtrial.study.protocols import Work
 from fairtrial.study.runner.executors.frames import make_request
-from fairtrial.study.runner.executors.pickling import Luggage
+from fairtrial.study.runner.executors.pickling import PickledWork
 from fairtrial.study.runner.executors.pipes import Pipes
 from fairtrial.study.runner.executors.worker_main import work_forked
-from fairtrial.study.runner.executors.worker_process import Child
+from fairtrial.study.runner.executors.worker_process import WorkerProcess
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
@@ -24,19 +24,19 @@ _BOOT = (
 )
 
 
-def fork_child(work: Work, not_theirs: Iterable[int]) -> Child:
-    """A worker that is a copy of this process; `not_theirs` are files that it must not hold.
+def fork_worker(work: Work, parent_files: Iterable[int]) -> WorkerProcess:
+    """Return a worker that is a copy of this process, without the file numbers `parent_files`.
 
-    To be called with signals held: a handler of the parent's must not run in the worker.
+    Call it with signals blocked: a signal handler of the parent must not run in the worker.
     """
     pipes = Pipes()
     parent = os.getpid()
-    for stream in (sys.stdout, sys.stderr):  # or the worker might print what is left in them
+    for stream in (sys.stdout, sys.stderr):  # else the worker might print what they buffer
         with contextlib.suppress(AttributeError, OSError, ValueError):
             stream.flush()
     try:
         with warnings.catch_warnings():
-            # It is our own code that runs in the child, and it takes no lock of another thread's.
+            # Only our own code runs in the child, and it takes no lock of another thread.
             warnings.filterwarnings("ignore", ".*multi-threaded", DeprecationWarning)
             pid = os.fork()
     except OSError:
@@ -50,15 +50,15 @@ def fork_child(work: Work, not_theirs: Iterable[int]) -> Child:
             pipes.reply_in,
             pipes.stdout_in,
             pipes.stderr_in,
-            (*pipes.parents(), *not_theirs),
+            (*pipes.parents(), *parent_files),
         )
     pipes.close(pipes.reply_in, pipes.stdout_in, pipes.stderr_in)
-    return Child(pid, pipes, None)
+    return WorkerProcess(pid, pipes, None)
 
 
 @contextlib.contextmanager
-def signals_held() -> Iterator[None]:
-    """No signal is handled meanwhile; a worker that is started meanwhile sees to its own."""
+def blocked_signals() -> Iterator[None]:
+    """Block all signals; a worker that is started meanwhile unblocks its own."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         yield
@@ -66,15 +66,15 @@ def signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def spawn_child(luggage: Luggage) -> Child:
-    """A worker that starts afresh."""
+def spawn_worker(pickled: PickledWork) -> WorkerProcess:
+    """Return a worker in a new interpreter."""
     pipes = Pipes()
-    optimised = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []
-    path = json.dumps(luggage.path, default=str)
+    optimization = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []
+    path = json.dumps(pickled.path, default=str)
     numbers = (os.getpid(), pipes.request_out, pipes.reply_in)
     try:
         process = subprocess.Popen(
-            [sys.executable, *optimised, "-c", _BOOT, path, *map(str, numbers)],
+            [sys.executable, *optimization, "-c", _BOOT, path, *map(str, numbers)],
             stdin=subprocess.DEVNULL,
             stdout=pipes.stdout_in,
             stderr=pipes.stderr_in,
@@ -85,6 +85,6 @@ def spawn_child(luggage: Luggage) -> Child:
         pipes.close()
         raise
     pipes.close(pipes.reply_in, pipes.stdout_in, pipes.stderr_in)
-    child = Child(process.pid, pipes, process)
-    child.unsent += make_request(luggage.work)
-    return child
+    worker = WorkerProcess(process.pid, pipes, process)
+    worker.unsent += make_request(pickled.work)
+    return worker

@@ -1,4 +1,4 @@
-"""Runs in threads of this process: for agents that wait on a network."""
+"""The executor `threads`: runs in threads of this process, for agents that wait on a network."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from fairtrial.study.model.runs import (
     Report,
 )
 from fairtrial.study.protocols import Feed, Work
-from fairtrial.study.runner.executors.assignment_source import Source
-from fairtrial.study.runner.executors.dispatch import Team
-from fairtrial.study.runner.executors.event_limit import Emitter
-from fairtrial.study.runner.executors.output_capture import Capture, ThreadCapture
+from fairtrial.study.runner.executors.assignment_source import AssignmentSource
+from fairtrial.study.runner.executors.dispatcher import Dispatcher
+from fairtrial.study.runner.executors.event_limit import LimitedEmitter
+from fairtrial.study.runner.executors.output_capture import OutputCapture, ThreadCapture
 
 LONGEST_SILENCE_S = 0.05
 
 
 @dataclass(frozen=True)
 class Threads:
-    """Many runs at once, cheaply, where they mostly wait.
+    """Runs assignments in threads: cheap for many runs that mostly wait.
 
     All threads share `random` and `numpy.random`, so only `task.rng` gives the same numbers every
-    time. A run past its time is recorded and left to itself: a thread can't be stopped. What
-    Python code prints is captured where the run's own thread prints it.
+    time. A run that exceeds its time limit is recorded and abandoned: a thread can't be stopped.
+    What Python code prints is captured if the run's own thread prints it.
     """
 
     @property
@@ -50,203 +50,227 @@ class Threads:
         return False
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
-        """Up to `slots` threads, started as they are needed."""
+        """Yield reports of up to `slots` threads, started on demand."""
         with ThreadCapture() as output:
-            pool = _Pool(work, Source(feed), slots, output)
+            pool = _ThreadPool(work, AssignmentSource(feed), slots, output)
             try:
                 yield from pool.run()
             finally:
-                pool.dismiss()
+                pool.release_threads()
 
 
 @dataclass(eq=False, slots=True)
-class _Ticket:
-    """One attempt in a thread's hands."""
+class _ThreadAttempt:
+    """An assignment in a thread.
+
+    began: when the thread started it; None before that
+    """
 
     assignment: Assignment
     began: float | None = None
 
 
 @dataclass(eq=False, slots=True)
-class _Seat:
-    """A thread, and what it is at."""
+class _WorkerThread:
+    """A worker thread.
 
-    capture: Capture
-    inbox: queue.SimpleQueue[_Ticket | None] = field(default_factory=queue.SimpleQueue)
-    ticket: _Ticket | None = None
+    capture: what its runs print
+    inbox: its assignments; None ends it
+    current: what it is running; None if idle or abandoned
+    """
+
+    capture: OutputCapture
+    inbox: queue.SimpleQueue[_ThreadAttempt | None] = field(default_factory=queue.SimpleQueue)
+    current: _ThreadAttempt | None = None
 
 
 @dataclass(eq=False, slots=True)
-class _Note:
-    """A journal entry, and a thread that waits until it is durable or refused."""
+class _PendingEntry:
+    """A journal entry that a thread waits for: until it is durable, or refused.
+
+    data: the packed entry
+    is_durable: the answer
+    is_answered: set once there is an answer
+    """
 
     data: bytes
-    is_kept: bool = False
-    is_settled: threading.Event = field(default_factory=threading.Event)
+    is_durable: bool = False
+    is_answered: threading.Event = field(default_factory=threading.Event)
 
-    def settle(self, *, is_kept: bool) -> None:
-        """Let the thread go on; the first word holds."""
-        if not self.is_settled.is_set():
-            self.is_kept = is_kept
-            self.is_settled.set()
-
-
-_Said = tuple[_Seat, _Ticket, bytes | _Note | Outcome | BaseException]
+    def answer(self, *, is_durable: bool) -> None:
+        """Let the thread go on; only the first answer counts."""
+        if not self.is_answered.is_set():
+            self.is_durable = is_durable
+            self.is_answered.set()
 
 
-class _Pool(Team):
-    def __init__(self, work: Work, source: Source, slots: int, output: ThreadCapture) -> None:
+_Message = tuple[_WorkerThread, _ThreadAttempt, bytes | _PendingEntry | Outcome | BaseException]
+
+
+class _ThreadPool(Dispatcher):
+    """The threads of one execution."""
+
+    def __init__(
+        self, work: Work, source: AssignmentSource, slots: int, output: ThreadCapture
+    ) -> None:
         super().__init__(source)
         self._work, self._slots, self._output = work, slots, output
-        self._said: queue.SimpleQueue[_Said] = queue.SimpleQueue()
-        self._idle: list[_Seat] = []
-        self._busy: set[_Seat] = set()
+        self._messages: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+        self._idle: list[_WorkerThread] = []
+        self._busy: set[_WorkerThread] = set()
         self._has_abandoned = False
         self._next_deadline = math.inf
-        self._unsettled: set[_Note] = set()
+        self._unanswered: set[_PendingEntry] = set()
         self._is_over = False
 
     @property
     def is_busy(self) -> bool:
         return bool(self._busy)
 
-    def dismiss(self) -> None:
-        """Let go of all threads; one that is at a run ends after it, unheard."""
-        self._output.is_needed = bool(self._busy) or self._has_abandoned
+    def release_threads(self) -> None:
+        """End all threads; one with a run ends after it, and the run isn't reported."""
+        self._output.stays = bool(self._busy) or self._has_abandoned
         self._is_over = True
-        for note in tuple(self._unsettled):
-            note.settle(is_kept=False)
-        for seat in (*self._idle, *self._busy):
-            seat.inbox.put(None)
+        for entry in tuple(self._unanswered):
+            entry.answer(is_durable=False)
+        for thread in (*self._idle, *self._busy):
+            thread.inbox.put(None)
 
-    # -- work out --
+    # -- assignments --
 
-    def _hand_out(self) -> None:
+    def _assign(self) -> None:
         while len(self._busy) < self._slots:
             assignment = self._source.take()
             if assignment is None:
                 return
-            seat = self._idle.pop() if self._idle else self._start()
-            if seat is None:
+            thread = self._idle.pop() if self._idle else self._start()
+            if thread is None:
                 self._source.give_back(assignment)
                 return
-            seat.ticket = _Ticket(assignment)
-            self._busy.add(seat)
+            thread.current = _ThreadAttempt(assignment)
+            self._busy.add(thread)
             if assignment.timeout_s is not None:
                 soonest = time.monotonic() + assignment.timeout_s
                 self._next_deadline = min(self._next_deadline, soonest)
-            seat.inbox.put(seat.ticket)
+            thread.inbox.put(thread.current)
 
-    def _start(self) -> _Seat | None:
-        """A new thread; None, and fewer slots from now on, where the system gives no more."""
-        seat = _Seat(Capture(self._output.before))
-        thread = threading.Thread(
-            target=self._serve, args=(seat,), name="fairtrial-run", daemon=True
+    def _start(self) -> _WorkerThread | None:
+        """Start a thread and return it; None, and fewer slots from now on, if that is refused."""
+        thread = _WorkerThread(OutputCapture(self._output.before))
+        system_thread = threading.Thread(
+            target=self._serve, args=(thread,), name="fairtrial-run", daemon=True
         )
         try:
-            thread.start()
+            system_thread.start()
         except RuntimeError as error:
             if not self._busy:
                 raise LabError(f"no thread can be started: {error}; end other programs") from error
             self._slots = len(self._busy)
             return None
-        return seat
+        return thread
 
-    def _serve(self, seat: _Seat) -> None:
-        """What a thread does."""
-        while (ticket := seat.inbox.get()) is not None:
-            self._output.send_to(seat.capture)
-            emitter = Emitter(self._sender(seat, ticket))
-            ticket.began = began = time.monotonic()
-            said: Outcome | BaseException
+    def _serve(self, thread: _WorkerThread) -> None:
+        """Run assignments until the inbox says to end; this is the body of a thread."""
+        while (attempt := thread.inbox.get()) is not None:
+            self._output.send_to(thread.capture)
+            emitter = LimitedEmitter(self._event_sender(thread, attempt))
+            attempt.began = began = time.monotonic()
+            result: Outcome | BaseException
             try:
-                said = self._work.attempt(ticket.assignment, emitter, self._noter(seat, ticket))
-            except KeyboardInterrupt:  # the agent's own: a real one comes to the main thread
+                add_entry = self._entry_sender(thread, attempt)
+                result = self._work.attempt(attempt.assignment, emitter, add_entry)
+            except KeyboardInterrupt:  # raised by the agent: a signal goes to the main thread
                 took_s = time.monotonic() - began
-                said = self._work.fail(
-                    ticket.assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", took_s
+                result = self._work.fail(
+                    attempt.assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", took_s
                 )
-            except BaseException as error:  # not the agent's, `attempt` sees to those
-                said = error
+            except BaseException as error:  # not the agent's: `attempt` handles those
+                result = error
             emitter.close()
-            self._said.put((seat, ticket, said))
+            self._messages.put((thread, attempt, result))
 
-    def _sender(self, seat: _Seat, ticket: _Ticket) -> Callable[[bytes], None]:
-        return lambda data: self._said.put((seat, ticket, data))
+    def _event_sender(
+        self, thread: _WorkerThread, attempt: _ThreadAttempt
+    ) -> Callable[[bytes], None]:
+        return lambda data: self._messages.put((thread, attempt, data))
 
-    def _noter(self, seat: _Seat, ticket: _Ticket) -> Callable[[bytes], None]:
+    def _entry_sender(
+        self, thread: _WorkerThread, attempt: _ThreadAttempt
+    ) -> Callable[[bytes], None]:
         def send(data: bytes) -> None:
-            note = _Note(data)
-            self._unsettled.add(note)
-            self._said.put((seat, ticket, note))
-            if self._is_over:  # set first and looked at last: one of us sees the other
-                note.settle(is_kept=False)
-            note.is_settled.wait()
-            self._unsettled.discard(note)
-            if not note.is_kept:
+            entry = _PendingEntry(data)
+            self._unanswered.add(entry)
+            self._messages.put((thread, attempt, entry))
+            if self._is_over:  # checked last, and set before entries are refused: one side sees it
+                entry.answer(is_durable=False)
+            entry.is_answered.wait()
+            self._unanswered.discard(entry)
+            if not entry.is_durable:
                 raise RuntimeError("a journal entry comes too late: the run is over")
 
         return send
 
-    # -- reports in --
+    # -- reports --
 
     def _reports(self) -> Iterator[Report]:
-        """What has been said since the last time; waits a little if there is nothing."""
+        """Yield the reports since the last call; wait briefly if there are none."""
         now = time.monotonic()
-        for seat, ticket, said in self._hear(now):
-            if seat.ticket is not ticket:  # it took too long, and has been reported
-                if isinstance(said, _Note):
-                    said.settle(is_kept=False)
+        for thread, attempt, content in self._receive(now):
+            if thread.current is not attempt:  # it exceeded its time limit and was reported
+                if isinstance(content, _PendingEntry):
+                    content.answer(is_durable=False)
                 continue
-            if isinstance(said, BaseException):
-                raise said
-            if isinstance(said, bytes):
-                yield Emitted(ticket.assignment.turn, ticket.assignment.attempt, said)
-            elif isinstance(said, _Note):
-                yield Noted(ticket.assignment.turn, ticket.assignment.attempt, said.data)
-                said.settle(is_kept=True)  # whoever asks for more has made it durable
+            if isinstance(content, BaseException):
+                raise content
+            key = attempt.assignment.execution_index, attempt.assignment.attempt
+            if isinstance(content, bytes):
+                yield Emitted(*key, content)
+            elif isinstance(content, _PendingEntry):
+                yield Noted(*key, content.data)
+                # The caller stores the entry before it asks for the next report.
+                content.answer(is_durable=True)
             else:
-                self._idle.append(seat)
-                yield self._finish(seat, said)
-        # Only now: whoever was done by `now` has been heard, however long all that took.
+                self._idle.append(thread)
+                yield self._finish(thread, content)
+        # Last, so that runs that ended by `now` are reported even if handling reports took long.
         if now >= self._next_deadline:
             yield from self._expire(now)
 
-    def _hear(self, now: float) -> list[_Said]:
+    def _receive(self, now: float) -> list[_Message]:
         wait_s = min(LONGEST_SILENCE_S, max(0.0, self._next_deadline - now))
         if len(self._busy) < self._slots:
             wait_s = self._source.wait_s(wait_s)
         try:
-            heard = [self._said.get(timeout=wait_s)]
+            messages = [self._messages.get(timeout=wait_s)]
         except queue.Empty:
             return []
-        heard.extend(self._said.get() for _ in range(self._said.qsize()))
-        return heard
+        messages.extend(self._messages.get() for _ in range(self._messages.qsize()))
+        return messages
 
     def _expire(self, now: float) -> Iterator[Report]:
-        """Report the runs past their time, and leave their threads to themselves."""
+        """Report the runs that exceed their time limit, and abandon their threads."""
         self._next_deadline = math.inf
-        for seat in list(self._busy):
-            ticket = seat.ticket
-            if ticket is None or ticket.assignment.timeout_s is None:
+        for thread in list(self._busy):
+            attempt = thread.current
+            if attempt is None or attempt.assignment.timeout_s is None:
                 continue
-            began = now if ticket.began is None else ticket.began
-            deadline = began + ticket.assignment.timeout_s
+            began = now if attempt.began is None else attempt.began
+            deadline = began + attempt.assignment.timeout_s
             if deadline > now:
                 self._next_deadline = min(self._next_deadline, deadline)
                 continue
-            seat.inbox.put(None)
+            thread.inbox.put(None)
             self._has_abandoned = True
-            message = f"took longer than {ticket.assignment.timeout_s:g} s"
+            message = f"took longer than {attempt.assignment.timeout_s:g} s"
             yield self._finish(
-                seat,
-                self._work.fail(ticket.assignment, FailureKind.TIMEOUT, message, now - began),
+                thread,
+                self._work.fail(attempt.assignment, FailureKind.TIMEOUT, message, now - began),
             )
 
-    def _finish(self, seat: _Seat, outcome: Outcome) -> Finished:
-        assert seat.ticket is not None
-        assignment, capture = seat.ticket.assignment, seat.capture
-        self._busy.discard(seat)
-        seat.ticket = None
+    def _finish(self, thread: _WorkerThread, outcome: Outcome) -> Finished:
+        assert thread.current is not None
+        assignment, capture = thread.current.assignment, thread.capture
+        self._busy.discard(thread)
+        thread.current = None
         stdout, stderr = capture.stdout.take(), capture.stderr.take()
-        return Finished(assignment.turn, assignment.attempt, outcome, stdout, stderr)
+        return Finished(assignment.execution_index, assignment.attempt, outcome, stdout, stderr)

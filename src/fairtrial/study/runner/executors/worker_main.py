@@ -1,7 +1,7 @@
-"""A worker process, from the inside: takes one assignment after the other until it is ended.
+"""The program of a worker process: takes one assignment after the other until it is ended.
 
-It leaves by `os._exit` only: what it was forked with (the ledger's connection, open files, exit
-handlers) is its parent's, and none of its business.
+It exits by `os._exit` only: what it was forked with (the ledger's connection, open files, exit
+handlers) belongs to its parent and must not be closed or run here.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from typing import Any, NoReturn, TextIO
 
 from fairtrial.study.model.runs import Assignment, FailureKind, Outcome
 from fairtrial.study.protocols import Work
-from fairtrial.study.runner.executors.event_limit import Emitter
+from fairtrial.study.runner.executors.event_limit import LimitedEmitter
 from fairtrial.study.runner.executors.frames import (
     DONE,
+    DURABLE,
+    ENTRY,
     EVENT,
-    KEPT,
-    MOST_FRAME_BYTES,
-    NOTE,
+    MAX_FRAME_BYTES,
     READY,
-    dump_kept,
+    dump_durable,
     dump_outcome,
     load_assignment,
     make_frame,
     split_request,
 )
 from fairtrial.study.runner.executors.output_capture import is_open
-from fairtrial.study.runner.executors.process_state import Surroundings
+from fairtrial.study.runner.executors.process_state import ProcessState
 
 CHUNK = 64 * 1024
-LOOK_S = 0.25
+PARENT_POLL_S = 0.25
 PR_SET_PDEATHSIG = 1
 _inherited: list[Any] = []
-"""Streams of the parent: if they went away here, what they hold would be printed twice."""
+"""Streams of the parent: if they were collected here, what they buffer would be printed twice."""
 
 
 def work_forked(
@@ -55,19 +55,19 @@ def work_forked(
     reply: int,
     stdout: int,
     stderr: int,
-    not_ours: Iterable[int],
+    parent_files: Iterable[int],
 ) -> NoReturn:
-    """The life of a forked worker; `not_ours` are the parent's ends of pipes."""
+    """Run a forked worker; it closes `parent_files`, the parent's ends of pipes."""
     try:
         os.setsid()
-        gc.freeze()  # never look at what is the parent's
-        for number in not_ours:
+        gc.freeze()  # never collect objects of the parent
+        for number in parent_files:
             os.close(number)
         null = os.open(os.devnull, os.O_RDONLY)
-        for number, place in ((null, 0), (stdout, 1), (stderr, 2)):
-            os.dup2(number, place)
+        for number, target in ((null, 0), (stdout, 1), (stderr, 2)):
+            os.dup2(number, target)
             os.close(number)
-        _settle(parent)
+        _become_worker(parent)
         _serve(work, _Channel(request, reply))
     except BaseException:
         os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
@@ -76,10 +76,10 @@ def work_forked(
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """The life of a worker that was started afresh; its first request is the work itself."""
+    """Run a spawned worker; its first request is the pickled work."""
     try:
         parent, request, reply = map(int, arguments)
-        _settle(parent)
+        _become_worker(parent)
         channel = _Channel(request, reply)
         _serve(pickle.loads(channel.receive()), channel)
     except BaseException:
@@ -88,10 +88,10 @@ def main(arguments: list[str]) -> NoReturn:
         os._exit(1)
 
 
-def _settle(parent: int) -> None:
-    """Make this process a worker: it dies with its parent, and prints into its pipes."""
+def _become_worker(parent: int) -> None:
+    """Turn this process into a worker: it dies with its parent and prints into its pipes."""
     _die_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to deal with
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
@@ -102,17 +102,17 @@ def _settle(parent: int) -> None:
     sys.stderr = sys.__stderr__ = _open_output(2)  # type: ignore[misc]
     faulthandler.enable(2)
     with suppress(OSError):
-        # Where memory runs out, a worker is to go, not the study.
+        # If memory runs out, the kernel should kill a worker, not the study.
         Path("/proc/self/oom_score_adj").write_text("500")
 
 
 def _open_output(number: int) -> TextIOWrapper:
-    # By line: what was printed before a crash is what one wants to read.
+    # Line buffered, so that what was printed before a crash isn't lost.
     return open(number, "w", 1, "utf-8", "backslashreplace", closefd=False)
 
 
 def _die_with(parent: int) -> None:
-    """End when the parent does; on Linux, to be exact, when its thread that started us does."""
+    """Exit when the parent does; on Linux, when the thread of it that started this process does."""
     try:
         is_set = (
             sys.platform == "linux"
@@ -120,15 +120,15 @@ def _die_with(parent: int) -> None:
         )
     except (OSError, AttributeError):
         is_set = False
-    if os.getppid() != parent:  # it died before we asked to be told
+    if os.getppid() != parent:  # it died before prctl was called
         os._exit(1)
     if not is_set:
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
 
 
-def _watch(parent: int) -> None:
+def _watch_parent(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(LOOK_S)
+        time.sleep(PARENT_POLL_S)
     os._exit(1)
 
 
@@ -141,18 +141,18 @@ class _Channel:
         self._lock = threading.Lock()
 
     def receive(self) -> bytes:
-        """The next request; without a parent there is none, and the process ends."""
-        while (found := split_request(self._rest)) is None:
+        """Return the next request; exits the process if the parent is gone."""
+        while (request := split_request(self._rest)) is None:
             data = os.read(self._request, CHUNK)
             if not data:
                 os._exit(0)
             self._rest += data
-        content, end = found
+        content, end = request
         del self._rest[:end]
         return content
 
     def send(self, kind: int, content: bytes = b"") -> None:
-        """Tell the parent something; agents may have threads that emit."""
+        """Send a frame to the parent; locked, since threads of an agent may emit events."""
         frame = make_frame(kind, content)
         with self._lock:
             sent = os.write(self._reply, frame)
@@ -160,11 +160,11 @@ class _Channel:
                 sent += os.write(self._reply, memoryview(frame)[sent:])
 
 
-class _Notes:
-    """The way of one run's journal entries to the study, and of its word that they are durable.
+class _JournalSender:
+    """Sends the journal entries of one run to the study and waits until they are durable.
 
-    One at a time: the next request that comes down after a note is its answer. If there is no
-    parent any more, `receive` ends the process.
+    One at a time: the request that follows an entry confirms it. If the parent is gone, `receive`
+    exits the process.
     """
 
     def __init__(self, channel: _Channel) -> None:
@@ -174,64 +174,70 @@ class _Notes:
         self._is_closed = False
 
     def __call__(self, data: bytes) -> None:
-        """Send an entry, and wait until it is durable."""
+        """Send an entry and wait until it is durable; RuntimeError if the run is over."""
         if os.getpid() != self._process:
             raise RuntimeError("a run's journal is kept by the process that the run began in")
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("a journal entry comes too late: the run is over")
             self._count += 1
-            self._channel.send(NOTE, data)
-            # An answer that nobody waited for (a signal's handler raised) may come before it.
-            while self._channel.receive() != dump_kept(self._count):
+            self._channel.send(ENTRY, data)
+            # The answer to an earlier entry may come first, if a signal handler raised meanwhile.
+            while self._channel.receive() != dump_durable(self._count):
                 pass
 
     def close(self) -> None:
-        """The run has ended; what is under way is waited for."""
+        """Refuse further entries; waits for one that is being sent."""
         with self._lock:
             self._is_closed = True
 
 
 def _next_assignment(channel: _Channel) -> Assignment:
-    while (content := channel.receive()).startswith(KEPT):
+    while (content := channel.receive()).startswith(DURABLE):
         pass
     return load_assignment(content)
 
 
 def _serve(work: Work, channel: _Channel) -> NoReturn:
+    """Run assignments forever."""
     process, stdout, stderr = os.getpid(), sys.stdout, sys.stderr
-    surroundings = Surroundings(of_worker=True)
+    state = ProcessState(of_worker=True)
     channel.send(READY)
     while True:
         assignment = _next_assignment(channel)
-        emitter, notes = Emitter(lambda data: channel.send(EVENT, data)), _Notes(channel)
-        outcome = _attempt(work, assignment, emitter, notes)
+        emitter, journal = (
+            LimitedEmitter(lambda data: channel.send(EVENT, data)),
+            _JournalSender(channel),
+        )
+        outcome = _attempt(work, assignment, emitter, journal)
         if os.getpid() != process:
-            os._exit(0)  # an agent forked, and this is not the one that was asked
-        notes.close()
+            os._exit(0)  # this is a child that the agent has forked
+        journal.close()
         emitter.close()
-        surroundings.restore()
+        state.restore()
         stdout, stderr = _flush(stdout, 1), _flush(stderr, 2)
         sys.stdout, sys.stderr = stdout, stderr
         channel.send(DONE, dump_outcome(assignment, outcome))
 
 
-def _attempt(work: Work, assignment: Assignment, emitter: Emitter, notes: _Notes) -> Outcome:
+def _attempt(
+    work: Work, assignment: Assignment, emitter: LimitedEmitter, journal: _JournalSender
+) -> Outcome:
     began = time.monotonic()
     try:
-        outcome = work.attempt(assignment, emitter, notes)
-    except KeyboardInterrupt:  # the agent's own: a real one is ignored here
+        outcome = work.attempt(assignment, emitter, journal)
+    except KeyboardInterrupt:  # raised by the agent: the signal is ignored here
         took_s = time.monotonic() - began
         return work.fail(assignment, FailureKind.EXCEPTION, "KeyboardInterrupt", took_s)
-    if len(outcome.body) > MOST_FRAME_BYTES // 2:
-        size, most = len(outcome.body) // 1024**2, MOST_FRAME_BYTES // 2 // 1024**2
-        message = f"the result has {size} MB, more than the {most} MB that can be kept"
+    if len(outcome.body) > MAX_FRAME_BYTES // 2:
+        size, limit = len(outcome.body) // 1024**2, MAX_FRAME_BYTES // 2 // 1024**2
+        message = f"the result has {size} MB, more than the {limit} MB that can be kept"
         return work.fail(assignment, FailureKind.UNWRITABLE, message, outcome.latency_s)
     return outcome
 
 
 def _flush(stream: TextIO, number: int) -> TextIO:
-    """Put what was printed into the pipe; a stream that an agent closed is opened anew."""
+    """Flush a stream and return it; open a new one if the agent has closed it."""
     with suppress(OSError, ValueError):
         stream.flush()
     return stream if is_open(stream) else _open_output(number)

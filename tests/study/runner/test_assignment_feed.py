@@ -1,4 +1,4 @@
-"""What runs next: order, retries, limits (spec 4, 19, 22)."""
+"""The assignment feed: order, retries, limits (spec 4, 19, 22)."""
 
 from array import array
 
@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial import AgentBinding, Factor, RunBudget, Study, build_design
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.runner.feed import LONGEST_WAIT_S, Feed
+from fairtrial.study.runner.assignment_feed import LONGEST_WAIT_S, AssignmentFeed
 
 
 class Clock:
@@ -28,7 +28,9 @@ def make_feed(agents=None, replicates=5, clock=None, names=("a", "b"), **given):
     )
     plan = RunPlan(study, build_design(study))
     order = array("Q", range(len(plan)))
-    return Feed(plan, order, iter(range(len(plan))), agents=agents, clock=clock or Clock(), **given)
+    return AssignmentFeed(
+        plan, order, iter(range(len(plan))), agents=agents, clock=clock or Clock(), **given
+    )
 
 
 def drain(feed):
@@ -42,7 +44,7 @@ def drain(feed):
 def test_hands_out_every_run_once_in_order_and_then_says_that_there_is_no_more():
     feed = make_feed()
     got, end = drain(feed)
-    assert [item.turn for item in got] == list(range(20))
+    assert [item.execution_index for item in got] == list(range(20))
     assert {item.attempt for item in got} == {1}
     assert end is None
     assert feed() is None
@@ -51,32 +53,32 @@ def test_hands_out_every_run_once_in_order_and_then_says_that_there_is_no_more()
 def test_what_is_under_way_is_known_until_it_is_finished():
     feed = make_feed()
     first, second = feed(), feed()
-    assert set(feed.in_flight) == {first.turn, second.turn}
-    assert feed.finish(first.turn)[0] is first
-    assert set(feed.in_flight) == {second.turn}
+    assert set(feed.in_flight) == {first.execution_index, second.execution_index}
+    assert feed.finish(first.execution_index)[0] is first
+    assert set(feed.in_flight) == {second.execution_index}
 
 
 def test_a_retry_comes_back_after_its_wait_with_the_next_number_and_before_what_is_new():
     clock = Clock()
     feed = make_feed(clock=clock)
     first = feed()
-    feed.finish(first.turn)
+    feed.finish(first.execution_index)
     feed.retry(first, 4.0)
-    assert feed().turn == 1
+    assert feed().execution_index == 1
     clock.now += 4.0
     again = feed()
-    assert (again.turn, again.attempt) == (first.turn, 2)
+    assert (again.execution_index, again.attempt) == (first.execution_index, 2)
 
 
 def test_a_retry_that_is_all_that_is_left_is_waited_for():
     clock = Clock()
     feed = make_feed(clock=clock)
     got, _ = drain(feed)
-    feed.finish(got[0].turn)
+    feed.finish(got[0].execution_index)
     feed.retry(got[0], 7.0)
     assert feed() == 7.0
     clock.now += 7.0
-    assert feed().turn == got[0].turn
+    assert feed().execution_index == got[0].execution_index
     assert feed() is None
 
 
@@ -96,7 +98,7 @@ def test_an_agent_at_its_limit_holds_no_other_agent_up():
     assert agents.count("b") == 10
     assert isinstance(end, float)
     one = next(item for item in got if item.spec.agent_spec_ref == "a")
-    feed.finish(one.turn)
+    feed.finish(one.execution_index)
     assert feed().spec.agent_spec_ref == "a"
     assert isinstance(feed(), float)
 
@@ -109,31 +111,31 @@ def test_a_retry_of_an_agent_at_its_limit_holds_no_other_retry_up():
     theirs = next(item for item in got if item.spec.agent_spec_ref == "a")
     other = next(item for item in got if item.spec.agent_spec_ref == "b")
     for item in (theirs, other):
-        feed.finish(item.turn)
+        feed.finish(item.execution_index)
     second = feed()  # of the first agent: it is at its limit again
     assert second.spec.agent_spec_ref == "a"
     feed.retry(theirs, 1.0)
     feed.retry(other, 2.0)
     clock.now += 3.0
     again = feed()
-    assert (again.turn, again.attempt) == (other.turn, 2)
+    assert (again.execution_index, again.attempt) == (other.execution_index, 2)
     assert isinstance(feed(), float)
-    feed.finish(second.turn)
+    feed.finish(second.execution_index)
     again = feed()
-    assert (again.turn, again.attempt) == (theirs.turn, 2)
+    assert (again.execution_index, again.attempt) == (theirs.execution_index, 2)
 
 
 def test_starts_within_a_minute_are_spread_over_it():
     clock = Clock()
     feed = make_feed(names=("a",), clock=clock, agents={"a": AgentBinding("m:f", max_per_minute=6)})
-    assert feed().turn == 0
+    assert feed().execution_index == 0
     assert feed() == 10.0
     clock.now += 9.0
     assert feed() == 1.0
     clock.now += 1.0
-    assert feed().turn == 1
+    assert feed().execution_index == 1
     clock.now += 60.0  # what wasn't used is not saved up
-    assert feed().turn == 2
+    assert feed().execution_index == 2
     assert feed() == 10.0
 
 
@@ -142,7 +144,7 @@ def test_a_pause_hands_out_nothing_and_ends_nothing():
     feed.is_paused = True
     assert isinstance(feed(), float)
     feed.is_paused = False
-    assert feed().turn == 0
+    assert feed().execution_index == 0
 
 
 def test_a_stop_ends_it():
@@ -166,9 +168,9 @@ def test_whatever_happens_each_run_is_handed_out_once_per_attempt(steps, replica
     def take():
         item = feed()
         if item is not None and not isinstance(item, float):
-            assert (item.turn, item.attempt) not in seen
-            seen.add((item.turn, item.attempt))
-            running[item.turn] = item
+            assert (item.execution_index, item.attempt) not in seen
+            seen.add((item.execution_index, item.attempt))
+            running[item.execution_index] = item
         return item
 
     for step in [*steps, *["drain"] * 200]:
@@ -176,14 +178,14 @@ def test_whatever_happens_each_run_is_handed_out_once_per_attempt(steps, replica
             clock.now += 100.0 if step == "drain" else 0.0
             take()
         elif step in ("finish", "drain") and running:
-            turn = min(running)
-            feed.finish(turn)
-            finished.add(turn)
-            del running[turn]
+            execution_index = min(running)
+            feed.finish(execution_index)
+            finished.add(execution_index)
+            del running[execution_index]
         elif step == "break" and running:
-            turn = min(running)
-            feed.finish(turn)
-            feed.retry(running.pop(turn), 1.0)
+            execution_index = min(running)
+            feed.finish(execution_index)
+            feed.retry(running.pop(execution_index), 1.0)
         elif step == "wait":
             clock.now += 5.0
         if most is not None:

@@ -1,4 +1,4 @@
-"""The journals of runs in the ledger: every entry on disk before anybody relies on it."""
+"""The journals of runs in the ledger: every entry is on disk before its run goes on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from zlib import crc32
 
-from fairtrial.study.ledger.journal_entries import add_up_paid
+from fairtrial.study.ledger.journal_entries import total_paid
 from fairtrial.study.ledger.sqlite_errors import damaged, explained
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.payments import Paid
@@ -20,23 +20,23 @@ _READ = "SELECT data, crc FROM journal WHERE run_id = ? AND seed = ? ORDER BY nu
 _READ_ATTEMPT = (
     "SELECT data FROM journal WHERE run_id = ? AND seed = ? AND attempt = ? ORDER BY number"
 )
-_UNTOLD = "SELECT DISTINCT run_id, seed, attempt FROM journal WHERE attempt > 0"
-_TOLD = (
+_UNREPORTED = "SELECT DISTINCT run_id, seed, attempt FROM journal WHERE attempt > 0"
+_REPORTED = (
     "SELECT run_id, seed, attempt FROM results UNION "
     "SELECT run_id, seed, attempts.attempt FROM attempts JOIN results USING (turn)"
 )
-"""What a ledger has told that was begun before entries were marked for it."""
+"""Attempts whose costs are recorded, in ledgers older than the mark `attempt = 0`."""
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'journal'"
 
 
-class Journals:
-    """The journals of a study's runs, of this session and of earlier ones."""
+class JournalStore:
+    """Reads and appends to the journals of a study's runs."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
-        """Add an entry to a run's journal; it is on disk when this returns."""
+        """Append a packed entry to a run's journal; it is on disk when this returns."""
         row = {
             "run_id": spec.run_id,
             "seed": spec.seed,
@@ -48,9 +48,9 @@ class Journals:
         with self._ledger.writing() as connection:
             connection.execute(_ADD, row)
 
-    def of(self, spec: RunSpec) -> tuple[bytes, ...]:
-        """The entries of a run's journal, packed, in order."""
-        if not self._ledger.has_journals:  # nothing to look up for any run
+    def entries(self, spec: RunSpec) -> tuple[bytes, ...]:
+        """Return the packed entries of a run's journal, in order."""
+        if not self._ledger.has_journals:  # spares a query for each run
             return ()
         return read_journal(self._ledger.connection, self._ledger.path, spec)
 
@@ -58,7 +58,10 @@ class Journals:
 def read_journal(
     connection: sqlite3.Connection, path: Path | None, spec: RunSpec
 ) -> tuple[bytes, ...]:
-    """The same of any ledger; one that was begun before there were journals has none."""
+    """Return the packed entries of a run's journal in any ledger; old ledgers have none.
+
+    Raises `LedgerError` if the bytes are not those that were written.
+    """
     with explained(path):
         if connection.execute(_HAS_TABLE).fetchone() is None:
             return ()
@@ -68,22 +71,24 @@ def read_journal(
     return tuple(data for data, _ in rows)
 
 
-def untold_payments(
+def unreported_payments(
     connection: sqlite3.Connection, path: Path | None
 ) -> list[tuple[str, int, int, Paid]]:
-    """Run id, seed and number of each attempt that has paid and didn't come to an end.
+    """Return run id, seed, number and costs of each unfinished attempt that has costs.
 
-    It is under way, or was cut off with the whole study: only its entries tell what it took.
+    Such an attempt is under way, or was interrupted with the whole study: its costs are known from
+    its journal entries only.
     """
     with explained(path):
         if connection.execute(_HAS_TABLE).fetchone() is None:
             return []
-        found = []
-        left = connection.execute(_UNTOLD).fetchall()
-        if left:
-            told = set(connection.execute(f"{_UNTOLD} INTERSECT SELECT * FROM ({_TOLD})"))
-            left = [attempt for attempt in left if attempt not in told]
-        for attempt in left:
-            paid = add_up_paid(data for (data,) in connection.execute(_READ_ATTEMPT, attempt))
-            found.append((*attempt, paid))
-    return [each for each in found if any(each[-1])]
+        payments = []
+        attempts = connection.execute(_UNREPORTED).fetchall()
+        if attempts:
+            query = f"{_UNREPORTED} INTERSECT SELECT * FROM ({_REPORTED})"
+            reported = set(connection.execute(query))
+            attempts = [attempt for attempt in attempts if attempt not in reported]
+        for attempt in attempts:
+            paid = total_paid(data for (data,) in connection.execute(_READ_ATTEMPT, attempt))
+            payments.append((*attempt, paid))
+    return [payment for payment in payments if any(payment[-1])]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from fairtrial import AgentBinding, Factor, OutcomeSpec, RunBudget, Study, StudyError, run_study
-from fairtrial.study.runner.agent_options import Varied
+from fairtrial.study.runner.agent_variants import AgentVariants
 
 
 @dataclass(frozen=True)
@@ -23,44 +23,43 @@ def make_guesser(task, size=1, inner=None):
     return {"size": size, "more": (inner or {}).get("more", 0)}
 
 
-def study(tmp_path, *factors, **options):
+def make_study(tmp_path, *factors, **options):
     return Study(
         "varied",
         "Varied",
         factors=factors,
         outcomes=(OutcomeSpec("size"),),
-        agents={"opt": AgentBinding(use="test_varying:make_guesser", options=options)},
+        agents={"opt": AgentBinding(use=f"{__name__}:make_guesser", options=options)},
         agent_specs=("opt",),
         run_budget=RunBudget(replicates=1),
         output_dir=tmp_path / "out",
     )
 
 
-def run(made):
-    return [each.outputs for each in run_study(made, show_progress=False)]
+def run(study):
+    return [result.outputs for result in run_study(study, show_progress=False)]
 
 
-def test_a_factor_sets_an_option_of_an_agent(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    made = study(
+def test_a_factor_sets_an_option_of_an_agent(tmp_path):
+    study = make_study(
         tmp_path,
         Factor("agents.opt.options.size", levels=(1, 2)),
         Factor("agents.opt.options.inner.more", levels=(0, 10)),
         inner={"other": 5},
     )
-    told = {(each["size"], each["more"]) for each in run(made)}
-    assert told == {(1, 0), (1, 10), (2, 0), (2, 10)}
+    outputs = {(output["size"], output["more"]) for output in run(study)}
+    assert outputs == {(1, 0), (1, 10), (2, 0), (2, 10)}
 
 
 def test_what_is_given_stays_as_it_is():
     options = {"inner": {"a": 1}, "size": 3}
     seen = []
-    agent = Varied(
+    agent = AgentVariants(
         "opt", options, ("agents.opt.options.inner.b",), lambda own: seen.append(own) or len
     )
-    agent.find({"agents.opt.options.inner.b": 2})
-    agent.find({"agents.opt.options.inner.b": 2})  # made once
-    agent.find({})
+    agent.variant({"agents.opt.options.inner.b": 2})
+    agent.variant({"agents.opt.options.inner.b": 2})  # made once
+    agent.variant({})
     assert seen == [{"inner": {"a": 1, "b": 2}, "size": 3}, options]
     assert options == {"inner": {"a": 1}, "size": 3}
 
@@ -74,13 +73,13 @@ def test_what_is_given_stays_as_it_is():
     ],
 )
 def test_an_option_that_there_is_not_is_told_before_anything_runs(tmp_path, name, message):
-    made = study(tmp_path, Factor(name, levels=(1, 2)), size=1)
+    study = make_study(tmp_path, Factor(name, levels=(1, 2)), size=1)
     with pytest.raises(StudyError, match=message):
-        run(made)
+        run(study)
     assert not (tmp_path / "out" / "ledger.sqlite").exists()
 
 
 def test_an_agent_that_was_made_already_has_no_options_to_set(tmp_path):
-    made = study(tmp_path, Factor("agents.opt.options.size", levels=(1, 2)))
+    study = make_study(tmp_path, Factor("agents.opt.options.size", levels=(1, 2)))
     with pytest.raises(StudyError, match="it was made already"):
-        run_study(made, agent_bindings={"opt": Guesser()}, show_progress=False)
+        run_study(study, agent_bindings={"opt": Guesser()}, show_progress=False)

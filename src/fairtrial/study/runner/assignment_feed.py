@@ -1,0 +1,180 @@
+"""Choose the next run: by the order of execution, retries, limits of agents, pause and stop."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+
+from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.model.runs import Assignment, RunSpec
+from fairtrial.study.model.study import AgentBinding
+
+PAUSE_S = 0.2
+LONGEST_WAIT_S = 60.0
+MAX_POSTPONED = 1_000
+"""How many runs of agents at their limit may be postponed in favor of those of others."""
+MINUTE_S = 60.0
+
+
+class AgentLimit:
+    """The limits of one agent: parallel runs, and starts within a minute."""
+
+    def __init__(self, binding: AgentBinding, clock: Callable[[], float]) -> None:
+        self._max_parallel = binding.max_parallel
+        self._clock = clock
+        self._running = 0
+        # Starts are spread evenly: servers refuse a burst at the start of each minute.
+        self._gap_s = MINUTE_S / binding.max_per_minute if binding.max_per_minute else 0.0
+        self._next = 0.0
+
+    def wait_s(self) -> float:
+        """Return how long until the next run may start; infinite while too many are running."""
+        if self._max_parallel is not None and self._running >= self._max_parallel:
+            return float("inf")
+        return max(0.0, self._next - self._clock())
+
+    def start(self) -> None:
+        """Count a run that starts."""
+        self._running += 1
+        self._next = max(self._next, self._clock()) + self._gap_s
+
+    def end(self) -> None:
+        """Count a run that has ended."""
+        self._running -= 1
+
+
+class AssignmentFeed:
+    """Hands out assignments in the order of execution, as an executor asks for them.
+
+    Retries come first once their wait is over; runs of an agent at its limit are postponed.
+
+    in_flight: the assignments under way and when they started, by execution index
+    is_paused: whether to hand out nothing for now
+    is_stopped: whether to hand out nothing any more
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        order: array[int],
+        pending: Iterator[int],
+        *,
+        timeout_s: float | None = None,
+        agents: Mapping[str, AgentBinding] | None = None,
+        next_attempt: Callable[[int], int] = lambda execution_index: 1,
+        read_journal: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan, self._order, self._pending = plan, order, pending
+        self._timeout_s, self._next_attempt, self._clock = timeout_s, next_attempt, clock
+        self._read_journal = read_journal
+        self._limits = {
+            name: AgentLimit(binding, clock)
+            for name, binding in (agents or {}).items()
+            if binding.max_parallel is not None or binding.max_per_minute is not None
+        }
+        self._postponed: dict[str, deque[Assignment]] = {name: deque() for name in self._limits}
+        self._retries: list[tuple[float, int, Assignment]] = []
+        self._count = itertools.count()
+        self.in_flight: dict[int, tuple[Assignment, float]] = {}
+        self.is_paused = False
+        self.is_stopped = False
+
+    def __call__(self) -> Assignment | float | None:
+        """Return the next assignment, or the seconds to wait for one, or None at the end."""
+        if self.is_stopped:
+            return None
+        if self.is_paused:
+            return PAUSE_S
+        assignment, wait_s = self._due_retry() if self._retries else (None, float("inf"))
+        if assignment is None:
+            assignment, postponed_s = (
+                self._next_run() if self._limits else self._next_unlimited_run()
+            )
+            wait_s = min(wait_s, postponed_s)
+        if assignment is None:
+            return self._wait(wait_s)
+        self.in_flight[assignment.execution_index] = (assignment, self._clock())
+        limit = self._find_limit(assignment)
+        if limit is not None:
+            limit.start()
+        # Read last, so that postponed assignments and retries don't hold journals in memory.
+        journal = self._read_journal(assignment.spec)
+        return assignment._replace(journal=journal) if journal else assignment
+
+    def finish(self, execution_index: int) -> tuple[Assignment, float]:
+        """Mark an attempt as ended; returns its assignment and when it started."""
+        assignment, started_at = self.in_flight.pop(execution_index)
+        limit = self._find_limit(assignment)
+        if limit is not None:
+            limit.end()
+        return assignment, started_at
+
+    def retry(self, assignment: Assignment, wait_s: float) -> None:
+        """Schedule another attempt at a run after `wait_s` seconds."""
+        retry = assignment._replace(attempt=assignment.attempt + 1)
+        due = self._clock() + min(wait_s, LONGEST_WAIT_S)
+        heapq.heappush(self._retries, (due, next(self._count), retry))
+
+    def _wait(self, wait_s: float) -> float | None:
+        if wait_s < float("inf"):
+            return wait_s
+        # Postponed assignments wait for a run that is under way.
+        return PAUSE_S if any(self._postponed.values()) else None
+
+    def _due_retry(self) -> tuple[Assignment | None, float]:
+        while self._retries:
+            wait_s = self._retries[0][0] - self._clock()
+            if wait_s > 0:
+                return None, wait_s
+            assignment = heapq.heappop(self._retries)[2]
+            limit = self._find_limit(assignment)
+            if limit is None or limit.wait_s() <= 0:
+                return assignment, 0.0
+            self._postponed[str(assignment.spec.agent_spec_ref)].appendleft(assignment)
+        return None, float("inf")
+
+    def _next_unlimited_run(self) -> tuple[Assignment | None, float]:
+        execution_index = next(self._pending, None)
+        return (
+            (None, float("inf"))
+            if execution_index is None
+            else (self._assign(execution_index), 0.0)
+        )
+
+    def _next_run(self) -> tuple[Assignment | None, float]:
+        wait_s = float("inf")
+        for name, postponed in self._postponed.items():
+            if postponed:
+                limit_s = self._limits[name].wait_s()
+                if limit_s <= 0:
+                    return postponed.popleft(), 0.0
+                wait_s = min(wait_s, limit_s)
+        while sum(map(len, self._postponed.values())) < MAX_POSTPONED:
+            execution_index = next(self._pending, None)
+            if execution_index is None:
+                break
+            assignment = self._assign(execution_index)
+            limit = self._find_limit(assignment)
+            if limit is None or limit.wait_s() <= 0:
+                return assignment, 0.0
+            wait_s = min(wait_s, limit.wait_s())
+            self._postponed[str(assignment.spec.agent_spec_ref)].append(assignment)
+        return None, wait_s
+
+    def _assign(self, execution_index: int) -> Assignment:
+        plan_index = self._order[execution_index]
+        return Assignment(
+            execution_index,
+            self._next_attempt(execution_index),
+            self._plan.spec(plan_index),
+            self._plan.condition_at(plan_index),
+            self._timeout_s,
+        )
+
+    def _find_limit(self, assignment: Assignment) -> AgentLimit | None:
+        return self._limits.get(assignment.spec.agent_spec_ref or "") if self._limits else None

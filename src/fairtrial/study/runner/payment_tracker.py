@@ -1,0 +1,90 @@
+"""Account for the costs of runs, however they end, by their journals.
+
+An attempt that ends reports its costs. One that dies, is stopped or is interrupted with the whole
+study doesn't; but the costs of its journal entries are on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from fairtrial.study.ledger.journal_entries import total_paid
+from fairtrial.study.ledger.journal_store import JournalStore, unreported_payments
+from fairtrial.study.ledger.packing import pack, unpack
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.writer import Ledger
+from fairtrial.study.model.payments import NOTHING, Paid
+from fairtrial.study.model.runs import FailureKind, Finished, Outcome, RunSpec, RunStatus
+
+INTERRUPTED = "the study was cut off while this was under way"
+RunKey = tuple[str, int]
+"""A run's id and seed, which are the key of its journal."""
+
+
+class PaymentTracker:
+    """Writes journal entries and adds up the costs of attempts under way."""
+
+    def __init__(self, journals: JournalStore) -> None:
+        self._journals = journals
+        self._under_way: dict[RunKey, Paid] = {}
+
+    @property
+    def under_way(self) -> Paid:
+        """The total costs of attempts that have not ended."""
+        total = NOTHING
+        for paid in self._under_way.values():
+            total = total.plus(paid)
+        return total
+
+    def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
+        """Append a packed entry to a run's journal; it is on disk when this returns."""
+        self._journals.add(spec, attempt, data)
+        paid = total_paid([data])
+        if any(paid):
+            run = spec.run_id, spec.seed
+            self._under_way[run] = self._under_way.get(run, NOTHING).plus(paid)
+
+    def close(self, spec: RunSpec, outcome: Outcome) -> Outcome:
+        """Return the outcome of an attempt, with the costs in its journal if it reports none."""
+        own = self._under_way.pop((spec.run_id, spec.seed), NOTHING)
+        if outcome.status is RunStatus.SUCCESS:
+            return outcome
+        total = total_paid(self._journals.entries(spec))
+        if not any(total):
+            return outcome
+        body = unpack(outcome.body)
+        if "cost_usd" in body["metrics"]:  # reported by its worker
+            return outcome
+        body["metrics"] |= total._asdict()
+        return outcome._replace(cost_usd=own.cost_usd, tokens=own.tokens, body=pack(body))
+
+
+def record_interrupted_attempts(ledger: Ledger) -> None:
+    """Store attempts that were interrupted with the whole study, with their costs.
+
+    Call it before a new plan is stored: they belong to the old one.
+    """
+    unreported: dict[RunKey, dict[int, Paid]] = {}
+    for run_id, seed, attempt, paid in unreported_payments(ledger.connection, ledger.path):
+        unreported.setdefault((run_id, seed), {})[attempt] = paid
+    if not unreported:
+        return
+    reader = LedgerReader(ledger.connection, ledger.path)
+    session = max(reader.sessions, default=0)
+    for execution_index, spec in _find_runs(reader, unreported):
+        recorded = {item.attempt for item in reader.attempts(execution_index)}
+        for attempt, paid in unreported[spec.run_id, spec.seed].items():
+            if attempt in recorded:  # by a version that didn't mark entries as accounted for
+                continue
+            body = {"error_info": INTERRUPTED, "metrics": paid._asdict()}
+            status = RunStatus.PENDING, FailureKind.CANCELLED
+            outcome = Outcome(*status, paid.cost_usd, paid.tokens, 0.0, pack(body))
+            ledger.add_attempt(Finished(execution_index, attempt, outcome), spec, session)
+    ledger.commit()
+
+
+def _find_runs(reader: LedgerReader, wanted: Container[RunKey]) -> Iterator[tuple[int, RunSpec]]:
+    """Yield execution index and spec of the wanted runs that are in the plan."""
+    for plan_index, spec in enumerate(reader.plan.specs()):
+        if (spec.run_id, spec.seed) in wanted:
+            yield reader.execution_indexes[plan_index], spec

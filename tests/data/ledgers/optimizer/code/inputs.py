@@ -1,0 +1,2 @@
+def number(rng):
+    return (rng.randrange(200, 250),), {}
