@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairtrial.compat import ComparisonStudyConfig, RecipeStudyConfig, recipes
-from fairtrial.compat.recipes.comparisons import make_axis
+from fairtrial.compat.recipes.comparisons import make_comparison_factor
 from fairtrial.core import StudyError
 from fairtrial.study import (
     AnalysisPlan,
@@ -334,11 +334,13 @@ def test_the_agent_that_is_named_so_is_the_baseline_of_a_strategy_comparison(
 
 
 def test_level_names_stay_distinct_where_agents_differ_in_punctuation_only() -> None:
-    assert [level.name for level in make_axis("a", "", ("x-1", "y 2"), "x-1").levels] == [
+    assert [
+        level.name for level in make_comparison_factor("a", "", ("x-1", "y 2"), "x-1").levels
+    ] == [
         "x_1",
         "y_2",
     ]
-    axis = make_axis("a", "", ("x-1", "x_1", "!"), "x-1")
+    axis = make_comparison_factor("a", "", ("x-1", "x_1", "!"), "x-1")
     assert [level.name for level in axis.levels] == ["x-1", "x_1", "!"]
 
 

@@ -25,7 +25,7 @@ from fairtrial.study import (
     build_design,
     design_table,
 )
-from fairtrial.study.design.hypercube import Halton, LatinHypercube, Sobol, draw_strata
+from fairtrial.study.design.hypercube import Halton, LatinHypercube, Sobol, draw_latin_hypercube
 from fairtrial.study.design.maximin import spread_apart
 from fairtrial.study.design.ranges import Range
 
@@ -248,7 +248,7 @@ def apart_by_brute_force(
 
 @given(st.integers(3, 9), st.integers(2, 4), st.integers(0, 10**6))
 def test_maximin_keeps_its_books_right(count: int, dimensions: int, seed: int) -> None:
-    cube = [list(point) for point in draw_strata(count, dimensions, seed)]
+    cube = [list(point) for point in draw_latin_hypercube(count, dimensions, seed)]
     fast = spread_apart(cube, 200, random.Random(seed))
     slow = apart_by_brute_force(cube, 200, random.Random(seed))
     assert [list(point) for point in fast] == slow

@@ -14,14 +14,14 @@ from fairtrial.study import (
     HypothesisKind,
     Moderator,
     RunBudget,
-    assigned_to,
     build_design,
     claim_warnings,
     hypothesis_power,
     open_results,
     planned_tests,
+    select_assignments,
 )
-from fairtrial.study.design.agent_options import agents_touched
+from fairtrial.study.design.agent_options import find_affected_agents
 from fairtrial.study.report import full_report, judge_hypotheses, render_methods_scaffold
 
 REPAIR = "agents.model.options.repair"
@@ -125,7 +125,7 @@ def test_factors_that_are_tied_touch_the_runs_of_all_their_agents():
     assert test.agents == ()
     plain = Factor("style", levels=("a", "b"))
     tied = Factor(REPAIR, levels=(False, True), tied_to="style")
-    assert agents_touched(two_agents(factors=(plain, tied)), REPAIR) is None
+    assert find_affected_agents(two_agents(factors=(plain, tied)), REPAIR) is None
 
 
 def test_an_interaction_is_of_the_runs_that_have_both():
@@ -223,8 +223,8 @@ def test_the_methods_say_whose_option_it_is():
 
 def test_what_a_condition_assigns_to_a_run_leaves_out_options_of_others():
     assigned = {REPAIR: False, "style": "a"}
-    assert assigned_to(two_agents(), "rules", assigned) == {"style": "a"}
-    assert assigned_to(two_agents(), "model", assigned) == assigned
+    assert select_assignments(two_agents(), "rules", assigned) == {"style": "a"}
+    assert select_assignments(two_agents(), "model", assigned) == assigned
 
 
 def test_ids_and_seeds_of_runs_stay_as_they_were():

@@ -5,7 +5,7 @@ import pytest
 from fairtrial import Study, StudyError, build_design, validate_study
 from fairtrial.study import count_runs
 from fairtrial.study.tables.canonical import CONDITION_COLUMNS
-from fairtrial.study.validation import RESERVED_COLUMNS, binding_doubts, setting_doubts
+from fairtrial.study.validation import RESERVED_COLUMNS, find_unbound_names, find_unused_settings
 
 
 def study(**fields):
@@ -244,7 +244,7 @@ def test_a_plan_of_more_conditions_than_can_be_written_down_is_refused_all_the_s
     ],
 )
 def test_settings_that_a_design_has_no_use_for_are_doubted(spec, unused):
-    doubts = setting_doubts(study(factors=[x(0, 1)], design_spec=spec))
+    doubts = find_unused_settings(study(factors=[x(0, 1)], design_spec=spec))
     assert [mistake.path for mistake in doubts] == [("design_spec", name) for name in unused]
 
 
@@ -311,7 +311,7 @@ def test_a_contrast_may_be_of_problems_or_blocks_beside_factors(fields):
     ],
 )
 def test_who_is_tried_and_not_bound_while_others_are_is_doubted(fields, told):
-    (doubt,) = binding_doubts(study(**fields))
+    (doubt,) = find_unbound_names(study(**fields))
     assert str(doubt).startswith(told)
     assert doubt.hint == "did you mean 'hasty'?"
 
@@ -326,7 +326,7 @@ def test_who_is_tried_and_not_bound_while_others_are_is_doubted(fields, told):
     ],
 )
 def test_who_is_bound_or_left_to_python_altogether_is_not(fields):
-    assert list(binding_doubts(study(**fields))) == []
+    assert list(find_unbound_names(study(**fields))) == []
 
 
 @pytest.mark.parametrize(("side", "text"), [(True, "true"), (False, "false")])

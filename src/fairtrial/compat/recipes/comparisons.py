@@ -30,7 +30,9 @@ from fairtrial.study import (
 DESIGN = DesignSpec(kind=DesignKind.CONSTRAINED_FACTORIAL, randomize=True)
 
 
-def make_axis(name: str, description: str, values: Sequence[str], baseline: str) -> Factor:
+def make_comparison_factor(
+    name: str, description: str, values: Sequence[str], baseline: str
+) -> Factor:
     """A factor whose levels are marked as baseline and treatments, for reports to compare."""
     slugs = [re.sub(r"[^a-z0-9]+", "_", value.lower()).strip("_") for value in values]
     distinct = all(slugs) and len(set(slugs)) == len(slugs)
@@ -54,13 +56,13 @@ def make_axis(name: str, description: str, values: Sequence[str], baseline: str)
     )
 
 
-ARM = make_axis(
+ARM = make_comparison_factor(
     "comparison_arm",
     "Which of the two things under comparison a run gets.",
     ("baseline", "treatment"),
     baseline="baseline",
 )
-REGIME = make_axis(
+REGIME = make_comparison_factor(
     "prompt_regime",
     "How the task is put to the agent.",
     ("standard", "structured"),
@@ -159,7 +161,9 @@ def _agent_axis(bundle: BenchmarkBundle) -> Factor:
             )
         )
     plain = [name for name in agents if re.search("baseline|random", name.lower())]
-    return make_axis("agent_id", "Which agent runs.", agents, baseline=(plain or agents)[0])
+    return make_comparison_factor(
+        "agent_id", "Which agent runs.", agents, baseline=(plain or agents)[0]
+    )
 
 
 def _compare(

@@ -9,12 +9,12 @@ from fairtrial.study.design.runs import AGENT_FACTORS
 from fairtrial.study.model.study import Study
 
 
-def find_varied(agent: str, factors: Iterable[str]) -> tuple[str, ...]:
+def find_option_factors(agent: str, factors: Iterable[str]) -> tuple[str, ...]:
     """The factors that set options of this agent."""
     return tuple(name for name in factors if name.startswith(f"agents.{agent}.options."))
 
 
-def agents_touched(study: Study, name: str) -> frozenset[str] | None:
+def find_affected_agents(study: Study, name: str) -> frozenset[str] | None:
     """The agents whose runs can differ by a factor, as it sets their options; None if all can.
 
     Factors that are tied move together, and touch together what each of them does.
@@ -23,23 +23,25 @@ def agents_touched(study: Study, name: str) -> frozenset[str] | None:
         return None
     touched: set[str] = set()
     for each in _in_step(study, name):
-        owners = [agent for agent in agent_names(study) if find_varied(agent, [each])]
+        owners = [agent for agent in agent_names(study) if find_option_factors(agent, [each])]
         if not owners:
             return None
         touched.update(owners)
     return frozenset(touched)
 
 
-def assigned_to(study: Study, agent: str | None, assigned: Mapping[str, Any]) -> dict[str, Any]:
+def select_assignments(
+    study: Study, agent: str | None, assigned: Mapping[str, Any]
+) -> dict[str, Any]:
     """What a condition assigns, without the options of other agents than the one that runs."""
     return {
         name: value
         for name, value in assigned.items()
-        if (touched := agents_touched(study, name)) is None or agent in touched
+        if (touched := find_affected_agents(study, name)) is None or agent in touched
     }
 
 
-def spell_agents(agents: Iterable[str]) -> str:
+def format_agents(agents: Iterable[str]) -> str:
     """Some agents by name, in words."""
     *others, last = sorted(agents)
     return f"{', '.join(others)} and {last}" if others else last

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtrial.core import dump
 from fairtrial.study.design.association import CONFOUNDED, Column, associate, read_columns
-from fairtrial.study.design.constraints import message_of
+from fairtrial.study.design.constraints import constraint_message
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import ConstraintSeverity
 from fairtrial.study.model.study import Study
@@ -215,7 +215,7 @@ class _Exclusions:
 
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
         errors = {
-            message_of(constraint): constraint.constraint_id
+            constraint_message(constraint): constraint.constraint_id
             for constraint in study.constraints
             if constraint.severity is ConstraintSeverity.ERROR
         }

@@ -16,7 +16,7 @@ from typing import Any
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.factorial import combinations, count_conditions
 from fairtrial.study.design.rows import Assignment, block_assignments
-from fairtrial.study.design.runs import SUBJECT, replicates_of
+from fairtrial.study.design.runs import SUBJECT, count_replicates
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.study import Study
 
@@ -65,7 +65,7 @@ class RepeatedMeasures:
         groups = _subject_groups(study, treatments)
         # With a subject block each level is one subject; else each replicate is another one.
         named = [len(block.levels) for block in study.blocks if block.name == SUBJECT]
-        cycles = 1 if named else replicates_of(study)
+        cycles = 1 if named else count_replicates(study)
         facts = {
             **_balance(groups, cycles, "subjects" if named else "replicates"),
             "subjects": named[0] if named else cycles * len(groups),

@@ -17,11 +17,11 @@ from fairtrial.core import (
     spell_count,
 )
 from fairtrial.study.design.constraints import Judge
-from fairtrial.study.design.dependent_factors import dependence_mistakes
+from fairtrial.study.design.dependent_factors import find_dependency_mistakes
 from fairtrial.study.design.rows import interleave
 from fairtrial.study.model.conditions import Condition, DesignRow, DesignTable
 from fairtrial.study.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
-from fairtrial.study.model.identity import condition_id_of, fingerprint
+from fairtrial.study.model.identity import fingerprint, hash_condition
 from fairtrial.study.model.study import SeedPolicy, Study
 from fairtrial.study.protocols import Design
 
@@ -38,7 +38,7 @@ def build_design(
     if design_spec is not None:
         spec = design_spec if isinstance(design_spec, DesignSpec) else DesignSpec(**design_spec)
         study = replace(study, design_spec=spec)
-    return conditions_of(study, design_table(study))
+    return make_conditions(study, design_table(study))
 
 
 def materialize_conditions(
@@ -99,7 +99,7 @@ def design_table(study: Study) -> DesignTable:
     """The design's rows, not yet made; refuses more than `max_conditions`."""
     design = make_design(study.design_spec)
     assert design is not None
-    mistakes = list(dependence_mistakes(study))
+    mistakes = list(find_dependency_mistakes(study))
     if mistakes:
         raise StudyError(mistakes)
     table = design.table(study)
@@ -118,7 +118,7 @@ def design_table(study: Study) -> DesignTable:
     return table
 
 
-def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
+def make_conditions(study: Study, table: DesignTable) -> list[Condition]:
     """The rows of a table as conditions: judged, with ids, in their final order."""
     spec = study.design_spec
     if spec.replicates > 1 and not table.settled and not isinstance(spec.kind, DesignKind):
@@ -145,12 +145,12 @@ def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
 def _condition(row: DesignRow, judge: Judge, marks: Marks) -> Condition:
     admissible, messages = judge(row.factors, row.blocks)
     hashed_factors, hashed_blocks = row.factors, row.blocks
-    if row.written is not None:
-        hashed_factors = {name: row.written[name] for name in row.factors}
-        hashed_blocks = {name: row.written[name] for name in row.blocks}
+    if row.raw_cells is not None:
+        hashed_factors = {name: row.raw_cells[name] for name in row.factors}
+        hashed_blocks = {name: row.raw_cells[name] for name in row.blocks}
     text = fingerprint(hashed_factors, hashed_blocks)
     return Condition(
-        condition_id=condition_id_of(text, row.keyed),
+        condition_id=hash_condition(text, row.id_metadata),
         factor_assignments=dict(row.factors),
         block_assignments=dict(row.blocks),
         metadata={**row.metadata, "fingerprint": text, **_comparison(marks, row.factors)},

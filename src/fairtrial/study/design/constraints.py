@@ -237,7 +237,7 @@ def _syntax(text: str, error: SyntaxError) -> str:
     return f"{error.msg}{at}"
 
 
-def message_of(constraint: Constraint) -> str:
+def constraint_message(constraint: Constraint) -> str:
     """What a condition that breaks a constraint says of it."""
     return f"{constraint.constraint_id}: {constraint.description}"
 
@@ -276,7 +276,7 @@ class Judge:
         for constraint, checks in self._rules:
             if all(check(factors, blocks) for check in checks):
                 continue
-            messages.append(message_of(constraint))
+            messages.append(constraint_message(constraint))
             if constraint.severity is ConstraintSeverity.ERROR:
                 admissible = False
         return admissible, tuple(messages)

@@ -25,14 +25,16 @@ BY_LEVEL = (
 """Designs that set factors to levels, not to numbers: tied factors can follow."""
 
 
-def dependence_mistakes(study: Study) -> Iterator[Mistake]:
+def find_dependency_mistakes(study: Study) -> Iterator[Mistake]:
     """What is wrong with the study's `tied_to` and `when`; a plug-in says itself what it takes."""
     kind = study.design_spec.kind
     is_ours = isinstance(kind, DesignKind)
     earlier: dict[str, Factor] = {}
     for index, factor in enumerate(study.factors):
         for path, text in iter_conditions(factor, ("factors", index)):
-            yield from expression_mistakes(path, text, list(earlier), "a factor listed earlier")
+            yield from find_expression_mistakes(
+                path, text, list(earlier), "a factor listed earlier"
+            )
             if is_ours and kind not in BY_COMBINATION:
                 message = f"a {kind} design can't follow `when`"
                 yield Mistake(path, message, "use a factorial design or d_optimal")
@@ -71,7 +73,7 @@ def _tie_mistakes(
         )
 
 
-def expression_mistakes(
+def find_expression_mistakes(
     path: Place, text: str, known: Sequence[str], what: str
 ) -> Iterator[Mistake]:
     """What is wrong with an expression over the `known` names, each of which is `what`."""

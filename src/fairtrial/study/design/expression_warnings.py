@@ -29,13 +29,13 @@ _OF_LEVELS = (*BY_COMBINATION, *BY_LEVEL, DesignKind.CUSTOM_MATRIX)
 """Designs that give factors no other values than their levels."""
 
 
-def expression_doubts(study: Study) -> Iterator[Mistake]:
+def find_expression_warnings(study: Study) -> Iterator[Mistake]:
     """A remark for each comparison, in constraints and `when`, that can never be met."""
     for path, text in _expressions(study):
-        yield from comparison_doubts(study, path, text)
+        yield from find_comparison_warnings(study, path, text)
 
 
-def comparison_doubts(
+def find_comparison_warnings(
     study: Study, path: Place, text: str, others: Mapping[str, Sequence[Any]] = MappingProxyType({})
 ) -> Iterator[Mistake]:
     """A remark for each comparison of an expression that can never be met.

@@ -61,7 +61,7 @@ class LatinHypercube(Record):
 
         def draw() -> Points:
             if self.backend == "stdlib":
-                return draw_strata(count, len(ranges), seed)
+                return draw_latin_hypercube(count, len(ranges), seed)
             points: Points = _engine("LatinHypercube", len(ranges), seed).random(count).tolist()
             return points
 
@@ -168,7 +168,7 @@ def _sequence_table(
     return number_rows(study, count, lambda: scale(ranges, draw().tolist()), known)
 
 
-def draw_strata(count: int, dimensions: int, seed: int) -> list[tuple[float, ...]]:
+def draw_latin_hypercube(count: int, dimensions: int, seed: int) -> list[tuple[float, ...]]:
     """A Latin hypercube: for each axis in turn one point in each stratum, and then a shuffle.
 
     The order in which random numbers are used is part of the format: rows, and so condition ids,

@@ -115,9 +115,11 @@ def _cells(study: Study, factors: Sequence[Factor]) -> Iterator[DesignRow]:
                 column_factor.name: column_level.value,
                 treatment_factor.name: treatments[(row + column) % len(treatments)].value,
             }
-            keyed = {
+            id_metadata = {
                 "design_kind": str(study.design_spec.kind),
                 "latin_square_row": row,
                 "latin_square_col": column,
             }
-            yield DesignRow(follow_ties(study, values), keyed=keyed, metadata=keyed)
+            yield DesignRow(
+                follow_ties(study, values), id_metadata=id_metadata, metadata=id_metadata
+            )

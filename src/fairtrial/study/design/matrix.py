@@ -192,14 +192,14 @@ def _rows(
     made = []
     for index, (where, cells) in enumerate(sheet.rows):
         values = _values(present, where, cells, sheet.is_text, mistakes)
-        keyed = {"design_kind": str(study.design_spec.kind), "matrix_row": index}
+        id_metadata = {"design_kind": str(study.design_spec.kind), "matrix_row": index}
         made.append(
             DesignRow(
                 factors={factor.name: values.get(factor.name) for factor in study.factors},
                 blocks={block.name: values.get(block.name) for block in study.blocks},
-                keyed=keyed,
-                metadata=keyed,
-                written=cells if sheet.is_text else None,
+                id_metadata=id_metadata,
+                metadata=id_metadata,
+                raw_cells=cells if sheet.is_text else None,
             )
         )
     return made

@@ -61,9 +61,9 @@ def number_rows(
             made = shuffle_rows(made, study.seed_policy.base_seed, spec.block_randomization_key)
         blocks = block_assignments(study)
         for index, row in enumerate(made):
-            keyed = {"design_kind": str(spec.kind), "row_index": index}
+            id_metadata = {"design_kind": str(spec.kind), "row_index": index}
             for block in blocks:
-                yield DesignRow(row, block, keyed=keyed, metadata=keyed)
+                yield DesignRow(row, block, id_metadata=id_metadata, metadata=id_metadata)
 
     return DesignTable(
         size=count * count_blocks(study),

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from fairtrial.core import dump
 from fairtrial.study.design.runs import (
     Pair,
-    agents_of,
+    count_replicates,
     execution_order,
-    pairs_of,
-    problems_of,
-    replicates_of,
-    spec_of,
+    get_agents,
+    get_problems,
+    make_pairs,
+    make_run_spec,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunSpec
@@ -54,7 +54,7 @@ class RunPlan:
         condition = self._admissible[index]
         pairs = self._pairs(index)
         replicate, pair = divmod(place - self._starts[index], len(pairs))
-        return spec_of(self.study.study_id, condition, pairs[pair], replicate + 1)
+        return make_run_spec(self.study.study_id, condition, pairs[pair], replicate + 1)
 
     def condition_at(self, place: int) -> Condition:
         """The condition of the run at a place."""
@@ -85,11 +85,11 @@ class RunPlan:
         return self._length if self._quota is None else sum(self._quota)
 
     def _size(self, condition: Condition) -> int:
-        pairs = len(agents_of(self.study, condition)) * len(problems_of(self.study, condition))
-        return pairs * replicates_of(self.study)
+        pairs = len(get_agents(self.study, condition)) * len(get_problems(self.study, condition))
+        return pairs * count_replicates(self.study)
 
     def _make_pairs(self, index: int) -> list[Pair]:
-        return pairs_of(self.study, self._admissible[index], self._policy)
+        return make_pairs(self.study, self._admissible[index], self._policy)
 
     def _quotas(self) -> list[int] | None:
         """How many runs of each condition happen, where `max_runs` is to cut the plan evenly.

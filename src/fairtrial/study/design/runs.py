@@ -21,7 +21,7 @@ DEFAULT_AGENT = "default-agent"
 DEFAULT_PROBLEM = "default-problem"
 SUBJECT = "subject"
 """The name of the block whose levels are the subjects of repeated measures."""
-MOST_RUNS = 10_000_000
+MAX_RUNS = 10_000_000
 """Of many more runs than this two would surely share an id."""
 # Designs that don't repeat their own rows (`number_rows`): their replicates are those of runs.
 REPLICATED_BY_RUNS = (
@@ -34,13 +34,13 @@ REPLICATED_BY_RUNS = (
 )
 
 
-def replicates_of(study: Study) -> int:
+def count_replicates(study: Study) -> int:
     """How often each agent meets each problem under each condition."""
     by_design = study.design_spec.kind in REPLICATED_BY_RUNS
     return study.run_budget.replicates * (study.design_spec.replicates if by_design else 1)
 
 
-def agents_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
+def get_agents(study: Study, condition: Condition) -> tuple[str | None, ...]:
     """The agents that a condition is tried with."""
     if study.condition_runner is not None:
         return (None,)
@@ -48,7 +48,7 @@ def agents_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
     return named or study.agent_specs or tuple(study.agents) or (DEFAULT_AGENT,)
 
 
-def problems_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
+def get_problems(study: Study, condition: Condition) -> tuple[str | None, ...]:
     """The problems that a condition is tried on."""
     if study.condition_runner is not None:
         return (None,)
@@ -79,15 +79,15 @@ def plan_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec
 
 
 def _runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
-    replicates = range(1, replicates_of(study) + 1)
+    replicates = range(1, count_replicates(study) + 1)
     policy = dump(study.seed_policy)
     for condition in conditions:
         if not condition.admissible:
             continue
-        pairs = pairs_of(study, condition, policy)
+        pairs = make_pairs(study, condition, policy)
         for replicate in replicates:
             for pair in pairs:
-                yield spec_of(study.study_id, condition, pair, replicate)
+                yield make_run_spec(study.study_id, condition, pair, replicate)
 
 
 class Pair(NamedTuple):
@@ -99,7 +99,7 @@ class Pair(NamedTuple):
     make_seed: Callable[[int], int]
 
 
-def pairs_of(study: Study, condition: Condition, policy: Mapping[str, Any]) -> list[Pair]:
+def make_pairs(study: Study, condition: Condition, policy: Mapping[str, Any]) -> list[Pair]:
     """Who meets what under a condition; `policy` holds the fields of the study's SeedPolicy."""
     study_id, condition_id = study.study_id, condition.condition_id
     return [
@@ -109,12 +109,12 @@ def pairs_of(study: Study, condition: Condition, policy: Mapping[str, Any]) -> l
             run_id_maker(study_id, condition_id, agent, problem),
             seed_maker(policy, study_id, condition_id, f"{agent}:{problem}"),
         )
-        for agent in agents_of(study, condition)
-        for problem in problems_of(study, condition)
+        for agent in get_agents(study, condition)
+        for problem in get_problems(study, condition)
     ]
 
 
-def spec_of(study_id: str, condition: Condition, pair: Pair, replicate: int) -> RunSpec:
+def make_run_spec(study_id: str, condition: Condition, pair: Pair, replicate: int) -> RunSpec:
     """One run: a pair under a condition, as one of its replicates."""
     agent, problem, make_id, make_seed = pair
     return RunSpec(
@@ -136,7 +136,7 @@ def spec_of(study_id: str, condition: Condition, pair: Pair, replicate: int) -> 
 
 def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:
     """Refuse a plan in which two runs are the same by what they are made of."""
-    repeated = list(repeated_names(study))
+    repeated = list(find_repeated_names(study))
     if repeated:
         raise StudyError(repeated)
     seen: set[str] = set()
@@ -153,7 +153,7 @@ def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:
         seen.add(condition.condition_id)
 
 
-def repeated_names(study: Study) -> Iterator[Mistake]:
+def find_repeated_names(study: Study) -> Iterator[Mistake]:
     """A mistake for each agent and problem that is listed a second time."""
     for field, names in (("agent_specs", study.agent_specs), ("problem_ids", study.problem_ids)):
         seen: set[str] = set()
@@ -167,7 +167,7 @@ def repeated_names(study: Study) -> Iterator[Mistake]:
 def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
     """Refuse a plan in which two different runs happen to hash to one id.
 
-    Ids have 48 bits: among a million runs the odds are about 1 in 560, among `MOST_RUNS` 1 in 6.
+    Ids have 48 bits: among a million runs the odds are about 1 in 560, among `MAX_RUNS` 1 in 6.
     Costs 8 bytes a run.
     """
     import numpy as np
@@ -196,14 +196,14 @@ def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
 
 def _run_numbers(study: Study, conditions: Sequence[Condition]) -> Iterator[int]:
     """The runs' ids as numbers, in plan order, without the rest of what makes a run."""
-    replicates = range(1, replicates_of(study) + 1)
+    replicates = range(1, count_replicates(study) + 1)
     for condition in conditions:
         if not condition.admissible:
             continue
         makers = [
             run_id_maker(study.study_id, condition.condition_id, agent, problem)
-            for agent in agents_of(study, condition)
-            for problem in problems_of(study, condition)
+            for agent in get_agents(study, condition)
+            for problem in get_problems(study, condition)
         ]
         for replicate in replicates:
             for make in makers:
@@ -247,7 +247,7 @@ def _order_by_subject(
         sessions = groups.setdefault(canonical_json(others), {})
         subject = canonical_json(blocks.get(SUBJECT))
         turns = condition.metadata["within_subject_positions"]
-        pairs = len(places) // replicates_of(study)
+        pairs = len(places) // count_replicates(study)
         for offset, place in enumerate(places):
             replicate, pair = divmod(offset, pairs)
             turn = turns[replicate % len(turns)]
@@ -265,7 +265,7 @@ def _places(study: Study, conditions: Sequence[Condition]) -> Iterator[tuple[Con
     start = 0
     for condition in conditions:
         if condition.admissible:
-            pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
-            end = start + pairs * replicates_of(study)
+            pairs = len(get_agents(study, condition)) * len(get_problems(study, condition))
+            end = start + pairs * count_replicates(study)
             yield condition, range(start, end)
             start = end

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fairtrial.study.design.agent_options import agents_touched, spell_agents
+from fairtrial.study.design.agent_options import find_affected_agents, format_agents
 from fairtrial.study.design.runs import AGENT_FACTORS
 from fairtrial.study.hypotheses.comparisons import Comparison
 from fairtrial.study.model.hypotheses import AnalysisPlan
 from fairtrial.study.model.study import Study
 
 
-def spell_averages(study: Study, plan: AnalysisPlan | None, comparison: Comparison) -> str:
+def describe_averages(study: Study, plan: AnalysisPlan | None, comparison: Comparison) -> str:
     """Which agents stand for an average over their options; empty if none does.
 
     plan: its filters may leave one level, of which there is no average
@@ -22,13 +22,13 @@ def spell_averages(study: Study, plan: AnalysisPlan | None, comparison: Comparis
     }
     told = []
     for factor in study.factors:
-        touched = agents_touched(study, factor.name)
+        touched = find_affected_agents(study, factor.name)
         if touched is None or factor.tied_to or len(factor.levels) < 2:
             continue
         if _is_picked(plan, factor.name):
             continue
         if compared & touched and compared - touched:
-            who = spell_agents(compared & touched)
+            who = format_agents(compared & touched)
             told.append(f"the runs of {who} are those of all levels of {factor.name}")
     if not told:
         return ""

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fairtrial.core import did_you_mean
-from fairtrial.study.design.agent_options import spell_agents
-from fairtrial.study.design.runs import replicates_of
+from fairtrial.study.design.agent_options import format_agents
+from fairtrial.study.design.runs import count_replicates
 from fairtrial.study.hypotheses.groups import (
     Cell,
     Variable,
     count_cells,
-    limiting_agents,
-    why_apart,
+    explain_disjoint,
+    find_limiting_agents,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import (
@@ -74,7 +74,7 @@ class Comparison:
 
     def of_agents(self, agents: tuple[str, ...]) -> Comparison:
         """The same, said to be of the runs of these agents alone; as it is if there are none."""
-        within = f" in runs of {spell_agents(agents)}" if agents and self.between else ""
+        within = f" in runs of {format_agents(agents)}" if agents and self.between else ""
         return replace(self, agents=agents, between=self.between + within)
 
 
@@ -107,10 +107,10 @@ class _Plan:
 
     def planned(self, groups: Mapping[str, int]) -> dict[str, int]:
         """Runs in all replicates from those in one."""
-        return {name: runs * replicates_of(self.study) for name, runs in groups.items()}
+        return {name: runs * count_replicates(self.study) for name, runs in groups.items()}
 
 
-def comparisons_of(
+def plan_comparisons(
     study: Study, conditions: Sequence[Condition], hypothesis: Hypothesis
 ) -> Iterator[Comparison]:
     """A comparison for each independent variable; for a moderation, for each pair of variables."""
@@ -152,7 +152,7 @@ def _main_effects(plan: _Plan) -> Iterator[Comparison]:
         {level: runs for (level,), runs in cells.items()}
         for cells in (count_cells(plan.study, plan.conditions, [each]) for each in variables)
     ]
-    ends = [contrast_ends(plan.hypothesis, variable) for variable in variables]
+    ends = [find_contrast_levels(plan.hypothesis, variable) for variable in variables]
     if contrast is not None and not any(ends):
         yield Comparison(names, plan.test_name(T_TEST), reason=_no_contrast(contrast, names))
         return
@@ -163,10 +163,10 @@ def _main_effects(plan: _Plan) -> Iterator[Comparison]:
             found = _slope(plan, variable, counts)
         else:
             found = _levels(plan, variable.name, counts)
-        yield found.of_agents(limiting_agents(plan.study, plan.conditions, [variable]))
+        yield found.of_agents(find_limiting_agents(plan.study, plan.conditions, [variable]))
 
 
-def contrast_ends(hypothesis: Hypothesis, variable: Variable) -> list[str]:
+def find_contrast_levels(hypothesis: Hypothesis, variable: Variable) -> list[str]:
     """The two levels that the hypothesis' contrast means, if this variable has them."""
     if hypothesis.contrast is None:
         return []
@@ -270,7 +270,7 @@ def _interaction(plan: _Plan, name: str, moderator: str) -> Comparison:
         shape="interaction",
         levels=(tuple(rows), tuple(columns)),
     )
-    return found.of_agents(limiting_agents(plan.study, plan.conditions, variables))
+    return found.of_agents(find_limiting_agents(plan.study, plan.conditions, variables))
 
 
 def _levels_met(
@@ -282,7 +282,7 @@ def _levels_met(
         met = {cell[position] for cell in counts}
         levels.append([level for level in variable.values if level in met])
     for position, variable in enumerate(variables):
-        if ends := contrast_ends(plan.hypothesis, variable):
+        if ends := find_contrast_levels(plan.hypothesis, variable):
             levels[position] = ends
             break
     for moderator in plan.hypothesis.moderators:
@@ -295,14 +295,16 @@ def _levels_met(
 def _why_no_interaction(
     plan: _Plan, variables: Sequence[Variable], levels: Sequence[Sequence[str]]
 ) -> str:
-    if apart := why_apart(variables):
+    if apart := explain_disjoint(variables):
         return apart
     for variable, chosen in zip(variables, levels, strict=True):
         if len(set(chosen)) < 2:
             return f"'{variable.name}' has fewer than two levels in the plan"
         if all(level in variable.values for level in chosen) and variable.is_sampled(chosen):
             return f"'{variable.name}' is sampled from a range; its interactions are not computed"
-    if plan.hypothesis.contrast and not any(contrast_ends(plan.hypothesis, v) for v in variables):
+    if plan.hypothesis.contrast and not any(
+        find_contrast_levels(plan.hypothesis, v) for v in variables
+    ):
         return _no_contrast(plan.hypothesis.contrast, [variable.name for variable in variables])
     if plan.test == "equivalence" and any(len(chosen) > 2 for chosen in levels):
         return "the equivalence of effects at more than 2 × 2 levels is not computed"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairtrial.core import canonical_json, is_scalar, scalar_text
-from fairtrial.study.design.agent_options import agents_touched, spell_agents
+from fairtrial.study.design.agent_options import find_affected_agents, format_agents
 from fairtrial.study.design.rows import is_number
-from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, agents_of, problems_of
+from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, get_agents, get_problems
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 
@@ -37,7 +37,7 @@ class Variable:
                     self.values[level.name] = level.value
                     self._names[canonical_json(level.value)] = level.name
         self.declared = tuple(self.values)
-        self.agents = agents_touched(study, name) if self.source == "factor" else None
+        self.agents = find_affected_agents(study, name) if self.source == "factor" else None
         """The agents whose option it is: it doesn't apply to runs of others; None if it is none."""
 
     def assigned(self, condition: Condition) -> str | None:
@@ -111,7 +111,7 @@ def count_cells(
     for condition in conditions:
         if condition.admissible:
             levels = tuple(variable.assigned(condition) for variable in variables)
-            tally[levels, agents_of(study, condition), problems_of(study, condition)] += 1
+            tally[levels, get_agents(study, condition), get_problems(study, condition)] += 1
     counts: Counter[Cell] = Counter()
     for (levels, agents, problems), times in tally.items():
         weight = times * (1 if by_agent else len(agents)) * (1 if by_problem else len(problems))
@@ -131,7 +131,7 @@ def count_cells(
     }
 
 
-def limiting_agents(
+def find_limiting_agents(
     study: Study, conditions: Sequence[Condition], variables: Sequence[Variable]
 ) -> tuple[str, ...]:
     """The agents whose runs alone have all these variables; empty if the runs of all agents do."""
@@ -142,14 +142,14 @@ def limiting_agents(
         agent
         for condition in conditions
         if condition.admissible
-        for agent in agents_of(study, condition)
+        for agent in get_agents(study, condition)
         if agent is not None
     }
     both = frozenset.intersection(*limits)
     return () if tried <= both else tuple(sorted(tried & both))
 
 
-def why_apart(variables: Sequence[Variable]) -> str:
+def explain_disjoint(variables: Sequence[Variable]) -> str:
     """Why no run tells how two variables meet, where one of them is an option of some agents."""
     limited = [variable for variable in variables if variable.agents is not None]
     if not limited:
@@ -159,6 +159,6 @@ def why_apart(variables: Sequence[Variable]) -> str:
         names = " and ".join(f"'{each.name}'" for each in limited)
         return f"{names} are options of different agents: no run has both"
     if any(each.name in AGENT_FACTORS for each in variables) and len(both) < 2:
-        who = spell_agents(both)
+        who = format_agents(both)
         return f"'{limited[0].name}' is an option of {who} alone: no other agent's runs have it"
     return ""

@@ -6,14 +6,14 @@ from fairtrial.core import did_you_mean
 from fairtrial.study.model.hypotheses import AGGREGATIONS, SOURCE_TABLES, OutcomeSpec
 from fairtrial.study.model.study import Study
 
-YES_OR_NO = frozenset({"bool", "boolean", "binary"})
+BINARY_TYPES = frozenset({"bool", "boolean", "binary"})
 """The expected types of outcomes whose values are yes and no."""
 NUMERIC_TYPES = frozenset(
     {"", "float", "int", "integer", "number", "numeric", "double", "bool", "boolean", "binary"}
 )
 
 
-def why_unreadable(study: Study, spec: OutcomeSpec) -> str:
+def explain_unreadable(study: Study, spec: OutcomeSpec) -> str:
     """Why an outcome can't be read from any result; empty if it can."""
     table = spec.source_table.strip().lower()
     how = spec.aggregation.strip().lower()

@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairtrial.core import dump, is_scalar, scalar_text
-from fairtrial.study.hypotheses.averages import spell_averages
-from fairtrial.study.hypotheses.comparisons import Comparison, comparisons_of, contrast_ends
+from fairtrial.study.hypotheses.averages import describe_averages
+from fairtrial.study.hypotheses.comparisons import (
+    Comparison,
+    find_contrast_levels,
+    plan_comparisons,
+)
 from fairtrial.study.hypotheses.groups import Variable, count_cells
-from fairtrial.study.hypotheses.outcomes import YES_OR_NO, why_unreadable
+from fairtrial.study.hypotheses.outcomes import BINARY_TYPES, explain_unreadable
 from fairtrial.study.hypotheses.wording import (
+    describe_claim,
+    describe_test,
+    explain_unsuitable_test,
+    explain_unsupported_operation,
     is_equivalence,
-    spell_claim,
-    spell_test,
-    why_no_operation,
-    why_untestable,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import (
@@ -110,9 +114,9 @@ def _tests_of(
     study: Study, conditions: Sequence[Condition], claim: Hypothesis, plan: AnalysisPlan | None
 ) -> Iterator[PlannedTest]:
     variables = _variables(study, conditions, claim)
-    for comparison in comparisons_of(study, conditions, claim):
+    for comparison in plan_comparisons(study, conditions, claim):
         asked = narrow(variables, plan, claim, comparison)
-        for outcome in outcomes_asked(study, claim, plan):
+        for outcome in select_outcomes(study, claim, plan):
             yield _state(study, claim, plan, asked, outcome, variables)
 
 
@@ -144,13 +148,13 @@ def _state(
         beside=tuple(dict.fromkeys(plan.tests))[1:] if plan else (),
         is_exploratory=plan is None or claim.kind is HypothesisKind.EXPLORATORY,
     )
-    is_equal, word = is_equivalence(claim), deciding_word(study, plan, outcome, comparison)
+    is_equal, word = is_equivalence(claim), choose_test(study, plan, outcome, comparison)
     reason = (
         comparison.reason
-        or why_no_operation(claim.contrast)
-        or why_untestable(word, comparison, is_equal)
+        or explain_unsupported_operation(claim.contrast)
+        or explain_unsuitable_test(word, comparison, is_equal)
         or next(
-            (why_unreadable(study, each) for each in study.outcomes if each.name == outcome), ""
+            (explain_unreadable(study, each) for each in study.outcomes if each.name == outcome), ""
         )
     )
     if plan is not None and plan.outcomes and outcome not in plan.outcomes:
@@ -159,16 +163,16 @@ def _state(
         return replace(test, reason=reason)
     met = [variables[name] for name in comparison.variables]
     levels = [
-        subtracted_last(study, claim, met[: position + 1], chosen)
+        put_baseline_last(study, claim, met[: position + 1], chosen)
         for position, chosen in enumerate(comparison.levels)
     ]
     has_sd = any(each.name == outcome and each.sd is not None for each in study.outcomes)
     return replace(
         test,
-        claim=spell_claim(claim, comparison, levels, has_sd),
-        test=spell_test(word, comparison, is_equal),
+        claim=describe_claim(claim, comparison, levels, has_sd),
+        test=describe_test(word, comparison, is_equal),
         agents=comparison.agents,
-        averages=spell_averages(study, plan, comparison),
+        averages=describe_averages(study, plan, comparison),
         warning=_which_way(study, claim, comparison, met, levels),
     )
 
@@ -184,7 +188,7 @@ def _which_way(
     if claim.direction not in SIDED or is_equivalence(claim) or comparison.shape != "levels":
         return ""
     (chosen,), (variable,) = levels, variables
-    if len(chosen) != 2 or contrast_ends(claim, variable):
+    if len(chosen) != 2 or find_contrast_levels(claim, variable):
         return ""
     if _marked(study, variable.name, chosen) is not None:
         return ""
@@ -196,32 +200,34 @@ def _which_way(
     )
 
 
-def outcomes_asked(study: Study, claim: Hypothesis, plan: AnalysisPlan | None) -> tuple[str, ...]:
+def select_outcomes(study: Study, claim: Hypothesis, plan: AnalysisPlan | None) -> tuple[str, ...]:
     """The outcomes that a hypothesis is tested on."""
     looked_at = plan.outcomes if plan else ()
     return claim.dependent_vars or looked_at or study.primary_outcomes or (NAMELESS,)
 
 
-def is_yes_or_no(study: Study, outcome: str) -> bool:
+def is_binary_outcome(study: Study, outcome: str) -> bool:
     """Whether an outcome is declared to be yes or no."""
     return any(
-        each.name == outcome and each.expected_type.strip().lower() in YES_OR_NO
+        each.name == outcome and each.expected_type.strip().lower() in BINARY_TYPES
         for each in study.outcomes
     )
 
 
-def deciding_word(
+def choose_test(
     study: Study, plan: AnalysisPlan | None, outcome: str, comparison: Comparison
 ) -> str:
     """The test that decides, by its own name; a word that nobody knows stays as it is."""
     word = plan.tests[0] if plan is not None and plan.tests else GENERIC
     entry = find_test(word)
     name = word if entry is None else entry.name
-    is_fisher = name == GENERIC and comparison.shape == "levels" and is_yes_or_no(study, outcome)
+    is_fisher = (
+        name == GENERIC and comparison.shape == "levels" and is_binary_outcome(study, outcome)
+    )
     return "fisher_exact" if is_fisher else name
 
 
-def subtracted_last(
+def put_baseline_last(
     study: Study, claim: Hypothesis, variables: Sequence[Variable], levels: Sequence[str]
 ) -> tuple[str, ...]:
     """The levels of the last of some variables, the one that others are compared with last.
@@ -230,8 +236,8 @@ def subtracted_last(
     """
     *before, variable = variables
     # A contrast is of one variable: a moderator may have levels of the same names.
-    is_taken = any(contrast_ends(claim, each) for each in before)
-    if contrast_ends(claim, variable) and not is_taken:
+    is_taken = any(find_contrast_levels(claim, each) for each in before)
+    if find_contrast_levels(claim, variable) and not is_taken:
         return tuple(levels)
     baseline = _marked(study, variable.name, levels) or levels[0]
     return (*(level for level in levels if level != baseline), baseline)
@@ -258,7 +264,7 @@ def narrow(
     for position, chosen in enumerate(levels):
         name = comparison.variables[position]
         variable = variables[name]
-        if plan is None or name not in plan.filters or contrast_ends(claim, variable):
+        if plan is None or name not in plan.filters or find_contrast_levels(claim, variable):
             continue
         wanted = plan.filters[name]
         listed = wanted if isinstance(wanted, (list, tuple)) else [wanted]

@@ -58,7 +58,7 @@ def is_equivalence(claim: Hypothesis) -> bool:
     )
 
 
-def spell_test(word: str, comparison: Comparison, is_equal: bool) -> str:
+def describe_test(word: str, comparison: Comparison, is_equal: bool) -> str:
     """The test that a word means for this comparison."""
     if comparison.shape != "levels" and word in GENERAL:
         name = "a regression slope" if comparison.shape == "slope" else "factorial ANOVA"
@@ -68,7 +68,7 @@ def spell_test(word: str, comparison: Comparison, is_equal: bool) -> str:
     return f"two one-sided tests (TOST), {name}" if is_equal else name
 
 
-def why_untestable(word: str, comparison: Comparison, is_equal: bool) -> str:
+def explain_unsuitable_test(word: str, comparison: Comparison, is_equal: bool) -> str:
     """Why a test doesn't fit what it is to test; empty if it does."""
     if word not in TESTS:
         return f"'{word}' is not a test that fairtrial knows"
@@ -80,14 +80,14 @@ def why_untestable(word: str, comparison: Comparison, is_equal: bool) -> str:
     return f"{word} doesn't test {WHAT[comparison.shape]}; use {fitting[0]}"
 
 
-def why_no_operation(contrast: Contrast | None) -> str:
+def explain_unsupported_operation(contrast: Contrast | None) -> str:
     """Why what a contrast asks for is not tested; empty if it is."""
     if contrast is None or contrast.operation.strip().lower() in OPERATIONS:
         return ""
     return f"the contrast's operation '{contrast.operation}' is not tested; 'difference' is"
 
 
-def spell_claim(
+def describe_claim(
     claim: Hypothesis, comparison: Comparison, levels: Sequence[Sequence[str]], has_sd: bool
 ) -> str:
     """What is claimed, in terms of levels; those come with the one that is subtracted last.

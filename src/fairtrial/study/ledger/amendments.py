@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.core import dump
-from fairtrial.study.design.runs import replicates_of
+from fairtrial.study.design.runs import count_replicates
 from fairtrial.study.ledger.claim_changes import (
     Departure,
     Pair,
@@ -221,7 +221,7 @@ def _limit_changes(old: Study, new: Study) -> list[str]:
 
 def _amended_replicates(reader: LedgerReader, study: Study, at: str) -> dict[str, str]:
     """Empty if the replicates are the same, or no result of the plan is there."""
-    before, after = replicates_of(reader.study), replicates_of(study)
+    before, after = count_replicates(reader.study), count_replicates(study)
     counts = reader.summary().counts
     done = sum(counts.get(status.value, 0) for status in (RunStatus.SUCCESS, RunStatus.FAILED))
     if before == after or not done:

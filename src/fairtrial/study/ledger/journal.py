@@ -9,7 +9,7 @@ from zlib import crc32
 from fairtrial.study.ledger.journal_entries import add_up_paid
 from fairtrial.study.ledger.sqlite_errors import damaged, explained
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.model.payments import Paid
+from fairtrial.study.model.expenses import Expense
 from fairtrial.study.model.runs import RunSpec
 
 _ADD = (
@@ -70,7 +70,7 @@ def read_journal(
 
 def untold_payments(
     connection: sqlite3.Connection, path: Path | None
-) -> list[tuple[str, int, int, Paid]]:
+) -> list[tuple[str, int, int, Expense]]:
     """Run id, seed and number of each attempt that has paid and didn't come to an end.
 
     It is under way, or was cut off with the whole study: only its entries tell what it took.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairtrial.core import dump
-from fairtrial.study.design.runs import PROBLEM_FACTORS, problems_of, replicates_of
+from fairtrial.study.design.runs import PROBLEM_FACTORS, count_replicates, get_problems
 from fairtrial.study.hypotheses.comparisons import (
     ANOVA,
     EQUIVALENCE,
@@ -17,10 +17,10 @@ from fairtrial.study.hypotheses.comparisons import (
     T_TEST,
     Comparison,
     PowerAt,
-    comparisons_of,
+    plan_comparisons,
 )
 from fairtrial.study.hypotheses.groups import Cell, Variable, count_cells
-from fairtrial.study.hypotheses.planned_tests import GENERIC, deciding_word
+from fairtrial.study.hypotheses.planned_tests import GENERIC, choose_test
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import Hypothesis
 from fairtrial.study.model.study import Study
@@ -90,7 +90,7 @@ def hypothesis_power(study: Study, conditions: Sequence[Condition]) -> list[Hypo
     found = []
     for hypothesis in stated:
         outcomes = hypothesis.dependent_vars or study.primary_outcomes or ("",)
-        for comparison in comparisons_of(study, conditions, hypothesis):
+        for comparison in plan_comparisons(study, conditions, hypothesis):
             caution = _caution(study, conditions, comparison, problems)
             found += [
                 _judge(study, hypothesis, name, comparison, caution, tests) for name in outcomes
@@ -102,7 +102,7 @@ def _count_tests(study: Study, conditions: Sequence[Condition]) -> dict[str, int
     """How many tests each plan makes of its hypotheses: one for each outcome and comparison."""
     claims = {claim.hypothesis_id: claim for claim in study.hypotheses}
     compared = {
-        name: sum(not each.reason for each in comparisons_of(study, conditions, claim))
+        name: sum(not each.reason for each in plan_comparisons(study, conditions, claim))
         for name, claim in claims.items()
         if study.analysis_plans
     }
@@ -133,7 +133,7 @@ def _judge(
     power, needed, reason, assumption = None, None, comparison.reason, ""
     power_at = comparison.power_at
     if power_at is not None:
-        power = power_at(effect, alpha, replicates_of(study))
+        power = power_at(effect, alpha, count_replicates(study))
         needed = smallest_n(lambda replicates: power_at(effect, alpha, replicates))
         reason = _too_small(comparison.groups) if power is None else ""
         side = f", {comparison.side}" if comparison.side else ""
@@ -177,7 +177,7 @@ def _planned_word(
         if hypothesis.hypothesis_id in plan.hypothesis_ids
         and (not plan.outcomes or outcome in plan.outcomes)
     )
-    return deciding_word(study, next(plans, None), outcome, comparison)
+    return choose_test(study, next(plans, None), outcome, comparison)
 
 
 def _of_rates(
@@ -204,7 +204,7 @@ def _of_rates(
 
 
 def _fisher_at(study: Study, comparison: Comparison, rates: tuple[float, float]) -> PowerAt:
-    first, second = (runs // replicates_of(study) for runs in comparison.groups.values())
+    first, second = (runs // count_replicates(study) for runs in comparison.groups.values())
     one_sided = comparison.side == "one-sided"
 
     def power_at(_: float, alpha: float, replicates: int) -> float | None:
@@ -239,7 +239,7 @@ def _difference(comparison: Comparison, effect: str) -> str:
 
 def _count_problems(study: Study, conditions: Sequence[Condition]) -> int:
     admissible = (condition for condition in conditions if condition.admissible)
-    return len({name for each in admissible for name in problems_of(study, each) if name})
+    return len({name for each in admissible for name in get_problems(study, each) if name})
 
 
 def _caution(

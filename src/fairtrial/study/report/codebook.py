@@ -12,7 +12,7 @@ from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.text import code, count, plain_text, table
 
-MOST_CONDITIONS = 100
+MAX_CONDITIONS = 100
 MOST_LEVELS = 20
 Column = tuple[str, str, str]
 """Name, type, meaning."""
@@ -187,14 +187,14 @@ def _condition_table(study: Study, conditions: Sequence[Condition]) -> str:
     factors = [factor.name for factor in study.factors]
     blocks = [block.name for block in study.blocks]
     rows = []
-    for condition in conditions[:MOST_CONDITIONS]:
+    for condition in conditions[:MAX_CONDITIONS]:
         cells = [_cell(condition.factor_assignments, name) for name in factors]
         cells += [_cell(condition.block_assignments, name) for name in blocks]
         remark = "" if condition.admissible else "never runs"
         rows.append([code(condition.condition_id), *cells, remark])
     columns = ["condition_id", *map(code, factors), *(code(f"block_{name}") for name in blocks), ""]
     text = table(columns, rows)
-    more = len(conditions) - MOST_CONDITIONS
+    more = len(conditions) - MAX_CONDITIONS
     tail = f"{count(count_runs(study, conditions), 'planned run')} in all."
     return f"{text}\n\n" + (f"… and {count(more, 'more condition')}; {tail}" if more > 0 else tail)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fairtrial.study.hypotheses.averages import spell_averages
+from fairtrial.study.hypotheses.averages import describe_averages
 from fairtrial.study.hypotheses.planned_tests import GENERIC
 from fairtrial.study.ledger.amendments import Stands
 from fairtrial.study.model.conditions import Condition
@@ -195,7 +195,7 @@ def _describe(trial: _Trial, word: str, *, decides: bool) -> HypothesisTest:
 
 
 def _averages(question: Question) -> list[str]:
-    told = spell_averages(question.study, question.plan, question.comparison)
+    told = describe_averages(question.study, question.plan, question.comparison)
     return [told] if told else []
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.study.design.agent_options import agent_names, agents_touched
-from fairtrial.study.design.runs import agents_of, count_runs, problems_of, replicates_of
+from fairtrial.study.design.agent_options import agent_names, find_affected_agents
+from fairtrial.study.design.runs import count_replicates, count_runs, get_agents, get_problems
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
@@ -60,7 +60,7 @@ def _design_lines(study: Study, conditions: Sequence[Condition] | None) -> Itera
     kind = spec.kind
     meaning = _DESIGNS.get(kind, UNKNOWN_DESIGN) if isinstance(kind, DesignKind) else UNKNOWN_DESIGN
     yield f"design: {code(kind)}, {meaning}"
-    replicates = replicates_of(study)
+    replicates = count_replicates(study)
     if conditions:
         admissible = [condition for condition in conditions if condition.admissible]
         excluded = len(conditions) - len(admissible)
@@ -85,7 +85,7 @@ def _design_lines(study: Study, conditions: Sequence[Condition] | None) -> Itera
 
 
 def _who(study: Study, conditions: Sequence[Condition]) -> Iterator[str]:
-    for what, find in (("agents", agents_of), ("problems", problems_of)):
+    for what, find in (("agents", get_agents), ("problems", get_problems)):
         names = dict.fromkeys(name for each in conditions for name in find(study, each) if name)
         if names:
             shown = ", ".join(code(name) for name in list(names)[:MOST_NAMES])
@@ -120,7 +120,7 @@ def _factor_table(study: Study) -> str:
         remarks = [plain_text(factor.description)] if factor.description else []
         remarks += [f"tied to {code(factor.tied_to)}"] if factor.tied_to else []
         remarks += [f"only where {code(factor.when)}"] if factor.when else []
-        touched = agents_touched(study, factor.name)
+        touched = find_affected_agents(study, factor.name)
         if touched is not None and set(agent_names(study)) - touched:
             whose = " and ".join(map(code, sorted(touched)))
             remarks.append(f"an option of {whose}: runs of other agents don't have it")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairtrial.core import did_you_mean
 from fairtrial.study.design.rows import is_number
 from fairtrial.study.design.runs import SUBJECT
-from fairtrial.study.hypotheses.groups import Variable, why_apart
+from fairtrial.study.hypotheses.groups import Variable, explain_disjoint
 from fairtrial.study.report.pairing import is_taken, replicate_is_subject
 from fairtrial.study.report.samples import Sample
 from fairtrial.study.report.values import REPLICATE
@@ -180,7 +180,7 @@ def _interactions(sample: Sample, mains: Terms) -> Iterator[tuple[str, Values]]:
     named = [(name, columns) for name, columns in mains.items() if columns.shape[1]]
     for size in (2, 3):
         for chosen in itertools.combinations(named, size):
-            if not why_apart([variable(name)[0] for name, _ in chosen]):
+            if not explain_disjoint([variable(name)[0] for name, _ in chosen]):
                 product = functools.reduce(cross, [columns for _, columns in chosen])
                 yield " × ".join(name for name, _ in chosen), product
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.core import did_you_mean, plain_number
 from fairtrial.study.design.rows import LARGEST
-from fairtrial.study.hypotheses.outcomes import YES_OR_NO, why_unreadable
+from fairtrial.study.hypotheses.outcomes import BINARY_TYPES, explain_unreadable
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult
@@ -43,14 +43,14 @@ class OutcomeReader:
 
     def __init__(self, study: Study, spec: OutcomeSpec) -> None:
         self.spec = spec
-        self.reason = why_unreadable(study, spec)
+        self.reason = explain_unreadable(study, spec)
         self.unreadable: Counter[str] = Counter()
         self.from_evaluations = self.found = 0
         self.met: dict[str, None] = {}
         self._table = spec.source_table.strip().lower()
         self._how = spec.aggregation.strip().lower()
         self._outcomes = study.outcomes
-        self._is_binary = spec.expected_type.strip().lower() in YES_OR_NO
+        self._is_binary = spec.expected_type.strip().lower() in BINARY_TYPES
 
     @property
     def is_of_runs(self) -> bool:

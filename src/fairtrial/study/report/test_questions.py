@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairtrial.study.hypotheses.comparisons import Comparison, comparisons_of
-from fairtrial.study.hypotheses.planned_tests import narrow, outcomes_asked, subtracted_last
-from fairtrial.study.hypotheses.wording import is_equivalence, why_no_operation
+from fairtrial.study.hypotheses.comparisons import Comparison, plan_comparisons
+from fairtrial.study.hypotheses.planned_tests import narrow, put_baseline_last, select_outcomes
+from fairtrial.study.hypotheses.wording import explain_unsupported_operation, is_equivalence
 from fairtrial.study.model.hypotheses import (
     AnalysisPlan,
     Hypothesis,
@@ -70,7 +70,7 @@ class Question:
         names = self.comparison.variables[: position + 1]
         variables = [self.table.variable(name)[0] for name in names]
         levels = self.comparison.levels[position]
-        return subtracted_last(self.study, self.hypothesis, variables, levels)
+        return put_baseline_last(self.study, self.hypothesis, variables, levels)
 
 
 def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> Iterator[Question]:
@@ -80,9 +80,9 @@ def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> I
     looked_at = plan.outcomes if plan else ()
     comparisons = [
         _narrow(table, plan, hypothesis, each)
-        for each in comparisons_of(study, table.conditions, hypothesis)
+        for each in plan_comparisons(study, table.conditions, hypothesis)
     ]
-    for name in outcomes_asked(study, hypothesis, plan):
+    for name in select_outcomes(study, hypothesis, plan):
         reason = ""
         if looked_at and name not in looked_at and plan is not None:
             reason = f"plan '{plan.analysis_plan_id}' doesn't look at '{name}'"
@@ -103,4 +103,4 @@ def _narrow(
 def _why_not(hypothesis: Hypothesis, comparison: Comparison) -> str:
     if hypothesis.kind is HypothesisKind.MEDIATION:
         return MEDIATION
-    return comparison.reason or why_no_operation(hypothesis.contrast)
+    return comparison.reason or explain_unsupported_operation(hypothesis.contrast)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairtrial.study.hypotheses.outcomes import YES_OR_NO
+from fairtrial.study.hypotheses.outcomes import BINARY_TYPES
 from fairtrial.study.hypotheses.planned_tests import GENERIC
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.follow_up_tests import (
@@ -113,7 +113,7 @@ def answer_question(sample: Sample, word: str) -> Answer:
 
 def _fitting(sample: Sample) -> str:
     """The test that `difference_in_means` means for these levels and values."""
-    yes_or_no = sample.question.outcome.expected_type.strip().lower() in YES_OR_NO
+    yes_or_no = sample.question.outcome.expected_type.strip().lower() in BINARY_TYPES
     if yes_or_no or is_binary(sample.y):
         return "fisher_exact"
     if len(sample.names) == 2:

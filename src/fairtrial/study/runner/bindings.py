@@ -19,8 +19,8 @@ from fairtrial.core import (
     plugins,
 )
 from fairtrial.study.agents.call_forms import Call, bind_agent, construct, name_of, preset
-from fairtrial.study.design.agent_options import find_varied
-from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, agents_of, problems_of
+from fairtrial.study.design.agent_options import find_option_factors
+from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, get_agents, get_problems
 from fairtrial.study.extensions import extensions
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, Study
@@ -136,8 +136,8 @@ def _names_in_use(study: Study, conditions: Iterable[Condition]) -> tuple[list[s
     problems: dict[str | None, None] = {}
     for condition in conditions:
         if condition.admissible:
-            agents |= dict.fromkeys(agents_of(study, condition))
-            problems |= dict.fromkeys(problems_of(study, condition))
+            agents |= dict.fromkeys(get_agents(study, condition))
+            problems |= dict.fromkeys(get_problems(study, condition))
     return [name for name in agents if name], [name for name in problems if name]
 
 
@@ -150,7 +150,7 @@ def _sources(
     factors = [factor.name for factor in study.factors] if section == "agents" else []
 
     def source(place: str, name: str, value: Any) -> Source:
-        varied = find_varied(name, factors)
+        varied = find_option_factors(name, factors)
         return Source((place, name), value, study.folder, varied, study.run_budget)
 
     told = {name: source(section, name, each) for name, each in getattr(study, section).items()}

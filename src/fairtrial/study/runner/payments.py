@@ -13,7 +13,7 @@ from fairtrial.study.ledger.journal_entries import add_up_paid
 from fairtrial.study.ledger.packing import pack, unpack
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.model.payments import NOTHING, Paid
+from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 from fairtrial.study.model.runs import FailureKind, Finished, Outcome, RunSpec, RunStatus
 
 CUT_OFF = "the study was cut off while this was under way"
@@ -26,12 +26,12 @@ class Books:
 
     def __init__(self, journals: Journals) -> None:
         self._journals = journals
-        self._under_way: dict[Run, Paid] = {}
+        self._under_way: dict[Run, Expense] = {}
 
     @property
-    def under_way(self) -> Paid:
+    def under_way(self) -> Expense:
         """What was paid for by attempts that have not come to an end."""
-        total = NOTHING
+        total = NO_EXPENSE
         for paid in self._under_way.values():
             total = total.plus(paid)
         return total
@@ -42,11 +42,11 @@ class Books:
         paid = add_up_paid([data])
         if any(paid):
             run = spec.run_id, spec.seed
-            self._under_way[run] = self._under_way.get(run, NOTHING).plus(paid)
+            self._under_way[run] = self._under_way.get(run, NO_EXPENSE).plus(paid)
 
     def close(self, spec: RunSpec, outcome: Outcome) -> Outcome:
         """The outcome of an attempt, with what it has paid for if nobody lived to tell that."""
-        now = self._under_way.pop((spec.run_id, spec.seed), NOTHING)
+        now = self._under_way.pop((spec.run_id, spec.seed), NO_EXPENSE)
         if outcome.status is RunStatus.SUCCESS:
             return outcome
         total = add_up_paid(self._journals.of(spec))
@@ -64,7 +64,7 @@ def note_cut_off(ledger: Ledger) -> None:
 
     Before the plan is laid down again: they belong to the one that is there.
     """
-    untold: dict[Run, dict[int, Paid]] = {}
+    untold: dict[Run, dict[int, Expense]] = {}
     for run_id, seed, attempt, paid in untold_payments(ledger.connection, ledger.path):
         untold.setdefault((run_id, seed), {})[attempt] = paid
     if not untold:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.constraints import Expression
-from fairtrial.study.design.expression_warnings import comparison_doubts
+from fairtrial.study.design.expression_warnings import find_comparison_warnings
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.design.runs import agents_of, problems_of
+from fairtrial.study.design.runs import get_agents, get_problems
 from fairtrial.study.model.study import Study
 
 RUN_FACTS = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
 """What an expression may ask for beside factors and blocks."""
 
 
-def expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
+def find_expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
     """What is wrong with an expression, as far as the study alone can tell."""
     known = {factor.name for factor in study.factors} | {block.name for block in study.blocks}
     try:
@@ -45,11 +45,11 @@ def selection_doubts(plan: RunPlan, only: str) -> list[Mistake]:
     admissible = [each for each in plan.conditions if each.admissible]
     factors = {factor.name for factor in study.factors}
     others = {
-        "agent_id": {name for each in admissible for name in agents_of(study, each)},
-        "problem_id": {name for each in admissible for name in problems_of(study, each)},
+        "agent_id": {name for each in admissible for name in get_agents(study, each)},
+        "problem_id": {name for each in admissible for name in get_problems(study, each)},
     }
     known = {name: sorted(filter(None, met)) for name, met in others.items() if name not in factors}
-    return list(comparison_doubts(study, ("only",), only, known))
+    return list(find_comparison_warnings(study, ("only",), only, known))
 
 
 def refuse_nothing(plan: RunPlan, only: str) -> None:

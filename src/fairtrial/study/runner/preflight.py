@@ -9,7 +9,7 @@ from typing import Any
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.agents.call_forms import Call
 from fairtrial.study.agents.task import Task
-from fairtrial.study.design.runs import agents_of, problems_of
+from fairtrial.study.design.runs import get_agents, get_problems
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Problem
@@ -49,11 +49,11 @@ def check_meetings(
     mistakes: dict[str, Mistake] = {}
     met: dict[tuple[int, str], Looking] = {}  # whoever is in here keeps his id
     for condition in conditions:
-        for name in agents_of(study, condition) if condition.admissible else ():
+        for name in get_agents(study, condition) if condition.admissible else ():
             agent = _find(agents.get(name or ""), condition)
             if not isinstance(agent, Looking):
                 continue
-            for other in problems_of(study, condition):
+            for other in get_problems(study, condition):
                 problem = problems.get(other or "")
                 if problem is None or (id(agent), other or "") in met:
                     continue

@@ -9,7 +9,7 @@ from typing import Any
 from fairtrial.core import Mistake, StudyError, build, plugins, spell_count
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.design.runs import MOST_RUNS, refuse_collisions
+from fairtrial.study.design.runs import MAX_RUNS, refuse_collisions
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Executor
@@ -17,13 +17,13 @@ from fairtrial.study.runner.bindings import Bindings, bind
 from fairtrial.study.runner.executors.pickling import check_reachable
 from fairtrial.study.runner.pilot import (
     check_expression,
-    expression_mistakes,
+    find_expression_mistakes,
     refuse_nothing,
     selection_doubts,
 )
 from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.settings import RunSettings
-from fairtrial.study.validation import concerns_plan, study_mistakes
+from fairtrial.study.validation import concerns_plan, find_study_mistakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ def _look_over(
 def _plan_and_bind(
     study: Study, settings: RunSettings, mistakes: list[Mistake]
 ) -> tuple[RunPlan | None, Bindings | None]:
-    wrong = study_mistakes(study, with_plan=False)
+    wrong = find_study_mistakes(study, with_plan=False)
     mistakes.extend(wrong)
     if settings.only is not None:
-        mistakes.extend(expression_mistakes(study, settings.only))
+        mistakes.extend(find_expression_mistakes(study, settings.only))
     if settings.limit is not None and settings.limit < 1:
         mistakes.append(Mistake(("limit",), f"must be 1 or more, got {settings.limit}"))
     if settings.retry not in RETRIED:
@@ -164,11 +164,11 @@ def _plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
                 "max_runs_policy: balanced leave runs out evenly",
             )
         ]
-    if len(plan) > MOST_RUNS:
+    if len(plan) > MAX_RUNS:
         return [
             Mistake(
                 ("run_budget", "replicates"),
-                f"the plan has {spell_count(len(plan))} runs; a study can tell {MOST_RUNS:,} "
+                f"the plan has {spell_count(len(plan))} runs; a study can tell {MAX_RUNS:,} "
                 "apart by their ids",
                 "ask for fewer replicates or conditions",
             )

@@ -1,20 +1,20 @@
 """A study against itself: what only the whole of it can tell."""
 
-from fairtrial.study.validation.names import binding_doubts
+from fairtrial.study.validation.names import find_unbound_names
 from fairtrial.study.validation.study_rules import (
     RESERVED_COLUMNS,
     concerns_plan,
-    study_mistakes,
+    find_study_mistakes,
     validate_study,
 )
-from fairtrial.study.validation.warnings import setting_doubts, word_doubts
+from fairtrial.study.validation.warnings import find_unknown_terms, find_unused_settings
 
 __all__ = [
     "RESERVED_COLUMNS",
-    "binding_doubts",
+    "find_unbound_names",
     "concerns_plan",
-    "setting_doubts",
-    "study_mistakes",
+    "find_unused_settings",
+    "find_study_mistakes",
     "validate_study",
-    "word_doubts",
+    "find_unknown_terms",
 ]

@@ -12,7 +12,7 @@ NAMED_BY = {"agents": (AGENT_FACTORS, "agent_specs"), "problems": (PROBLEM_FACTO
 """The factors, or else the list, that say who is tried."""
 
 
-def tried_names(study: Study, section: str) -> list[tuple[str, Place]]:
+def find_used_names(study: Study, section: str) -> list[tuple[str, Place]]:
     """The agents (or problems) that the study tries, and where it names them."""
     varied, listed = NAMED_BY[section]
     names: list[tuple[str, Place]] = []
@@ -26,7 +26,7 @@ def tried_names(study: Study, section: str) -> list[tuple[str, Place]]:
     return names + (given or [(name, (section, name)) for name in getattr(study, section)])
 
 
-def binding_doubts(study: Study) -> Iterator[Mistake]:
+def find_unbound_names(study: Study) -> Iterator[Mistake]:
     """A remark for each agent and problem that a study which binds others leaves unbound.
 
     Python may bind it (`run_study(agent_bindings=...)`), so it is no mistake yet.
@@ -35,7 +35,7 @@ def binding_doubts(study: Study) -> Iterator[Mistake]:
         return
     for section, argument in (("agents", "agent_bindings"), ("problems", "problem_registry")):
         bound = getattr(study, section)
-        for name, path in tried_names(study, section) if bound else ():
+        for name, path in find_used_names(study, section) if bound else ():
             if name not in bound:
                 what = section.removesuffix("s")
                 yield Mistake(

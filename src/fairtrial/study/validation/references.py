@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from fairtrial.core import Mistake, Place, did_you_mean, is_scalar, scalar_text
 from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study
-from fairtrial.study.validation.names import NAMED_BY, tried_names
+from fairtrial.study.validation.names import NAMED_BY, find_used_names
 
 SECTIONS = {"agent_id": "agents", "problem_id": "problems"}
 """Columns of the table of runs that a hypothesis may name though they are no factors, and where
 what stands there is bound."""
 
 
-def dangling_claims(study: Study) -> Iterator[Mistake]:
+def find_dangling_references(study: Study) -> Iterator[Mistake]:
     """Names of variables, levels, outcomes and hypotheses that claims refer to in vain."""
     factors = {factor.name: factor for factor in study.factors}
     variables = [*factors, *(block.name for block in study.blocks), *SECTIONS]
@@ -70,7 +70,7 @@ def _compared(study: Study, variables: Sequence[str]) -> dict[str, list[str]]:
             if block.name == name:
                 found[name] = [scalar_text(level) for level in block.levels if is_scalar(level)]
         if name in SECTIONS and name not in found and study.condition_runner is None:
-            tried = [each for each, _ in tried_names(study, SECTIONS[name])]
+            tried = [each for each, _ in find_used_names(study, SECTIONS[name])]
             found |= {name: tried} if tried else {}
     return found
 

@@ -13,17 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fairtrial.core import Mistake, StudyError, plugins, spell_count
 from fairtrial.study.design.build import design_table, make_design
 from fairtrial.study.design.constraints import Judge
-from fairtrial.study.design.dependent_factors import dependence_mistakes, expression_mistakes
+from fairtrial.study.design.dependent_factors import (
+    find_dependency_mistakes,
+    find_expression_mistakes,
+)
 from fairtrial.study.design.runs import (
-    MOST_RUNS,
-    agents_of,
-    problems_of,
-    repeated_names,
-    replicates_of,
+    MAX_RUNS,
+    count_replicates,
+    find_repeated_names,
+    get_agents,
+    get_problems,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
-from fairtrial.study.validation.references import dangling_claims
+from fairtrial.study.validation.references import find_dangling_references
 
 RESERVED_COLUMNS = frozenset(
     {
@@ -56,10 +59,10 @@ _BESIDE_THE_PLAN = frozenset(
 
 def validate_study(study: Study) -> list[str]:
     """What is wrong with the study as a whole, one text for each mistake; empty if nothing is."""
-    return [str(mistake) for mistake in study_mistakes(study)]
+    return [str(mistake) for mistake in find_study_mistakes(study)]
 
 
-def study_mistakes(
+def find_study_mistakes(
     study: Study, known: Iterable[Mistake] = (), *, with_plan: bool = True
 ) -> list[Mistake]:
     """What is wrong with the study as a whole, with the place of each mistake.
@@ -69,10 +72,10 @@ def study_mistakes(
     """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
         _clashing_names,
-        dangling_claims,
-        dependence_mistakes,
+        find_dangling_references,
+        find_dependency_mistakes,
         _constraints,
-        repeated_names,
+        find_repeated_names,
     ]
     found = list(itertools.chain.from_iterable(check(study) for check in checks))
     make_design(study.design_spec, found)
@@ -129,7 +132,7 @@ def _constraints(study: Study) -> Iterator[Mistake]:
     for i, rule in enumerate(study.constraints):
         if rule.expression is not None:
             path = ("constraints", i, "expression")
-            yield from expression_mistakes(path, rule.expression, known, "a factor or block")
+            yield from find_expression_mistakes(path, rule.expression, known, "a factor or block")
         if rule.callable_ref is not None:
             try:
                 plugins.load_reference(rule.callable_ref, study.folder)
@@ -142,13 +145,13 @@ def _plan(study: Study) -> Iterator[Mistake]:
     try:
         table = design_table(study)
         judge = Judge(study.constraints, study.folder)
-        replicates = replicates_of(study)
+        replicates = count_replicates(study)
         runs = 0
         limit = study.run_budget.max_runs
         for row in table.rows:
             if judge(row.factors, row.blocks)[0]:
                 condition = Condition("", row.factors, row.blocks)
-                pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
+                pairs = len(get_agents(study, condition)) * len(get_problems(study, condition))
                 runs += pairs * replicates
     except StudyError as error:
         yield from error.mistakes
@@ -168,10 +171,10 @@ def _plan(study: Study) -> Iterator[Mistake]:
             "raise max_runs, ask for fewer replicates or conditions, or let "
             "max_runs_policy: balanced leave runs out evenly",
         )
-    elif runs > MOST_RUNS:
+    elif runs > MAX_RUNS:
         yield Mistake(
             ("run_budget", "replicates"),
-            f"the plan has {spell_count(runs)} runs; a study can tell {MOST_RUNS:,} apart by "
+            f"the plan has {spell_count(runs)} runs; a study can tell {MAX_RUNS:,} apart by "
             "their ids",
             "ask for fewer replicates or conditions, or make several studies of it",
         )

@@ -27,7 +27,7 @@ SAMPLED = (
 _UNHEARD_OF = "'{}' is not a word that fairtrial knows"
 
 
-def word_doubts(study: Study) -> Iterator[Mistake]:
+def find_unknown_terms(study: Study) -> Iterator[Mistake]:
     """A remark for each word that the analysis will read and doesn't know."""
     for i, outcome in enumerate(study.outcomes):
         at = ("outcomes", i)
@@ -48,7 +48,7 @@ def word_doubts(study: Study) -> Iterator[Mistake]:
             yield _unheard_of((*at, "multiple_comparison_policy"), policy, COMPARISON_POLICIES)
 
 
-def setting_doubts(study: Study) -> Iterator[Mistake]:
+def find_unused_settings(study: Study) -> Iterator[Mistake]:
     """A remark for each setting of the design that a design of this kind has no use for."""
     spec = study.design_spec
     if not isinstance(spec.kind, DesignKind):
