@@ -700,11 +700,11 @@ def test_words_that_analysis_does_not_know_get_a_warning(tmp_path: Path) -> None
         "multiple_comparison_policy: FDR-BH}\n"
     )
     assert read_study(path).warning_lines() == [
-        f"{path}:6: outcomes[0].source_table: 'run' is not a word that fairtrial knows; "
+        f"{path}:6: outcomes[0].source_table: 'run' is not a term that fairtrial knows; "
         "did you mean 'runs'?",
-        f"{path}:6: outcomes[0].missing_data_policy: 'dorp' is not a word that fairtrial knows; "
+        f"{path}:6: outcomes[0].missing_data_policy: 'dorp' is not a term that fairtrial knows; "
         "did you mean 'drop'?",
-        f"{path}:12: analysis_plans[0].tests[1]: 'anvoa' is not a word that fairtrial knows; "
+        f"{path}:12: analysis_plans[0].tests[1]: 'anvoa' is not a term that fairtrial knows; "
         "did you mean 'anova'?",
         f"{path}:13: analysis_plans[0].multiple_comparison_policy: 'bonferoni' is not a word that "
         "fairtrial knows; did you mean 'bonferroni'?",

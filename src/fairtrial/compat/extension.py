@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.compat.keyword_arguments import KEYWORDS
-from fairtrial.compat.legacy_keys import modernise
+from fairtrial.compat.legacy_keys import modernize_study
 from fairtrial.core import Mistake, Place
 from fairtrial.study import KeywordArgument, StudyExtension
 
@@ -20,7 +20,7 @@ class CompatExtension(StudyExtension):
         self, data: dict[str, Any], path: Place, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         """Return a study's data with its legacy keys replaced."""
-        return modernise(data, path, mistakes)
+        return modernize_study(data, path, mistakes)
 
     def keyword_arguments(self) -> Mapping[str, KeywordArgument]:
         """Return the ten keywords and what each gets."""

@@ -8,7 +8,7 @@ from typing import Any
 from fairtrial.core import Mistake, Place
 
 
-def modernise(data: dict[str, Any], path: Place, mistakes: list[Mistake]) -> dict[str, Any]:
+def modernize_study(data: dict[str, Any], path: Place, mistakes: list[Mistake]) -> dict[str, Any]:
     """The data of a study without its legacy keys, whose meaning is moved to where it lives now."""
     data = dict(data)
     version = data.pop("schema_version", None)

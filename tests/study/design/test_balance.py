@@ -128,7 +128,7 @@ def test_association_of_a_scale_and_levels_is_the_correlation_ratio():
     assert pair.association == pytest.approx((between / np.var(x) / 12) ** 0.5)
 
 
-def test_centre_points_are_no_association():
+def test_center_points_are_no_association():
     corners = [{"a": a, "b": b} for a in (-1, 1) for b in (-1, 1)]
     pair = _pair(corners * 2 + [{"a": 0.0, "b": 0.0}] * 4)
     assert pair.association == 0
@@ -268,7 +268,7 @@ EVEN_OR_NOT = {
     "many levels, one gone": _study(levels=(tuple(range(30)), (0.5, 1.5, 2.5)), rules=["f0 != 7"]),
     "fraction": _study("frac2", TWO),
     "fraction, one level gone": _study("frac2", TWO, rules=["f0 != 1"]),
-    "fraction with centre": _study("frac2", TWO, center_points=2),
+    "fraction with center": _study("frac2", TWO, center_points=2),
     "screening": _study("pb", TWO),
     "screening of many": _study("pb", ((0, 1),) * 30),
     "square": _study("latin_square", ((1, 2, 3),) * 3),

@@ -1,4 +1,4 @@
-"""Randomised blocks, and repeated measures in sequences balanced for carry-over."""
+"""Randomized blocks, and repeated measures in sequences balanced for carry-over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fairtrial.study import (
     execution_order,
     plan_runs,
 )
-from fairtrial.study.design.blocks import Williams
+from fairtrial.study.design.blocks import WilliamsDesign
 
 
 def make_study(kind: str, treatments: int, blocks: Sequence[Block] = (), **fields: Any) -> Study:
@@ -68,7 +68,7 @@ def executed(study: Study, conditions: Sequence[Condition]) -> list[tuple[Condit
     ]
 
 
-# --- randomised blocks
+# --- randomized blocks
 
 
 def test_every_block_holds_all_treatments_in_an_order_of_its_own() -> None:
@@ -148,12 +148,12 @@ def test_a_billion_conditions_are_refused_by_their_number(kind: str) -> None:
 @given(st.integers(2, 31))
 def test_a_square_is_balanced_in_place_and_in_carry_over(size: int) -> None:
     # spec 10: the property that the published construction is used for.
-    square = Williams(size)
+    square = WilliamsDesign(size)
     places: Counter[tuple[int, int]] = Counter()
     followed: Counter[tuple[int, int]] = Counter()
     for number in range(square.count):
-        order = sorted(range(size), key=lambda t: square.place(t, number))
-        assert [square.place(t, number) for t in order] == list(range(size))
+        order = sorted(range(size), key=lambda t: square.find_position(t, number))
+        assert [square.find_position(t, number) for t in order] == list(range(size))
         places.update(zip(range(size), order, strict=True))
         followed.update(itertools.pairwise(order))
     times = square.count // size
@@ -165,8 +165,8 @@ def test_a_square_is_balanced_in_place_and_in_carry_over(size: int) -> None:
 
 
 def test_a_single_treatment_needs_a_single_sequence() -> None:
-    assert Williams(1).count == 1
-    assert Williams(1).place(0, 0) == 0
+    assert WilliamsDesign(1).count == 1
+    assert WilliamsDesign(1).find_position(0, 0) == 0
 
 
 # --- repeated measures
@@ -279,8 +279,10 @@ def test_every_subject_is_run_in_one_go_and_in_its_sequence(
         # Day 0 has a treatment less, so the days after it count from 0 among themselves.
         first = day if treatments < 2 else max(day - 1, 0)
         number = int(subject[1:]) if subject else first + replicate - 1
-        square = Williams(len(met))
-        assert order == sorted(met, key=lambda t: square.place(met.index(t), number % square.count))
+        square = WilliamsDesign(len(met))
+        assert order == sorted(
+            met, key=lambda t: square.find_position(met.index(t), number % square.count)
+        )
 
 
 def test_replicates_that_are_added_change_no_earlier_sequence() -> None:

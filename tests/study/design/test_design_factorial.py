@@ -92,7 +92,7 @@ def test_randomize_shuffles_by_the_seed_and_keeps_every_id() -> None:
     assert sorted(shuffled, key=plain.index) == plain
 
 
-def test_counterbalance_brings_neighbours_apart() -> None:
+def test_counterbalance_brings_neighbors_apart() -> None:
     study = make_study(numbered("a", 5), design_spec=DesignSpec(counterbalance=True))
     assert [c.factor_assignments["a"] for c in build_design(study)] == [0, 2, 4, 3, 1]
 

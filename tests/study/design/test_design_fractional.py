@@ -514,8 +514,8 @@ def of_levels(factors, **spec):
 def test_levels_may_be_lists_and_mappings():
     levels = [{"name": "p", "value": [1, 2]}, {"name": "q", "value": {"k": [3]}}]
     factors = [{"name": "a", "levels": levels}, {"name": "b", "levels": [1, 2]}]
-    *_, centre = build_design(of_levels(factors, center_points=1))
-    assert centre.factor_assignments == {"a": [1, 2], "b": 1.5}
+    *_, center = build_design(of_levels(factors, center_points=1))
+    assert center.factor_assignments == {"a": [1, 2], "b": 1.5}
     shuffled = build_design(of_levels(factors, randomize=True, block_randomization_key="a"))
     assert [c.factor_assignments["a"] for c in shuffled] == [[1, 2]] * 2 + [{"k": [3]}] * 2
 

@@ -141,7 +141,7 @@ def test_seeds_may_be_negative_and_samples_single() -> None:
     ]
 
 
-def test_replicates_centre_points_order_and_blocks_give_the_ids_of_the_older_library() -> None:
+def test_replicates_center_points_order_and_blocks_give_the_ids_of_the_older_library() -> None:
     # spec 13: made once with design-research-experiments 0.3.0
     study = sampled(
         TUNING,
@@ -341,7 +341,7 @@ def test_facts_say_at_which_numbers_a_sobol_sequence_is_balanced() -> None:
     assert "balance" not in design_table(sampled(unit_factors(2), 64, kind="sobol")).facts
 
 
-def centred_discrepancy(points: Sequence[Sequence[float]]) -> float:
+def centered_discrepancy(points: Sequence[Sequence[float]]) -> float:
     """Squared, by the formula of Hickernell (1998)."""
     n, d = len(points), len(points[0])
     off = [[abs(x - 0.5) for x in point] for point in points]
@@ -360,9 +360,9 @@ def centred_discrepancy(points: Sequence[Sequence[float]]) -> float:
 @pytest.mark.parametrize("kind", SEQUENCES)
 def test_discrepancy_is_reported_and_below_that_of_random_samples(kind: str) -> None:
     points = points_of(sampled(unit_factors(3), 40, kind=kind))
-    reported = design_table(sampled(unit_factors(3), 40, kind=kind)).facts["centred_discrepancy"]
-    assert reported == pytest.approx(centred_discrepancy(points))
-    assert reported < centred_discrepancy(points_of(sampled(unit_factors(3), 40)))
+    reported = design_table(sampled(unit_factors(3), 40, kind=kind)).facts["centered_discrepancy"]
+    assert reported == pytest.approx(centered_discrepancy(points))
+    assert reported < centered_discrepancy(points_of(sampled(unit_factors(3), 40)))
 
 
 @pytest.mark.parametrize("kind", ["latin_hypercube", *SEQUENCES])
@@ -444,7 +444,7 @@ def test_bounds_serve_factors_whose_levels_are_no_range() -> None:
     assert all(0 <= row["x"] <= 1 and 10 <= row["size"] <= 20 for row in rows)
 
 
-def test_whole_numbers_need_a_whole_range_a_dtype_and_no_centre() -> None:
+def test_whole_numbers_need_a_whole_range_a_dtype_and_no_center() -> None:
     assert "no factor has the dtype int" in mistakes(sampled(TUNING, 5, integers=True))[0]
     wrong = [factor("depth", 1.5, 4, dtype="int")]
     found = mistakes(sampled(wrong, 5, integers=True, spec={"center_points": 1}))

@@ -24,7 +24,7 @@ from fairtrial.study import (
     design_table,
 )
 from fairtrial.study.design import matrix
-from fairtrial.study.design.matrix_cells import Column
+from fairtrial.study.design.matrix_cells import MatrixColumn
 from fairtrial.study.model.identity import condition_id
 
 FACTORS = (
@@ -97,7 +97,7 @@ def test_constraints_see_numbers(tmp_path: Path) -> None:
 
 
 def read_cell(factor: Factor, cell: str) -> Any:
-    return Column.of_factor(factor).read_text(cell)
+    return MatrixColumn.of_factor(factor).read_text(cell)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ scalars = st.one_of(
 @given(st.lists(scalars, min_size=1, max_size=6, unique_by=lambda v: str(v).strip().lower()))
 def test_every_level_is_read_back_from_its_text(levels: list[Any]) -> None:
     named = tuple(Level(name=f"level {i}", value=value) for i, value in enumerate(levels))
-    column = Column.of_factor(Factor(name="x", levels=named))
+    column = MatrixColumn.of_factor(Factor(name="x", levels=named))
     for value in levels:
         # Two texts may spell one number ("1.0", "01"): those may be refused, never mistaken.
         try:
@@ -324,7 +324,7 @@ def test_a_csv_file_that_holds_no_rows_is_refused(
     assert message in messages(make_study(tmp_path))
 
 
-def test_semicolons_are_recognised(tmp_path: Path) -> None:
+def test_semicolons_are_recognized(tmp_path: Path) -> None:
     write(tmp_path, "dose;mode\n1;fast\n")
     assert messages(make_study(tmp_path))[0] == (
         "m.csv: there is no column for the factor 'dose'; "

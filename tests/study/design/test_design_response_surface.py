@@ -121,7 +121,7 @@ def test_circumscribed_has_corners_at_the_levels_and_axial_points_outside():
 
 
 @pytest.mark.parametrize("options", [{"face": "faced"}, {"alpha": "face"}, {"alpha": 1.0}])
-def test_face_centred_has_three_levels(options):
+def test_face_centered_has_three_levels(options):
     assert as_set(matrix("ccd", 3, **options).ravel()[:, None]) == {(-1,), (0,), (1,)}
     assert facts("ccd", 3, **options)["alpha"] == 1
 
@@ -274,10 +274,10 @@ def test_whole_numbers_are_kept_or_the_design_is_refused():
     ("kind", "count", "options"),
     [("ccd", 2, {}), ("ccd", 3, {"alpha": "spherical"}), ("ccd", 4, {}), ("bbd", 4, {})],
 )
-def test_a_sphere_without_a_centre_can_not_fit_the_model_and_is_refused(kind, count, options):
+def test_a_sphere_without_a_center_can_not_fit_the_model_and_is_refused(kind, count, options):
     with pytest.raises(StudyError, match=re.escape("design_spec.options.center")):
         matrix(kind, count, center=0, **options)
-    # A centre point from elsewhere will do; and without one the rank would be short.
+    # A center point from elsewhere will do; and without one the rank would be short.
     points = matrix(kind, count, center=0, spec={"center_points": 1}, **options)
     terms = quadratic(points)
     assert np.linalg.matrix_rank(terms) == terms.shape[1]

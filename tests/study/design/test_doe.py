@@ -133,7 +133,7 @@ def test_rows_are_those_of_a_study(kind, randomize):
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_replicates_and_centre_points_are_added_once(kind):
+def test_replicates_and_center_points_are_added_once(kind):
     once = generate_doe(kind=kind, **EVERY_KIND[kind])
     more = generate_doe(kind=kind, replicates=3, center_points=2, **EVERY_KIND[kind])
     assert len(more["design"]) == 3 * len(once["design"]) + 2
@@ -334,7 +334,7 @@ def test_replicates_of_repeated_measures_are_balanced_as_told():
     assert followers == dict.fromkeys(itertools.permutations(treatments, 2), 1)
 
 
-def test_replicates_of_a_randomised_block_have_orders_of_their_own():
+def test_replicates_of_a_randomized_block_have_orders_of_their_own():
     factors = {"t": list(range(6))}
     row = [r["t"] for r in generate_doe(kind="randomized_block", factors=factors)["design"]]
     made = generate_doe(kind="randomized_block", factors=factors, replicates=5)["design"]

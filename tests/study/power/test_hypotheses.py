@@ -253,7 +253,7 @@ def test_a_sampled_factor_has_a_slope():
     assert found.needed_replicates is not None
 
 
-def test_centre_points_make_a_slope_of_two_levels():
+def test_center_points_make_a_slope_of_two_levels():
     factors = tuple(Factor(name, levels=(0, 1)) for name in "pqr")
     spec = DesignSpec(kind="frac2", center_points=3)
     found = _power(_claim("p"), factors=factors, design_spec=spec, replicates=2)
@@ -270,7 +270,7 @@ def test_declared_numbers_are_levels_unless_there_are_very_many():
 # Effect and level
 
 
-def test_the_effect_is_standardised_unless_the_outcome_states_its_sd():  # spec 3
+def test_the_effect_is_standardized_unless_the_outcome_states_its_sd():  # spec 3
     found = _powers(
         _claim("model", effect=3.0, dependent_vars=("score", "time", "unknown")),
         outcomes=(OutcomeSpec("score", sd=6.0), OutcomeSpec("time")),
@@ -282,7 +282,7 @@ def test_the_effect_is_standardised_unless_the_outcome_states_its_sd():  # spec 
     ]
     assert found[0].power == t_test_power(0.5, 12, 12)
     assert "3 in score (d = 0.5, as its sd is 6)" in found[0].assumption
-    assert "d = 3 (standardised, as no sd is stated)" in found[1].assumption
+    assert "d = 3 (standardized, as no sd is stated)" in found[1].assumption
 
 
 def test_without_dependent_variables_primary_outcomes_count():
@@ -411,7 +411,7 @@ def test_other_kinds_are_effects(kind):
 # What people are told
 
 
-def test_few_problems_do_not_generalise():
+def test_few_problems_do_not_generalize():
     assert "the one problem of the plan" in _power(_claim("model")).assumption
     two = _power(_claim("model"), problem_ids=("p", "q")).assumption
     assert "the 2 problems of the plan, not for others" in two

@@ -382,7 +382,7 @@ def test_a_claim_that_another_plan_tests_is_tested():
     assert told == {"h1 on solved": ["plan 'first' doesn't look at it"]}
 
 
-def test_plan_and_report_say_which_sd_a_standardised_effect_of_yes_and_no_is_taken_by():
+def test_plan_and_report_say_which_sd_a_standardized_effect_of_yes_and_no_is_taken_by():
     solved = OutcomeSpec("solved", expected_type="bool")
     claim = _claim(outcome="solved", minimum_effect_of_interest=0.2)
     study = _study(claim, outcomes=(solved,), replicates=40)

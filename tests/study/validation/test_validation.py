@@ -280,7 +280,7 @@ def test_a_contrast_of_agents_names_agents_that_are_tried(fields, told):
 def test_a_contrast_of_an_agent_that_is_bound_but_not_listed_says_so():
     fields = {**TWO, "agent_specs": ["careful", "hastey"]}
     (told,) = validate_study(study(**fields, hypotheses=contrast("careful", "hasty", "agent_id")))
-    assert told.endswith("it is bound, but not tried: agent_specs names careful, hastey")
+    assert told.endswith("it is bound, but not used: agent_specs names careful, hastey")
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ def ideation_bundle() -> BenchmarkBundle:
 
 
 def optimization_bundle() -> BenchmarkBundle:
-    """Optimisation problems of three sizes, for an agent that learns and one that doesn't."""
+    """Optimization problems of three sizes, for an agent that learns and one that doesn't."""
     return BenchmarkBundle(
         bundle_id="optimization",
-        name="Optimisation",
+        name="Optimization",
         description="One kind of search problem in three sizes: does skill carry over?",
         problem_ids=("optimization-small", "optimization-medium", "optimization-large"),
         agent_specs=("deterministic-baseline", "self-learning-agent"),

@@ -16,7 +16,7 @@ CONFOUNDED = 0.999
 """From this association on, two columns' effects can't be told apart."""
 
 
-class Column:
+class DesignColumn:
     """One column, its values coded by the level they are.
 
     `levels` are those that it is meant to have; they get the first codes, in order. Other values
@@ -78,7 +78,7 @@ def read_columns(
     rows: Sequence[Mapping[str, Any]],
     levels: Mapping[str, Sequence[Any]] | None = None,
     names: Mapping[str, Sequence[str]] | None = None,
-) -> list[Column]:
+) -> list[DesignColumn]:
     """The columns of some rows, in the order in which they first occur; what is absent is None.
 
     levels: those that a column is meant to have, by its name
@@ -86,12 +86,14 @@ def read_columns(
     """
     meant, called = levels or {}, names or {}
     return [
-        Column(name, [row.get(name) for row in rows], meant.get(name, ()), called.get(name, ()))
+        DesignColumn(
+            name, [row.get(name) for row in rows], meant.get(name, ()), called.get(name, ())
+        )
         for name in dict.fromkeys(name for row in rows for name in row)
     ]
 
 
-def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
+def associate(first: DesignColumn, second: DesignColumn) -> tuple[float, str, bool | None]:
     """How strongly two columns go together (0..1), by which measure, and whether every two levels
     meet equally often (None where one column is a scale)."""
     are_numbers = bool(first.numbers and second.numbers)
@@ -101,7 +103,7 @@ def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
         full = len(cells) == len(first.counts) * len(second.counts)
         equal = full and len(set(cells.values())) <= 1
         v = _cramers_v(first, second, cells)
-        # Rows at the centre of numeric factors raise V without making effects harder to tell
+        # Rows at the center of numeric factors raise V without making effects harder to tell
         # apart; but where one column decides the other, that is so whatever its shape.
         if v >= CONFOUNDED or not are_numbers:
             return v, "cramers_v", equal
@@ -111,7 +113,9 @@ def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
     return _correlation_ratio(scale.numbers, levels), "correlation_ratio", None
 
 
-def _cramers_v(first: Column, second: Column, cells: Mapping[tuple[int, int], int]) -> float:
+def _cramers_v(
+    first: DesignColumn, second: DesignColumn, cells: Mapping[tuple[int, int], int]
+) -> float:
     """Cramér (1946), Mathematical methods of statistics, ch. 21."""
     fewest = min(len(first.counts), len(second.counts))
     if fewest < 2:
@@ -131,7 +135,7 @@ def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     return max(-1.0, min(1.0, joint / spread)) if spread else 0.0
 
 
-def _correlation_ratio(numbers: Sequence[float], levels: Column) -> float:
+def _correlation_ratio(numbers: Sequence[float], levels: DesignColumn) -> float:
     """The share of a scale's spread that lies between levels, as a root (Pearson's eta)."""
     deviations = _deviations(numbers)
     spread = math.fsum(x * x for x in deviations)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.core import dump
-from fairtrial.study.design.association import CONFOUNDED, Column, associate, read_columns
+from fairtrial.study.design.association import CONFOUNDED, DesignColumn, associate, read_columns
 from fairtrial.study.design.constraints import constraint_message
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import ConstraintSeverity
@@ -147,7 +147,7 @@ def design_balance(
     return _balance(read_columns(rows, levels, names), len(rows))
 
 
-def _balance(columns: Sequence[Column], rows: int) -> DesignBalance:
+def _balance(columns: Sequence[DesignColumn], rows: int) -> DesignBalance:
     pairs = list(itertools.islice(itertools.combinations(columns, 2), MAX_PAIRS))
     return DesignBalance(
         rows=rows,
@@ -160,7 +160,7 @@ def _balance(columns: Sequence[Column], rows: int) -> DesignBalance:
     )
 
 
-def _factor_balance(column: Column) -> FactorBalance:
+def _factor_balance(column: DesignColumn) -> FactorBalance:
     counts = {} if column.is_scale else column.counts
     return FactorBalance(
         name=column.name,
@@ -225,7 +225,7 @@ class _Exclusions:
             if not condition.admissible
         }
 
-    def losses(self, columns: Sequence[Column]) -> Iterator[Loss]:
+    def losses(self, columns: Sequence[DesignColumn]) -> Iterator[Loss]:
         """What each level (of one column) or meeting of levels (of two) lost."""
         codes = list(zip(*(column.codes for column in columns), strict=True))
         planned = Counter(codes)
@@ -245,7 +245,7 @@ class _Exclusions:
             )
 
 
-def _lost_levels(columns: Sequence[Column], exclusions: _Exclusions) -> Iterator[Loss]:
+def _lost_levels(columns: Sequence[DesignColumn], exclusions: _Exclusions) -> Iterator[Loss]:
     """The levels that lost conditions, of factors whose levels did not all lose the same share."""
     for column in columns:
         if column.is_scale:
@@ -255,7 +255,7 @@ def _lost_levels(columns: Sequence[Column], exclusions: _Exclusions) -> Iterator
             yield from (loss for loss in losses if loss.kept < loss.planned)
 
 
-def _lost_cells(columns: Sequence[Column], exclusions: _Exclusions) -> Iterator[Loss]:
+def _lost_cells(columns: Sequence[DesignColumn], exclusions: _Exclusions) -> Iterator[Loss]:
     """The pairs of levels of which nothing is left, though each of the two still runs."""
     if not exclusions.reasons:
         return

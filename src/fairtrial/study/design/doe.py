@@ -65,7 +65,7 @@ def generate_doe(
         an empty list) for -1 and +1, in designs of two levels
     n_samples: the number of rows, for designs that ask for one
     seed: where random numbers come from
-    center_points: rows at the centre of all numeric factors, added at the end
+    center_points: rows at the center of all numeric factors, added at the end
     replicates: how often the rows are repeated
     randomize: whether the rows are shuffled; a square, a file or a sequence keeps its own order
     block_randomization_key: the factor within whose values rows are shuffled
@@ -76,7 +76,7 @@ def generate_doe(
     Returns `design` (the rows), `summary`, `interpretation`, `warnings` and `facts` (what the
     design says of itself: aliases, efficiency, ...). The rows are those of a study with the same
     factors and seed; a design that leaves replicates to the runs has them as rows here, those of a
-    randomised block and of repeated measures each in an order of its own.
+    randomized block and of repeated measures each in an order of its own.
     """
     settings: dict[str, Any] = {
         "kind": kind,
@@ -200,8 +200,8 @@ def _rows(study: Study, table: DesignTable) -> list[Assignment]:
     spec = study.design_spec
     # Designs that number their rows have repeated them already.
     is_pending = not table.settled or spec.kind in REPLICATED_BY_RUNS
-    repeats, centres = (spec.replicates, spec.center_points) if is_pending else (1, 0)
-    count = table.size * repeats + centres
+    repeats, centers = (spec.replicates, spec.center_points) if is_pending else (1, 0)
+    count = table.size * repeats + centers
     if count > spec.max_conditions:
         raise StudyError(
             Mistake(
@@ -212,7 +212,7 @@ def _rows(study: Study, table: DesignTable) -> list[Assignment]:
             )
         )
     made = [dict(row.factors) for row in table.rows]
-    rows = add_center_points([dict(row) for _ in range(repeats) for row in made], centres)
+    rows = add_center_points([dict(row) for _ in range(repeats) for row in made], centers)
     if spec.randomize and not table.settled:
         rows = shuffle_rows(rows, study.seed_policy.base_seed, spec.block_randomization_key)
     return rows
@@ -252,9 +252,9 @@ def _count(number: int, noun: str) -> str:
 
 def _verdict(balance: DesignBalance) -> str:
     """How even the table is, in a sentence or two."""
-    levelled = [factor for factor in balance.factors if factor.counts]
-    uneven = [factor.name for factor in levelled if not factor.is_even]
-    text = "All levels occur equally often" if levelled else "Values are spread over ranges"
+    leveled = [factor for factor in balance.factors if factor.counts]
+    uneven = [factor.name for factor in leveled if not factor.is_even]
+    text = "All levels occur equally often" if leveled else "Values are spread over ranges"
     if uneven:
         text = f"Levels occur unequally often in {', '.join(uneven)}"
     if balance.is_even and balance.pairs:

@@ -31,7 +31,7 @@ _BOUND_WORK = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExchangeResult:
     """The best design of all restarts.
 
     rows: positions in the candidate set, in its order; one may come more than once
@@ -46,7 +46,7 @@ class Found:
 
 def search(
     candidates: Floats, kept: Floats, count: int, restarts: int, rng: random.Random
-) -> Found | None:
+) -> ExchangeResult | None:
     """The best `count` candidates to add to the rows that are kept; None if all are singular."""
     ends = []
     for _ in range(restarts):
@@ -56,7 +56,7 @@ def search(
     if best == -math.inf:
         return None
     as_good = [rows for rows, value in ends if value >= best - _TOLERANCE * candidates.shape[1]]
-    return Found(tuple(sorted(as_good[0])), best, len(as_good))
+    return ExchangeResult(tuple(sorted(as_good[0])), best, len(as_good))
 
 
 def improve(candidates: Floats, kept: Floats, start: Sequence[int]) -> tuple[list[int], float]:

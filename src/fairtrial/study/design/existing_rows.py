@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fairtrial.core import Mistake, StudyError, did_you_mean
-from fairtrial.study.design.constraints import Judge
-from fairtrial.study.design.matrix_cells import Column
+from fairtrial.study.design.constraints import ConstraintChecker
+from fairtrial.study.design.matrix_cells import MatrixColumn
 from fairtrial.study.design.rows import Assignment, block_assignments
 from fairtrial.study.design.terms import Model
 from fairtrial.study.model.study import Study
@@ -23,8 +23,8 @@ def read_earlier(study: Study, file: str, model: Model) -> list[Assignment]:
     those of the first one are read. Raises one error with all that is wrong.
     """
     cells = list(_read_lines(study, file))
-    judge, blocks = Judge(study.constraints, study.folder), block_assignments(study)
-    columns = [Column.of_factor(factor) for factor in study.factors]
+    judge, blocks = ConstraintChecker(study.constraints, study.folder), block_assignments(study)
+    columns = [MatrixColumn.of_factor(factor) for factor in study.factors]
     codings = {coding.name: coding for coding in model.codings}
     rows: list[Assignment] = []
     mistakes: list[Mistake] = []

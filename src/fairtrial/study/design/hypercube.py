@@ -101,8 +101,8 @@ class Sobol(_Sequence):
     """The first points of a Sobol sequence: more even than random ones, and easy to add to.
 
     `design_spec.n_samples` is the number of points; powers of two are balanced. A larger number
-    later leaves the earlier rows and their ids as they are, where rows are neither randomised nor
-    repeated and there are no centre points. The points are those of the installed scipy.
+    later leaves the earlier rows and their ids as they are, where rows are neither randomized nor
+    repeated and there are no center points. The points are those of the installed scipy.
 
     bounds: low and high of each factor, in place of its smallest and largest level
     scramble: whether the sequence is shifted at random, by the study's seed; without it the first
@@ -132,8 +132,8 @@ class Halton(_Sequence):
     """The first points of a Halton sequence: even for any number of points, and easy to add to.
 
     `design_spec.n_samples` is the number of points. A larger number later leaves the earlier rows
-    and their ids as they are, where rows are neither randomised nor repeated and there are no
-    centre points. Best for up to about ten factors. The points are those of the installed scipy.
+    and their ids as they are, where rows are neither randomized nor repeated and there are no
+    center points. Best for up to about ten factors. The points are those of the installed scipy.
 
     bounds: low and high of each factor, in place of its smallest and largest level
     scramble: whether the sequence is permuted at random, by the study's seed; without it the first
@@ -164,7 +164,7 @@ def _sequence_table(
     if count <= MAX_MEASURED:
         from scipy.stats import qmc
 
-        known["centred_discrepancy"] = float(qmc.discrepancy(draw(), method="CD"))
+        known["centered_discrepancy"] = float(qmc.discrepancy(draw(), method="CD"))
     return number_rows(study, count, lambda: scale(ranges, draw().tolist()), known)
 
 

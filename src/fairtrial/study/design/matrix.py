@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import Mistake, StudyError, describe, did_you_mean
-from fairtrial.study.design.matrix_cells import Column
+from fairtrial.study.design.matrix_cells import MatrixColumn
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.study import Study
 
@@ -42,8 +42,8 @@ class CustomMatrix:
         if len(sheet.rows) > limit:
             # Too long to be used: whoever asked refuses it by its size.
             return DesignTable(size=len(sheet.rows), rows=(), settled=True)
-        columns = [Column.of_factor(factor) for factor in study.factors]
-        columns += [Column.of_block(block) for block in study.blocks]
+        columns = [MatrixColumn.of_factor(factor) for factor in study.factors]
+        columns += [MatrixColumn.of_block(block) for block in study.blocks]
         rows = _rows(study, columns, sheet, mistakes)
         if not rows and not mistakes:
             mistakes.append("there are no rows")
@@ -177,14 +177,14 @@ def _read_json(text: str, limit: int, mistakes: list[str]) -> Sheet:
     return Sheet(list(dict.fromkeys(key for _, row in rows for key in row)), rows, is_text=False)
 
 
-def _others(columns: Sequence[Column], sheet: Sheet) -> list[str]:
+def _others(columns: Sequence[MatrixColumn], sheet: Sheet) -> list[str]:
     """The file's columns that the study has no use for."""
     known = {column.name for column in columns}
     return [name for name in sheet.columns if name and name not in known]
 
 
 def _rows(
-    study: Study, columns: Sequence[Column], sheet: Sheet, mistakes: list[str]
+    study: Study, columns: Sequence[MatrixColumn], sheet: Sheet, mistakes: list[str]
 ) -> list[DesignRow]:
     present = [column for column in columns if column.name in sheet.columns]
     if sheet.columns:
@@ -205,7 +205,7 @@ def _rows(
     return made
 
 
-def _absences(columns: Sequence[Column], sheet: Sheet) -> Iterator[str]:
+def _absences(columns: Sequence[MatrixColumn], sheet: Sheet) -> Iterator[str]:
     others = _others(columns, sheet)
     for column in columns:
         if column.name in sheet.columns:
@@ -218,7 +218,7 @@ def _absences(columns: Sequence[Column], sheet: Sheet) -> Iterator[str]:
 
 
 def _values(
-    columns: Sequence[Column],
+    columns: Sequence[MatrixColumn],
     where: str,
     cells: Mapping[str, Any],
     is_text: bool,

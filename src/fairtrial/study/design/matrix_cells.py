@@ -18,7 +18,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Column:
+class MatrixColumn:
     """What the cells of a column may be; what doesn't fit raises `ValueError` with the reason.
 
     role: factor or block
@@ -35,13 +35,13 @@ class Column:
     default: Any = None
 
     @classmethod
-    def of_factor(cls, factor: Factor) -> Column:
+    def of_factor(cls, factor: Factor) -> MatrixColumn:
         """The column of a factor."""
         levels = tuple((level.name, level.value) for level in factor.levels)
         return cls("factor", factor.name, levels, factor.dtype, factor.default)
 
     @classmethod
-    def of_block(cls, block: Block) -> Column:
+    def of_block(cls, block: Block) -> MatrixColumn:
         """The column of a block."""
         return cls(
             "block", block.name, tuple((scalar_text(level), level) for level in block.levels)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import Mistake, Record, StudyError, spell_count
-from fairtrial.study.design.constraints import Judge
-from fairtrial.study.design.exchange import Found, bound_log_determinant, search
+from fairtrial.study.design.constraints import ConstraintChecker
+from fairtrial.study.design.exchange import ExchangeResult, bound_log_determinant, search
 from fairtrial.study.design.existing_rows import read_earlier
 from fairtrial.study.design.factorial import combinations, count_combinations
 from fairtrial.study.design.rows import Assignment, block_assignments, free_factors, number_rows
@@ -54,7 +54,7 @@ class DOptimal(Record):
     restarts: how many random starts are improved; the best end counts
     start_from: a CSV file with rows that exist already, relative to the study file, such as the
         conditions.csv of an earlier run; they come first, keep their ids if the file has them in
-        the order of their numbers (`counterbalance` doesn't) and rows aren't randomised now, and
+        the order of their numbers (`counterbalance` doesn't) and rows aren't randomized now, and
         count towards n_samples
     max_candidates: more combinations than this are refused
     """
@@ -145,7 +145,7 @@ class DOptimal(Record):
                 )
 
     def _facts(
-        self, model: Model, points: Floats, existing: Floats, runs: int, found: Found
+        self, model: Model, points: Floats, existing: Floats, runs: int, found: ExchangeResult
     ) -> dict[str, Any]:
         import numpy as np
 
@@ -172,7 +172,7 @@ def _admissible(study: Study) -> list[Assignment]:
     """The combinations of levels that may run, whatever the block."""
     rows = list(combinations(study.factors))
     if study.constraints:
-        judge, blocks = Judge(study.constraints, study.folder), block_assignments(study)
+        judge, blocks = ConstraintChecker(study.constraints, study.folder), block_assignments(study)
         rows = [row for row in rows if all(judge(row, block)[0] for block in blocks)]
     if not rows:
         where = " in every block" if study.blocks else ""

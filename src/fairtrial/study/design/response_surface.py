@@ -19,7 +19,7 @@ from fairtrial.study.design.rows import Assignment, number_rows
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.study import Study
 
-# Factors that vary together, with all others in the middle; how many centre runs there are.
+# Factors that vary together, with all others in the middle; how many center runs there are.
 PUBLISHED: dict[int, tuple[str, int]] = {
     3: ("AB AC BC", 3),
     4: ("AB CD AD BC AC BD", 3),
@@ -44,12 +44,12 @@ all combinations of low and high; a group of five the half of them with E = ABCD
 
 @dataclass(frozen=True, slots=True)
 class CentralComposite(Record):
-    """A cube of two-level points, two points on each factor's axis, and runs in the centre.
+    """A cube of two-level points, two points on each factor's axis, and runs in the center.
 
     A factor's smallest and largest level are its range. By default no point lies outside of it: a
     range is often a hard limit (a share, a temperature, a number of tokens).
 
-    alpha: how far axial points lie from the centre, where the cube's corners are at 1: `rotatable`
+    alpha: how far axial points lie from the center, where the cube's corners are at 1: `rotatable`
         (predictions are equally good in all directions; Box & Hunter 1957), `orthogonal`
         (quadratic effects are estimated independently of each other; Box & Wilson 1951),
         `spherical` (as far as the corners), `face` (1), or a number
@@ -58,7 +58,7 @@ class CentralComposite(Record):
         their ends: alpha is 1, and three levels do
     fraction: whether the cube is the smallest fraction of resolution V; the quadratic model needs
         no more, and from 5 factors on it saves half of the corners and then more
-    center: runs in the centre; 3 to 5 measure pure error and steady predictions there
+    center: runs in the center; 3 to 5 measure pure error and steady predictions there
     """
 
     alpha: float | Literal["rotatable", "orthogonal", "spherical", "face"] = "rotatable"
@@ -79,7 +79,7 @@ class CentralComposite(Record):
         count = len(axes)
         base, columns = self._cube(count)
         alpha = self._distance(study, count, 2**base)
-        # The model's rank falls by one where all points are equally far from the centre.
+        # The model's rank falls by one where all points are equally far from the center.
         if math.isclose(alpha * alpha, count):
             refuse_no_center(study, self.center)
         unit = 1 / alpha if self.face == "inscribed" and alpha > 1 else 1.0
@@ -135,12 +135,12 @@ class CentralComposite(Record):
 
 @dataclass(frozen=True, slots=True)
 class BoxBehnken(Record):
-    """Points in the middle of edges or faces of the cube, and runs in its centre; no corners.
+    """Points in the middle of edges or faces of the cube, and runs in its center; no corners.
 
     Three levels of each factor: its smallest, its largest, and halfway. Good where all factors at
     an extreme at once would be too expensive or impossible. For 3 to 7, 9 to 12 and 16 factors.
 
-    center: runs in the centre; by default as many as published: 3 to 12, by the number of factors
+    center: runs in the center; by default as many as published: 3 to 12, by the number of factors
     """
 
     center: int | None = None
@@ -207,12 +207,12 @@ def count_terms(count: int) -> int:
 
 
 def refuse_no_center(study: Study, center: int) -> None:
-    """Refuse a design whose points are all equally far from the centre and none in it."""
+    """Refuse a design whose points are all equally far from the center and none in it."""
     if center + study.design_spec.center_points == 0:
         raise StudyError(
             Mistake(
                 ("design_spec", "options", "center"),
-                "without runs in the centre the quadratic model can't be fitted here",
+                "without runs in the center the quadratic model can't be fitted here",
                 "1 will do, 3 or more measure error too",
             )
         )

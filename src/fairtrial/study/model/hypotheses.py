@@ -133,6 +133,14 @@ class Hypothesis(Record):
         # `Study._older_form` checks this key against the plans, which take precedence.
         return {key: value for key, value in data.items() if key != "linked_analysis_plan_id"}
 
+    @property
+    def is_equivalence(self) -> bool:
+        """Whether it claims that there is no difference that matters."""
+        return (
+            self.kind is HypothesisKind.EQUIVALENCE
+            or self.direction is HypothesisDirection.EQUIVALENT
+        )
+
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank(
             hypothesis_id=self.hypothesis_id, label=self.label, statement=self.statement

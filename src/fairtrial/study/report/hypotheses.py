@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fairtrial.study.hypotheses.averages import describe_averages
-from fairtrial.study.hypotheses.planned_tests import GENERIC
+from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.ledger.amendments import Stands
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
@@ -54,7 +54,7 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
         found += _judge_plan(table, plan, asked)
     for claim in table.study.hypotheses:
         if claim.hypothesis_id not in planned:
-            found += _judge_family(table, None, [claim], GENERIC, decides=True)
+            found += _judge_family(table, None, [claim], DEFAULT_TEST, decides=True)
     standings = table.record.standings(table.study)
     return [_mark(test, standings[test.hypothesis_id, test.analysis_plan_id]) for test in found]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairtrial.core import did_you_mean, plain_number
-from fairtrial.study.design.rows import LARGEST
-from fairtrial.study.hypotheses.outcomes import BINARY_TYPES, explain_unreadable
+from fairtrial.study.design.rows import LARGEST_NUMBER
+from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES, explain_unreadable
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult
@@ -127,8 +127,8 @@ class OutcomeReader:
                 number = float(plain)
             except OverflowError:
                 number = math.inf
-            # Beyond LARGEST squares are no numbers any more.
-            if abs(number) <= LARGEST and (not self._is_binary or number in (0.0, 1.0)):
+            # Beyond LARGEST_NUMBER squares are no numbers any more.
+            if abs(number) <= LARGEST_NUMBER and (not self._is_binary or number in (0.0, 1.0)):
                 return (number,)
         self.unreadable[repr(value)[:40]] += 1
         return None

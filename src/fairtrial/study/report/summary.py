@@ -168,7 +168,7 @@ def _cells(
         for agent, number in shown.items():
             own = [each.agents is None or names[number] in each.agents for each in variables]
             levels = tuple(
-                variable.assigned(data.conditions[index]) if is_own else None
+                variable.get_assigned_level(data.conditions[index]) if is_own else None
                 for variable, is_own in zip(variables, own, strict=True)
             )
             cells.setdefault((levels, agent, index if all(own) else -1), []).append(index)

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairtrial.study.hypotheses.comparisons import Comparison, plan_comparisons
-from fairtrial.study.hypotheses.planned_tests import narrow, put_baseline_last, select_outcomes
-from fairtrial.study.hypotheses.wording import explain_unsupported_operation, is_equivalence
+from fairtrial.study.hypotheses.comparisons import plan_comparisons
+from fairtrial.study.hypotheses.planned_comparison import PlannedComparison
+from fairtrial.study.hypotheses.planned_tests import (
+    apply_filters,
+    put_baseline_last,
+    select_outcomes,
+)
+from fairtrial.study.hypotheses.wording import explain_unsupported_operation
 from fairtrial.study.model.hypotheses import (
     AnalysisPlan,
     Hypothesis,
@@ -41,7 +46,7 @@ class Question:
     plan: AnalysisPlan | None
     hypothesis: Hypothesis
     outcome: OutcomeSpec
-    comparison: Comparison
+    comparison: PlannedComparison
     reason: str = ""
 
     @property
@@ -51,7 +56,7 @@ class Question:
     @property
     def is_equivalence(self) -> bool:
         """Whether the claim is that there is no difference that matters."""
-        return is_equivalence(self.hypothesis)
+        return self.hypothesis.is_equivalence
 
     @property
     def alternative(self) -> Alternative:
@@ -93,14 +98,17 @@ def ask(table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis) -> I
 
 
 def _narrow(
-    table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis, comparison: Comparison
-) -> Comparison:
+    table: RunTable,
+    plan: AnalysisPlan | None,
+    hypothesis: Hypothesis,
+    comparison: PlannedComparison,
+) -> PlannedComparison:
     names = comparison.variables if comparison.levels else ()
     variables = {name: table.variable(name)[0] for name in names}
-    return narrow(variables, plan, hypothesis, comparison)
+    return apply_filters(variables, plan, hypothesis, comparison)
 
 
-def _why_not(hypothesis: Hypothesis, comparison: Comparison) -> str:
+def _why_not(hypothesis: Hypothesis, comparison: PlannedComparison) -> str:
     if hypothesis.kind is HypothesisKind.MEDIATION:
         return MEDIATION
     return comparison.reason or explain_unsupported_operation(hypothesis.contrast)

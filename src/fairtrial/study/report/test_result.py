@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairtrial.study.hypotheses.planned_tests import is_binary_outcome
+from fairtrial.study.hypotheses.outcome_types import is_binary_outcome
 from fairtrial.study.power.proportions import EVEN_SD
 from fairtrial.study.report.samples import Sample
 from fairtrial.study.report.test_questions import Question

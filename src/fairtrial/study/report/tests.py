@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairtrial.study.hypotheses.outcomes import BINARY_TYPES
-from fairtrial.study.hypotheses.planned_tests import GENERIC
+from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
+from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.follow_up_tests import (
     Compare,
@@ -102,7 +102,7 @@ def answer_question(sample: Sample, word: str) -> Answer:
     check_groups(sample.values, sample.names)
     if question.comparison.shape == "interaction":
         return _answer_interaction(sample, word)
-    if word == GENERIC:
+    if word == DEFAULT_TEST:
         word = _fitting(sample)
     if word in CORRELATIONS:
         return _answer_correlation(sample, word)
@@ -270,7 +270,7 @@ def _answer_slope(sample: Sample, word: str) -> Answer:
     name = question.comparison.variables[0]
     if word in CORRELATIONS:
         return _answer_correlation(sample, word)
-    if word not in (GENERIC, "regression", "mixed_effects", "equivalence"):
+    if word not in (DEFAULT_TEST, "regression", "mixed_effects", "equivalence"):
         raise UntestableError(
             f"{word} compares groups, and '{name}' is sampled from a range; use regression"
         )
@@ -288,7 +288,7 @@ def _answer_slope(sample: Sample, word: str) -> Answer:
 
 def _answer_interaction(sample: Sample, word: str) -> Answer:
     question = sample.question
-    word = "factorial_anova" if word in (GENERIC, "equivalence") else word
+    word = "factorial_anova" if word in (DEFAULT_TEST, "equivalence") else word
     if word not in MODELS:
         raise UntestableError(
             f"{word} doesn't test whether an effect depends on another factor; use factorial_anova"

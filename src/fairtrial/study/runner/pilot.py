@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Callable, Iterator
 
 from fairtrial.core import Mistake, StudyError
-from fairtrial.study.design.constraints import Expression
 from fairtrial.study.design.expression_warnings import find_comparison_warnings
+from fairtrial.study.design.expressions import Expression
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.design.runs import get_agents, get_problems
 from fairtrial.study.model.study import Study
@@ -32,7 +32,7 @@ def find_expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
 def check_expression(plan: RunPlan, only: str) -> None:
     """Try an expression on a run of every condition: it may compare what can't be compared."""
     expression = Expression(only)
-    for place in plan.first_places():
+    for place in plan.first_indexes():
         try:
             _holds(expression, plan, place)
         except StudyError as error:

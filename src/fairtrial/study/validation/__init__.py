@@ -1,20 +1,20 @@
-"""A study against itself: what only the whole of it can tell."""
+"""Checks of a study as a whole: mistakes that no single record can find, and warnings."""
 
-from fairtrial.study.validation.names import find_unbound_names
 from fairtrial.study.validation.study_rules import (
     RESERVED_COLUMNS,
     concerns_plan,
     find_study_mistakes,
     validate_study,
 )
+from fairtrial.study.validation.used_names import find_unbound_names
 from fairtrial.study.validation.warnings import find_unknown_terms, find_unused_settings
 
 __all__ = [
     "RESERVED_COLUMNS",
-    "find_unbound_names",
     "concerns_plan",
-    "find_unused_settings",
     "find_study_mistakes",
-    "validate_study",
+    "find_unbound_names",
     "find_unknown_terms",
+    "find_unused_settings",
+    "validate_study",
 ]

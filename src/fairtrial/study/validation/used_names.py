@@ -1,4 +1,4 @@
-"""The agents and problems that a study tries, and where it names them."""
+"""The agents and problems that a study uses, and those of them that it doesn't bind."""
 
 from __future__ import annotations
 
@@ -8,28 +8,34 @@ from fairtrial.core import Mistake, Place, did_you_mean
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.study.model.study import Study
 
-NAMED_BY = {"agents": (AGENT_FACTORS, "agent_specs"), "problems": (PROBLEM_FACTORS, "problem_ids")}
-"""The factors, or else the list, that say who is tried."""
+NAME_SOURCES = {
+    "agents": (AGENT_FACTORS, "agent_specs"),
+    "problems": (PROBLEM_FACTORS, "problem_ids"),
+}
+"""For agents and problems: the factors that name them, and the list used without such a factor."""
 
 
 def find_used_names(study: Study, section: str) -> list[tuple[str, Place]]:
-    """The agents (or problems) that the study tries, and where it names them."""
-    varied, listed = NAMED_BY[section]
+    """Return the names of the agents or problems that a study uses, and where it names them.
+
+    section: `agents` or `problems`
+    """
+    factor_names, list_name = NAME_SOURCES[section]
     names: list[tuple[str, Place]] = []
     for i, factor in enumerate(study.factors):
-        if factor.name in varied:
+        if factor.name in factor_names:
             levels = enumerate(factor.levels)
             names += [(str(level.value), ("factors", i, "levels", j)) for j, level in levels]
             if factor.when is None:
                 return names
-    given = [(name, (listed, i)) for i, name in enumerate(getattr(study, listed))]
-    return names + (given or [(name, (section, name)) for name in getattr(study, section)])
+    listed = [(name, (list_name, i)) for i, name in enumerate(getattr(study, list_name))]
+    return names + (listed or [(name, (section, name)) for name in getattr(study, section)])
 
 
 def find_unbound_names(study: Study) -> Iterator[Mistake]:
-    """A remark for each agent and problem that a study which binds others leaves unbound.
+    """Yield a warning for each agent and problem that is not bound in a study that binds others.
 
-    Python may bind it (`run_study(agent_bindings=...)`), so it is no mistake yet.
+    Python code may bind it (`run_study(agent_bindings=...)`), so it is not a mistake yet.
     """
     if study.condition_runner is not None:
         return
@@ -37,10 +43,10 @@ def find_unbound_names(study: Study) -> Iterator[Mistake]:
         bound = getattr(study, section)
         for name, path in find_used_names(study, section) if bound else ():
             if name not in bound:
-                what = section.removesuffix("s")
+                noun = section.removesuffix("s")
                 yield Mistake(
                     path,
-                    f"nothing is bound to the {what} '{name}', so only Python can run this study, "
+                    f"nothing is bound to the {noun} '{name}', so only Python can run this study, "
                     f"with {argument}={{'{name}': ...}}",
                     did_you_mean(name, bound),
                 )
