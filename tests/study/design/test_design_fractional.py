@@ -362,7 +362,7 @@ def test_every_mistake_in_generators_is_reported_at_once():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["D = ABC", "C = ABD"], "[1]: `C = ABD` says what the others say"),
+        (["D = ABC", "C = ABD"], "[1]: `C = ABD` follows from the others"),
         (["D = ABC", "C = -ABD"], "[1]: `C = -ABD` contradicts the others"),
         (["D = AC", "C = ABD"], "give resolution I, not III: depth is the same in every row"),
         (["D = A"], "give resolution II, not III: temp × prompt is the same in every row"),

@@ -283,7 +283,7 @@ def test_a_factor_of_dtype_int_gets_fractions_where_whole_numbers_are_not_asked_
 
 
 def test_a_point_that_rounds_up_to_one_stays_in_the_range() -> None:
-    assert Range("x", 1, 3, whole=True).at(1.0) == 3
+    assert Range("x", 1, 3, whole=True).scale(1.0) == 3
 
 
 @pytest.mark.parametrize("kind", SEQUENCES)

@@ -97,7 +97,7 @@ def test_constraints_see_numbers(tmp_path: Path) -> None:
 
 
 def read_cell(factor: Factor, cell: str) -> Any:
-    return MatrixColumn.of_factor(factor).read_text(cell)
+    return MatrixColumn.from_factor(factor).read_text(cell)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ scalars = st.one_of(
 @given(st.lists(scalars, min_size=1, max_size=6, unique_by=lambda v: str(v).strip().lower()))
 def test_every_level_is_read_back_from_its_text(levels: list[Any]) -> None:
     named = tuple(Level(name=f"level {i}", value=value) for i, value in enumerate(levels))
-    column = MatrixColumn.of_factor(Factor(name="x", levels=named))
+    column = MatrixColumn.from_factor(Factor(name="x", levels=named))
     for value in levels:
         # Two texts may spell one number ("1.0", "01"): those may be refused, never mistaken.
         try:

@@ -29,9 +29,9 @@ from fairtrial.study import (
     build_design,
     design_table,
 )
-from fairtrial.study.design.exchange import bound_log_determinant, search
+from fairtrial.study.design.exchange import bound_log_determinant, search_rows
 from fairtrial.study.design.optimal import DOptimal
-from fairtrial.study.design.terms import Coding, Model, confounded
+from fairtrial.study.design.terms import Coding, Model, find_confounded_terms
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -115,7 +115,7 @@ def test_the_search_finds_what_an_exhaustive_one_finds(data: st.DataObject) -> N
     kept = np.array(data.draw(st.lists(point, max_size=3))).reshape(-1, parameters)
     n = data.draw(st.integers(parameters, 5))
     best = best_by_exhaustion(points, kept, n)
-    found = search(points, kept, n, restarts=20, rng=random.Random(1))
+    found = search_rows(points, kept, n, restarts=20, rng=random.Random(1))
     if best < 1e-9:
         assert found is None
         return
@@ -287,8 +287,8 @@ def test_efficiency_is_at_least_that_of_pydoe3(n: int, k: int, degree: int) -> N
 @given(levels=st.integers(2, 7))
 def test_contrasts_of_a_balanced_factor_are_orthogonal_and_of_length_one(levels: int) -> None:
     names = [f"level {index}" for index in range(levels)]
-    model = Model((Coding.of(factor("m", *names)),), "main")
-    matrix, terms = model.matrix([{"m": name} for name in names])
+    model = Model((Coding.from_factor(factor("m", *names)),), "main")
+    matrix, terms = model.make_matrix([{"m": name} for name in names])
     assert matrix.T @ matrix == pytest.approx(levels * np.eye(levels))
     assert terms == ["(intercept)"] + ["m"] * (levels - 1)
     assert model.parameters == levels
@@ -297,25 +297,25 @@ def test_contrasts_of_a_balanced_factor_are_orthogonal_and_of_length_one(levels:
 @pytest.mark.parametrize("name", ["main", "interactions", "quadratic"])
 def test_parameters_are_counted_before_the_columns_are_made(name: Any) -> None:
     factors = [factor("m", *"pqr"), factor("x", 1, 2, 3), factor("y", 1, 2), factor("k", *"1234")]
-    model = Model(tuple(map(Coding.of, factors)), name)
+    model = Model(tuple(map(Coding.from_factor, factors)), name)
     row = {"m": "q", "x": 2, "y": 1, "k": "4"}
-    matrix, terms = model.matrix([row, row])
+    matrix, terms = model.make_matrix([row, row])
     assert matrix.shape == (2, model.parameters)
     assert len(terms) == model.parameters
 
 
 def test_levels_of_equal_looks_are_told_apart() -> None:
-    coding = Coding.of(factor("v", 1, True, [1], "x"))
+    coding = Coding.from_factor(factor("v", 1, True, [1], "x"))
     coded = coding.encode([1, True, [1], "x"])
     assert len({tuple(row) for row in coded.tolist()}) == 4
-    assert not coding.knows("1")
-    assert not coding.knows(1.0)
+    assert not coding.has_value("1")
+    assert not coding.has_value(1.0)
 
 
 def test_confounded_terms_are_named_and_the_others_not() -> None:
     points = np.array([[1, 1, 1, -1], [1, -1, -1, -1], [1, 1, 1, 1], [1, -1, -1, 1]], dtype=float)
-    assert confounded(points, ["(intercept)", "a", "b", "c"]) == ["a", "b"]
-    assert confounded(points[:, [0, 1, 3]], ["(intercept)", "a", "c"]) == []
+    assert find_confounded_terms(points, ["(intercept)", "a", "b", "c"]) == ["a", "b"]
+    assert find_confounded_terms(points[:, [0, 1, 3]], ["(intercept)", "a", "c"]) == []
 
 
 def test_no_design_exceeds_the_bound_and_the_bound_is_tight() -> None:
@@ -323,7 +323,7 @@ def test_no_design_exceeds_the_bound_and_the_bound_is_tight() -> None:
     points = columns(grid, "quadratic", {"x": range(3), "y": range(3)})
     start = points[[0, 2, 4, 5, 6, 7]]
     bound = bound_log_determinant(points, start)
-    many = search(points, points[:0], 200, 5, random.Random(0))
+    many = search_rows(points, points[:0], 200, 5, random.Random(0))
     assert many is not None
     reached = many.log_determinant - 6 * math.log(200)
     assert reached <= bound + 1e-9

@@ -148,7 +148,7 @@ def test_size_is_known_before_any_row_is_made(monkeypatch):
     def explode(*_):
         raise AssertionError("a row was made")
 
-    monkeypatch.setattr(surface, "read_point", explode)
+    monkeypatch.setattr(surface, "decode_point", explode)
     assert design_table(study("ccd", 15, fraction=False)).size == 2**15 + 30 + 4
     assert design_table(study("bbd", 16)).size == 396
 
