@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairtrial.compat import ComparisonStudyConfig, RecipeStudyConfig, recipes
-from fairtrial.compat.recipes.comparisons import make_comparison_factor
+from fairtrial.compat.recipes.comparison_recipes import make_comparison_factor
 from fairtrial.core import StudyError
 from fairtrial.study import (
     AnalysisPlan,

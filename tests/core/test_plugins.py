@@ -1,4 +1,4 @@
-"""Designs of other packages: found by name, imported when used, and told apart."""
+"""Designs of other packages: found by name, imported on first use, and distinguished."""
 
 import importlib
 import subprocess
@@ -11,7 +11,7 @@ from fairtrial.core import plugins
 
 LADDER = """
 from dataclasses import dataclass
-from fairtrial import DesignRow, DesignTable
+from fairtrial.study import DesignRow, DesignTable
 
 @dataclass(frozen=True)
 class Ladder:
@@ -123,8 +123,13 @@ def test_replicates_that_a_design_would_ignore_are_refused(install):
 
 def test_listing_the_names_imports_no_plug_in():
     code = (
-        "import sys; from fairtrial import plugins; plugins.names('designs'); "
+        "import sys; from fairtrial.core import plugins; plugins.names('designs'); "
         "print(*(m for m in sys.modules if m.startswith('fairtrial.')))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(shown.stdout.split()) == {"fairtrial.core.plugins", "fairtrial.core.errors"}
+    assert set(shown.stdout.split()) == {
+        "fairtrial._facade",
+        "fairtrial.core",
+        "fairtrial.core.errors",
+        "fairtrial.core.plugins",
+    }

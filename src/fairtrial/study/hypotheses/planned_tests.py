@@ -80,8 +80,10 @@ def planned_tests(study: Study, conditions: Sequence[Condition]) -> list[Planned
     for hypothesis in study.hypotheses:
         name = hypothesis.hypothesis_id
         plans = [plan for plan in study.analysis_plans if name in plan.hypothesis_ids]
-        for plan in plans or [None]:
+        for plan in plans:
             tests += _plan_tests(study, conditions, hypothesis, plan)
+        if not plans:
+            tests += _plan_tests(study, conditions, hypothesis, None)
     return tests
 
 
