@@ -1,4 +1,4 @@
-"""Ready-made studies: same runs as in design-research-experiments, and sound by themselves."""
+"""Ready-made studies: valid, with the same runs as in design-research-experiments."""
 
 from __future__ import annotations
 
@@ -176,17 +176,17 @@ FROZEN: list[tuple[str, dict[str, Any], int, str]] = [
 )
 def test_a_recipe_plans_the_runs_and_seeds_that_its_users_know(
     recipe: str, changes: dict[str, Any], count: int, digest: str
-) -> None:  # spec 13, 27
+) -> None:
     assert fingerprint(make(recipe, **changes)) == (count, digest)
 
 
 @pytest.mark.parametrize("recipe", ALL)
-def test_a_recipe_is_a_study_without_mistakes(recipe: str) -> None:  # spec 7, 27
+def test_a_recipe_is_a_study_without_mistakes(recipe: str) -> None:
     assert validate_study(make(recipe)) == []
 
 
 @pytest.mark.parametrize("recipe", ALL)
-def test_a_recipe_round_trips_as_plain_data(recipe: str) -> None:  # spec 6
+def test_a_recipe_round_trips_as_plain_data(recipe: str) -> None:
     study = make(recipe)
     assert Study.from_dict(study.to_dict()) == study
 

@@ -706,6 +706,6 @@ def test_words_that_analysis_does_not_know_get_a_warning(tmp_path: Path) -> None
         "did you mean 'drop'?",
         f"{path}:12: analysis_plans[0].tests[1]: 'anvoa' is not a term that fairtrial knows; "
         "did you mean 'anova'?",
-        f"{path}:13: analysis_plans[0].multiple_comparison_policy: 'bonferoni' is not a word that "
+        f"{path}:13: analysis_plans[0].multiple_comparison_policy: 'bonferoni' is not a term that "
         "fairtrial knows; did you mean 'bonferroni'?",
     ]

@@ -1,4 +1,4 @@
-"""Constraint expressions: what they mean, and what they refuse (spec 8)."""
+"""Constraint expressions: their meaning, and what is refused."""
 
 import colorsys  # noqa: F401, so that one of that name is loaded
 import contextlib

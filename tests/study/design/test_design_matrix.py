@@ -1,4 +1,4 @@
-"""Custom matrices: what cells stand for, what ids are of, and what is said of bad files."""
+"""Custom matrices: values of cells, ids, and messages about invalid files."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def messages(study: Study) -> list[str]:
 
 
 def test_rows_stand_in_file_order_with_typed_values(tmp_path: Path) -> None:
-    # spec 11
+
     write(tmp_path, "mode,dose\nslow,1\nfast,0.5\nslow,1\n")
-    found = values(make_study(tmp_path))
-    assert found == [
+    result = values(make_study(tmp_path))
+    assert result == [
         {"dose": 1, "mode": "slow"},
         {"dose": 0.5, "mode": "fast"},
         {"dose": 1, "mode": "slow"},
     ]
-    assert [type(row["dose"]) for row in found] == [int, float, int]
+    assert [type(row["dose"]) for row in result] == [int, float, int]
 
 
 def test_ids_are_of_the_text_and_the_row_number(tmp_path: Path) -> None:
-    # spec 11 and 13
+
     write(tmp_path, "dose,mode,day\n0.50, fast,1\n0.5,fast,1\n0.5,fast,1\n")
     study = make_study(tmp_path, blocks=(Block(name="day", levels=(1, 2)),))
     conditions = build_design(study)
@@ -128,9 +128,9 @@ def test_a_cell_is_the_level_whose_value_or_name_it_spells(cell: str, value: Any
         Level(name="nothing", value=None),
         Level(name="spaced", value=" padded "),
     )
-    found = read_cell(Factor(name="x", levels=levels, default="standard"), cell)
-    assert found == value
-    assert type(found) is type(value)
+    result = read_cell(Factor(name="x", levels=levels, default="standard"), cell)
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_a_cell_is_the_level_whose_value_or_name_it_spells(cell: str, value: Any
     ],
 )
 def test_without_levels_the_dtype_decides(dtype: str | None, cell: str, value: Any) -> None:
-    found = read_cell(Factor(name="x", dtype=dtype, default=7), cell)
-    assert found == value
-    assert type(found) is type(value)
+    result = read_cell(Factor(name="x", dtype=dtype, default=7), cell)
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -187,12 +187,12 @@ def test_every_level_is_read_back_from_its_text(levels: list[Any]) -> None:
     for value in levels:
         # Two texts may spell one number ("1.0", "01"): those may be refused, never mistaken.
         try:
-            found = column.read_text(str(value))
+            result = column.read_text(str(value))
         except ValueError as error:
             assert "fits two levels" in str(error)  # noqa: PT017
         else:
-            assert found == value
-            assert type(found) is type(value)
+            assert result == value
+            assert type(result) is type(value)
 
 
 @given(
@@ -341,9 +341,9 @@ def test_a_spreadsheets_marks_and_empty_columns_do_no_harm(tmp_path: Path) -> No
 
 def test_very_many_mistakes_are_counted_not_listed(tmp_path: Path) -> None:
     write(tmp_path, "dose,mode\n" + "9,fast\n" * 2_000)
-    found = messages(make_study(tmp_path))
-    assert len(found) == matrix.MAX_MISTAKES + 1
-    assert found[-1] == "m.csv: and 1,950 more mistakes"
+    result = messages(make_study(tmp_path))
+    assert len(result) == matrix.MAX_MISTAKES + 1
+    assert result[-1] == "m.csv: and 1,950 more mistakes"
 
 
 def test_a_factor_of_many_levels_shows_some(tmp_path: Path) -> None:

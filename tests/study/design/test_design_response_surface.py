@@ -1,4 +1,4 @@
-"""Central composite and Box-Behnken designs (spec 10), checked on the rows that come out."""
+"""Central composite and Box-Behnken designs, checked by their rows."""
 
 import itertools
 import math
@@ -67,18 +67,20 @@ alphas = st.one_of(
 def test_central_composite_fits_the_quadratic_model(count, alpha, face, fraction):
     options = {"alpha": alpha, "face": face, "fraction": fraction}
     points = matrix("ccd", count, **options)
-    told = facts("ccd", count, **options)
-    assert told["rows"] == told["cube"] + told["axial"] + told["center"] == len(points)
-    assert told["axial"] == 2 * count
+    reported = facts("ccd", count, **options)
+    assert (
+        reported["rows"] == reported["cube"] + reported["axial"] + reported["center"] == len(points)
+    )
+    assert reported["axial"] == 2 * count
     terms = quadratic(points)
-    assert told["rank"] == np.linalg.matrix_rank(terms) == terms.shape[1]
+    assert reported["rank"] == np.linalg.matrix_rank(terms) == terms.shape[1]
     # Main effects are balanced, and independent of all other terms.
     gram = terms.T @ terms
     mains = slice(1, count + 1)
     assert np.allclose(gram[mains], np.diag(np.diag(gram))[mains])
     extremes = np.column_stack([points.min(axis=0), points.max(axis=0)])
-    assert list(told["ranges"].values()) == extremes.tolist()
-    canonical_json(told)
+    assert list(reported["ranges"].values()) == extremes.tolist()
+    canonical_json(reported)
 
 
 @pytest.mark.parametrize("count", range(2, 12))
@@ -164,9 +166,9 @@ def test_box_behnken_is_three_level_balanced_and_without_corners(count):
     assert (np.abs(points).sum(axis=1) < count).all()
     assert len(set((points == 1).sum(axis=0))) == 1
     assert ((points == 1).sum(axis=0) == (points == -1).sum(axis=0)).all()
-    told = facts("bbd", count)
-    assert told["edges"] + told["center"] == len(points)
-    assert (points == 0).all(axis=1).sum() == told["center"]
+    reported = facts("bbd", count)
+    assert reported["edges"] + reported["center"] == len(points)
+    assert (points == 0).all(axis=1).sum() == reported["center"]
 
 
 @pytest.mark.parametrize("count", BOX_BEHNKEN_SIZES)

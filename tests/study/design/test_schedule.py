@@ -1,4 +1,4 @@
-"""From conditions to runs: who, what, how often, in which order (spec 12-14)."""
+"""Planned runs: agents, problems, replicates, and the order of execution."""
 
 import itertools
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Canonical JSON, ids and seeds, to the byte (spec 13)."""
+"""Canonical JSON, ids and seeds, to the byte."""
 
 import hashlib
 import json

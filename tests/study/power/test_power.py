@@ -1,4 +1,4 @@
-"""Power: against published tables, against simulated data, and what must always hold."""
+"""Power functions, compared with published tables and simulations, and their invariants."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ sizes = st.integers(2, 200)
 )
 def test_t_test_agrees_with_cohen(d, n, test, power):
     """Cohen (1988), table 2.4.1."""
-    found = t_test_power(d, n, n, test=test)
-    assert found == pytest.approx(power, abs=0.0006 if test == "two-sided" else 0.006)
+    result = t_test_power(d, n, n, test=test)
+    assert result == pytest.approx(power, abs=0.0006 if test == "two-sided" else 0.006)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def _generate_shuffled_rows(study: Study) -> Iterator[DesignRow]:
 class RepeatedMeasures:
     """Every subject gets all combinations, in sequences that balance first-order carry-over.
 
-    Over a full set of sequences (`WilliamsDesign`) every combination is equally often at every
+    Over a full set of sequences (a Williams design) every combination is equally often at every
     position and equally often right after every other one. Subjects are the levels of the block
     `subject` or, without such a block, the replicates. Combinations that constraints exclude for a
     subject are left out of its sequence.
