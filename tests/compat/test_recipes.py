@@ -1,4 +1,4 @@
-"""Ready-made studies: same runs as in design-research-experiments, and sound by themselves."""
+"""Ready-made studies: valid, with the same runs as in design-research-experiments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairtrial.compat import ComparisonStudyConfig, RecipeStudyConfig, recipes
-from fairtrial.compat.recipes.comparisons import make_axis
+from fairtrial.compat.recipes.comparison_recipes import make_comparison_factor
 from fairtrial.core import StudyError
 from fairtrial.study import (
     AnalysisPlan,
@@ -176,17 +176,17 @@ FROZEN: list[tuple[str, dict[str, Any], int, str]] = [
 )
 def test_a_recipe_plans_the_runs_and_seeds_that_its_users_know(
     recipe: str, changes: dict[str, Any], count: int, digest: str
-) -> None:  # spec 13, 27
+) -> None:
     assert fingerprint(make(recipe, **changes)) == (count, digest)
 
 
 @pytest.mark.parametrize("recipe", ALL)
-def test_a_recipe_is_a_study_without_mistakes(recipe: str) -> None:  # spec 7, 27
+def test_a_recipe_is_a_study_without_mistakes(recipe: str) -> None:
     assert validate_study(make(recipe)) == []
 
 
 @pytest.mark.parametrize("recipe", ALL)
-def test_a_recipe_round_trips_as_plain_data(recipe: str) -> None:  # spec 6
+def test_a_recipe_round_trips_as_plain_data(recipe: str) -> None:
     study = make(recipe)
     assert Study.from_dict(study.to_dict()) == study
 
@@ -334,11 +334,13 @@ def test_the_agent_that_is_named_so_is_the_baseline_of_a_strategy_comparison(
 
 
 def test_level_names_stay_distinct_where_agents_differ_in_punctuation_only() -> None:
-    assert [level.name for level in make_axis("a", "", ("x-1", "y 2"), "x-1").levels] == [
+    assert [
+        level.name for level in make_comparison_factor("a", "", ("x-1", "y 2"), "x-1").levels
+    ] == [
         "x_1",
         "y_2",
     ]
-    axis = make_axis("a", "", ("x-1", "x_1", "!"), "x-1")
+    axis = make_comparison_factor("a", "", ("x-1", "x_1", "!"), "x-1")
     assert [level.name for level in axis.levels] == ["x-1", "x_1", "!"]
 
 

@@ -202,7 +202,7 @@ def test_a_value_that_cannot_be_read_is_told_once(
         assert known
         return [Mistake(("tags", 0), "too short"), Mistake(("notes",), "too long")]
 
-    monkeypatch.setattr("fairtrial.study.files.reading.study_mistakes", second_thoughts)
+    monkeypatch.setattr("fairtrial.study.files.reading.find_study_mistakes", second_thoughts)
     found = mistakes_in(tmp_path, HEAD + "tags: [5]\nnotes: x\nrun_budget: {timeout_s: .nan}\n")
     assert [(m.line, m.message.split(",")[0]) for m in found] == [
         (3, "expected text"),
@@ -215,7 +215,7 @@ def test_the_same_mistake_found_twice_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "fairtrial.study.files.reading.study_mistakes",
+        "fairtrial.study.files.reading.find_study_mistakes",
         lambda _, plan: [Mistake(("notes",), "no")] * 2,
     )
     path = save(tmp_path, HEAD + "notes: x\n")
@@ -700,12 +700,12 @@ def test_words_that_analysis_does_not_know_get_a_warning(tmp_path: Path) -> None
         "multiple_comparison_policy: FDR-BH}\n"
     )
     assert read_study(path).warning_lines() == [
-        f"{path}:6: outcomes[0].source_table: 'run' is not a word that fairtrial knows; "
+        f"{path}:6: outcomes[0].source_table: 'run' is not a term that fairtrial knows; "
         "did you mean 'runs'?",
-        f"{path}:6: outcomes[0].missing_data_policy: 'dorp' is not a word that fairtrial knows; "
+        f"{path}:6: outcomes[0].missing_data_policy: 'dorp' is not a term that fairtrial knows; "
         "did you mean 'drop'?",
-        f"{path}:12: analysis_plans[0].tests[1]: 'anvoa' is not a word that fairtrial knows; "
+        f"{path}:12: analysis_plans[0].tests[1]: 'anvoa' is not a term that fairtrial knows; "
         "did you mean 'anova'?",
-        f"{path}:13: analysis_plans[0].multiple_comparison_policy: 'bonferoni' is not a word that "
+        f"{path}:13: analysis_plans[0].multiple_comparison_policy: 'bonferoni' is not a term that "
         "fairtrial knows; did you mean 'bonferroni'?",
     ]

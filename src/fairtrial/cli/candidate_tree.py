@@ -16,7 +16,7 @@ from fairtrial.cli.output import fold, harmless, print_wrapped, style
 from fairtrial.cli.table import GAP
 from fairtrial.cli.timing_text import COLOURS
 from fairtrial.core import Mistake, StudyError, on_one_line
-from fairtrial.study import Results, RunResult, Study, assigned_to, open_results
+from fairtrial.study import Results, RunResult, Study, open_results, select_assignments
 
 Row = Mapping[str, Any]
 LONGEST_WHY, LONGEST_NAME, LONGEST_ERROR = 100, 60, 300
@@ -78,7 +78,7 @@ def head_of(result: RunResult, study: Study, conditions: Mapping[str, Mapping[st
     told = ""
     if spec is not None and conditions:
         assigned = conditions.get(spec.condition_id, {})
-        factors = assigned_to(study, spec.agent_spec_ref, assigned)
+        factors = select_assignments(study, spec.agent_spec_ref, assigned)
         named = [f"{name.rpartition('.')[2]}={value}" for name, value in factors.items()]
         who = [spec.agent_spec_ref or "", spec.problem_id or "", f"replicate {spec.replicate}"]
         told = "  " + ", ".join([*named, *filter(None, who)])

@@ -19,12 +19,12 @@ from fairtrial.study import (
     claim_warnings,
     condition_columns,
     condition_rows,
+    count_replicates,
     hypothesis_power,
     plan_rows,
     plan_runs,
     planned_tests,
     read_study,
-    replicates_of,
 )
 
 
@@ -103,7 +103,7 @@ def _as_json(
         "conditions": len(plan.conditions),
         "admissible": len(plan.admissible),
         "runs": plan.runs,
-        "replicates": replicates_of(study),
+        "replicates": count_replicates(study),
         "facts": dict(plan.facts),
         "balance": balance_report(study, plan.conditions).to_dict(),
         "tests": [test.to_dict() for test in planned_tests(study, plan.conditions)],

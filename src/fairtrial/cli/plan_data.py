@@ -5,13 +5,13 @@ from __future__ import annotations
 from fairtrial.study import (
     Condition,
     Study,
-    agents_of,
-    conditions_of,
+    count_replicates,
     count_runs,
     design_table,
-    problems_of,
+    get_agents,
+    get_problems,
+    make_conditions,
     refuse_collisions,
-    replicates_of,
 )
 
 
@@ -21,7 +21,7 @@ class Plan:
     def __init__(self, study: Study) -> None:
         self.study = study
         table = design_table(study)
-        self.conditions = conditions_of(study, table)
+        self.conditions = make_conditions(study, table)
         self.facts = table.facts
         self.runs = count_runs(study, self.conditions)
         refuse_collisions(study, self.conditions)
@@ -52,13 +52,15 @@ class Plan:
         """How many runs are in both, by what ids are made of: there may be millions."""
         if self.study.study_id != old.study.study_id:
             return 0
-        replicates = min(replicates_of(self.study), replicates_of(old.study))
+        replicates = min(count_replicates(self.study), count_replicates(old.study))
         theirs = {condition.condition_id: condition for condition in old.admissible}
         shared = 0
         for condition in self.admissible:
             other = theirs.get(condition.condition_id)
             if other is not None:
-                agents = {*agents_of(self.study, condition)} & {*agents_of(old.study, other)}
-                problems = {*problems_of(self.study, condition)} & {*problems_of(old.study, other)}
+                agents = {*get_agents(self.study, condition)} & {*get_agents(old.study, other)}
+                problems = {*get_problems(self.study, condition)} & {
+                    *get_problems(old.study, other)
+                }
                 shared += len(agents) * len(problems) * replicates
         return shared

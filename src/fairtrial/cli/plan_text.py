@@ -21,14 +21,14 @@ from fairtrial.study import (
     Factor,
     HypothesisPower,
     PlannedTest,
-    agents_of,
     balance_report,
+    constraint_message,
+    count_replicates,
+    format_agents,
+    get_agents,
+    get_problems,
     hypothesis_power,
-    message_of,
     planned_tests,
-    problems_of,
-    replicates_of,
-    spell_agents,
 )
 
 SHOWN_CONDITIONS = 16
@@ -65,7 +65,7 @@ def print_plan(plan: Plan) -> None:
             print_wrapped(f"tests    {_spell_planned(test)}", "", INDENT)
     for power in hypothesis_power(study, plan.conditions):
         click.echo()
-        _print_power(power, replicates_of(study))
+        _print_power(power, count_replicates(study))
     silent = [h.hypothesis_id for h in study.hypotheses if h.minimum_effect_of_interest is None]
     if silent:
         click.echo()
@@ -76,13 +76,13 @@ def print_plan(plan: Plan) -> None:
 def _run_sum(plan: Plan) -> str:
     """`120 = 12 conditions × 5 replicates × 2 agents × 1 problem`, where it is that plain."""
     study = plan.study
-    agents = {len(agents_of(study, condition)) for condition in plan.admissible}
-    problems = {len(problems_of(study, condition)) for condition in plan.admissible}
+    agents = {len(get_agents(study, condition)) for condition in plan.admissible}
+    problems = {len(get_problems(study, condition)) for condition in plan.admissible}
     if len(agents) != 1 or len(problems) != 1:
         return f"{plan.runs:,}"
     terms = [
         count(len(plan.admissible), "condition"),
-        count(replicates_of(study), "replicate"),
+        count(count_replicates(study), "replicate"),
         count(agents.pop(), "agent"),
         count(problems.pop(), "problem"),
     ]
@@ -94,7 +94,7 @@ def _stand_ins(plan: Plan) -> list[str]:
     met = {
         name
         for condition in plan.admissible
-        for name in (*agents_of(plan.study, condition), *problems_of(plan.study, condition))
+        for name in (*get_agents(plan.study, condition), *get_problems(plan.study, condition))
     }
     return [name for name in (DEFAULT_AGENT, DEFAULT_PROBLEM) if name in met]
 
@@ -104,7 +104,7 @@ def _print_conditions(plan: Plan) -> None:
     blocks = [block.name for block in plan.study.blocks]
     shown = plan.conditions[:SHOWN_CONDITIONS]
     remarks = any(condition.constraint_messages for condition in shown)
-    rules = {message_of(rule): rule.constraint_id for rule in plan.study.constraints}
+    rules = {constraint_message(rule): rule.constraint_id for rule in plan.study.constraints}
     print_table(
         [
             "condition",
@@ -198,7 +198,7 @@ def _spell_planned(test: PlannedTest) -> str:
         return f"{head}: not tested: {test.reason}"
     parts = [f"{head}: {test.claim}, by {test.test}"]
     parts += [f"beside it {', '.join(test.beside)}"] if test.beside else []
-    parts += [f"only the runs of {spell_agents(test.agents)}"] if test.agents else []
+    parts += [f"only the runs of {format_agents(test.agents)}"] if test.agents else []
     if test.analysis_plan_id is None:
         parts.append("exploratory, as no plan names it")
     else:

@@ -25,7 +25,13 @@ from fairtrial.cli.output import (
     style,
 )
 from fairtrial.core import Mistake, StudyError, on_one_line
-from fairtrial.study import Attempt, LedgerReader, RunResult, as_json as spell_json, assigned_to
+from fairtrial.study import (
+    Attempt,
+    LedgerReader,
+    RunResult,
+    as_json as spell_json,
+    select_assignments,
+)
 
 MOST_EVENTS = 20
 LONGEST_EVENT, LONGEST_TEXT = 100, 300
@@ -102,7 +108,9 @@ def _plan_facts(reader: LedgerReader, place: int) -> dict[str, Any]:
         "agent_id": spec.agent_spec_ref,
         "problem_id": spec.problem_id or None,
         "condition_id": spec.condition_id,
-        "factors": assigned_to(reader.study, spec.agent_spec_ref, condition.factor_assignments),
+        "factors": select_assignments(
+            reader.study, spec.agent_spec_ref, condition.factor_assignments
+        ),
         "blocks": dict(condition.block_assignments),
         "replicate": spec.replicate,
         "seed": spec.seed,

@@ -1,5 +1,6 @@
 """The names of `fairtrial.compat`; `_facade.attach` reads them from here."""
 
+from fairtrial import __version__ as __version__
 from fairtrial.compat import (
     recipes as recipes,
 )
@@ -29,4 +30,39 @@ from fairtrial.compat.recipes import (
     human_vs_agent_bundle as human_vs_agent_bundle,
     ideation_bundle as ideation_bundle,
     optimization_bundle as optimization_bundle,
+)
+from fairtrial.study import (
+    AnalysisPlan as AnalysisPlan,
+    Block as Block,
+    Condition as Condition,
+    ConditionRunner as ConditionRunner,
+    Constraint as Constraint,
+    DesignKind as DesignKind,
+    DesignSpec as DesignSpec,
+    Factor as Factor,
+    FactorKind as FactorKind,
+    Hypothesis as Hypothesis,
+    Level as Level,
+    OutcomeSpec as OutcomeSpec,
+    ProblemPacket as ProblemPacket,
+    RunBudget as RunBudget,
+    RunOutput as RunOutput,
+    RunResult as RunResult,
+    RunSpec as RunSpec,
+    SeedPolicy as SeedPolicy,
+    Study as Study,
+    agent_result as agent_result,
+    build_design as build_design,
+    export_analysis_tables as export_analysis_tables,
+    generate_doe as generate_doe,
+    materialize_conditions as materialize_conditions,
+    render_codebook as render_codebook,
+    render_markdown_summary as render_markdown_summary,
+    render_methods_scaffold as render_methods_scaffold,
+    render_significance_brief as render_significance_brief,
+    resolve_problem as resolve_problem,
+    resume_study as resume_study,
+    run_study as run_study,
+    validate_study as validate_study,
+    write_markdown_report as write_markdown_report,
 )

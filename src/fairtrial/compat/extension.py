@@ -1,4 +1,4 @@
-"""What studies and agents written for *design-research-experiments* need, as an extension."""
+"""The extension that supports studies and agents written for *design-research-experiments*."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.compat.keyword_arguments import KEYWORDS
-from fairtrial.compat.legacy_keys import modernise
+from fairtrial.compat.keyword_arguments import KEYWORD_ARGUMENTS
+from fairtrial.compat.legacy_keys import modernize_study
 from fairtrial.core import FieldPath, Mistake
 from fairtrial.study import KeywordArgument, StudyExtension
 
 
 @dataclass(frozen=True, slots=True)
 class CompatExtension(StudyExtension):
-    """Accepts keys of older study files, and agents that take keyword arguments."""
+    """Supports older keys of study files, and agents that take keyword arguments."""
 
     def modernize(
         self, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        """Return a study's data with its legacy keys replaced."""
-        return modernise(data, path, mistakes)
+        """Return the data of a study with its legacy keys replaced."""
+        return modernize_study(data, path, mistakes)
 
     def keyword_arguments(self) -> Mapping[str, KeywordArgument]:
-        """Return the ten keywords and what each gets."""
-        return KEYWORDS
+        """Return the keyword arguments of agents, each with a function that gives its value."""
+        return KEYWORD_ARGUMENTS

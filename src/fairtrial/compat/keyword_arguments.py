@@ -1,4 +1,4 @@
-"""The ten keywords that an agent's parameters may be named by, and what each of them gets."""
+"""The keyword arguments that agents of *design-research-experiments* may take."""
 
 from __future__ import annotations
 
@@ -8,42 +8,44 @@ from typing import Any
 from fairtrial.study import Task
 
 
-def _problem_object(task: Task) -> Any:
-    """The object that a packet was made of, where it was made of one."""
+def _get_problem_object(task: Task) -> Any:
+    """Return the object that the problem packet was made from; None if there is none."""
     payload = getattr(task.problem, "payload", None)
     return payload.get("problem_object") if isinstance(payload, Mapping) else None
 
 
-def _problem(task: Task) -> Any:
-    found = _problem_object(task)
-    return task.problem if found is None else found
+def _get_problem(task: Task) -> Any:
+    problem_object = _get_problem_object(task)
+    return task.problem if problem_object is None else problem_object
 
 
-def _prompt(task: Task) -> Any:
-    found = _problem_object(task)
-    return task.problem.brief if found is None else found
+def _get_prompt(task: Task) -> Any:
+    problem_object = _get_problem_object(task)
+    return task.problem.brief if problem_object is None else problem_object
 
 
-def _dependencies(task: Task) -> dict[str, Any]:
-    told = {
+def _get_dependencies(task: Task) -> dict[str, Any]:
+    dependencies = {
         "problem_packet": task.problem,
         "run_spec": task.run_spec,
         "condition": task.condition,
         "seed": task.run_spec.seed,
     }
-    found = _problem_object(task)
-    return told if found is None else {**told, "problem": found}
+    problem_object = _get_problem_object(task)
+    if problem_object is not None:
+        dependencies["problem"] = problem_object
+    return dependencies
 
 
-KEYWORDS: Mapping[str, Callable[[Task], Any]] = {
+KEYWORD_ARGUMENTS: Mapping[str, Callable[[Task], Any]] = {
     "problem_packet": lambda task: task.problem,
-    "problem": _problem,
+    "problem": _get_problem,
     "brief": lambda task: task.problem.brief,
     "run_spec": lambda task: task.run_spec,
     "condition": lambda task: task.condition,
     "seed": lambda task: task.run_spec.seed,
-    "prompt": _prompt,
-    "input": _prompt,
+    "prompt": _get_prompt,
+    "input": _get_prompt,
     "request_id": lambda task: task.run_spec.run_id,
-    "dependencies": _dependencies,
+    "dependencies": _get_dependencies,
 }

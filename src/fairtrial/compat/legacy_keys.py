@@ -1,4 +1,4 @@
-"""Keys of older study files: accepted where they agree with what replaced them."""
+"""Older keys of study files, accepted if they agree with the fields that replaced them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import Any
 
 from fairtrial.core import FieldPath, Mistake
 
+ROLE_KEYS = {True: "primary_outcomes", False: "secondary_outcomes"}
+"""The keys that list primary and secondary outcomes, by the outcomes' `primary`."""
 
-def modernise(data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]) -> dict[str, Any]:
-    """The data of a study without its legacy keys, whose meaning is moved to where it lives now."""
+
+def modernize_study(
+    data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
+) -> dict[str, Any]:
+    """Return the data of a study with its legacy keys replaced by current fields.
+
+    Mistakes in the legacy keys are appended to `mistakes`.
+    """
     data = dict(data)
     version = data.pop("schema_version", None)
     if version is not None and not str(version).startswith("0."):
@@ -21,24 +29,29 @@ def modernise(data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]) ->
             )
         )
     _check_linked_plans(data, path, mistakes)
-    return _with_outcome_roles(data, path, mistakes)
+    roles = _pop_outcome_roles(data, path, mistakes)
+    if not roles or not isinstance(data.get("outcomes", []), (list, tuple)):
+        return data
+    return {**data, "outcomes": _apply_outcome_roles(data, roles, path, mistakes)}
 
 
-def _records(data: Mapping[str, Any], key: str) -> list[tuple[int, Mapping[str, Any]]]:
-    found = data.get(key)
-    rows = found if isinstance(found, (list, tuple)) else ()
+def _list_records(data: Mapping[str, Any], key: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return (index, record) of each mapping in a list."""
+    value = data.get(key)
+    rows = value if isinstance(value, (list, tuple)) else ()
     return [(index, row) for index, row in enumerate(rows) if isinstance(row, Mapping)]
 
 
 def _check_linked_plans(data: Mapping[str, Any], path: FieldPath, mistakes: list[Mistake]) -> None:
-    tested_by = {
+    """Check that `linked_analysis_plan_id` agrees with the `hypothesis_ids` of the plan."""
+    hypothesis_ids = {
         str(row.get("analysis_plan_id")): row["hypothesis_ids"]
-        for _, row in _records(data, "analysis_plans")
+        for _, row in _list_records(data, "analysis_plans")
         if isinstance(row.get("hypothesis_ids"), (list, tuple))
     }
-    for index, row in _records(data, "hypotheses"):
+    for index, row in _list_records(data, "hypotheses"):
         plan = row.get("linked_analysis_plan_id")
-        if plan and row.get("hypothesis_id") not in tested_by.get(str(plan), ()):
+        if plan and row.get("hypothesis_id") not in hypothesis_ids.get(str(plan), ()):
             mistakes.append(
                 Mistake(
                     (*path, "hypotheses", index, "linked_analysis_plan_id"),
@@ -48,12 +61,12 @@ def _check_linked_plans(data: Mapping[str, Any], path: FieldPath, mistakes: list
             )
 
 
-def _with_outcome_roles(
+def _pop_outcome_roles(
     data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
-) -> dict[str, Any]:
-    """Carry `primary_outcomes` / `secondary_outcomes` over to the outcomes' own `primary`."""
+) -> dict[str, bool]:
+    """Remove the lists of outcomes from the data; return whether each outcome is primary."""
     roles: dict[str, bool] = {}
-    for key, is_primary in (("primary_outcomes", True), ("secondary_outcomes", False)):
+    for is_primary, key in ROLE_KEYS.items():
         names = data.pop(key, None)
         if names is None:
             continue
@@ -69,16 +82,23 @@ def _with_outcome_roles(
                     Mistake((*path, key, index), f"'{name}' is listed as primary and as secondary")
                 )
             roles[name] = is_primary
-    if not roles or not isinstance(data.get("outcomes", []), (list, tuple)):
-        return data
-    outcomes = dict(_records(data, "outcomes"))
-    known = {str(row.get("name")): index for index, row in outcomes.items()}
-    stated = any("primary" in row for row in outcomes.values())
+    return roles
+
+
+def _apply_outcome_roles(
+    data: Mapping[str, Any], roles: Mapping[str, bool], path: FieldPath, mistakes: list[Mistake]
+) -> list[Any]:
+    """Return the outcomes with `primary` set by their roles."""
+    outcomes = dict(_list_records(data, "outcomes"))
+    indexes = {str(row.get("name")): index for index, row in outcomes.items()}
+    has_primary = any("primary" in row for row in outcomes.values())
     for name, is_primary in roles.items():
-        key = "primary_outcomes" if is_primary else "secondary_outcomes"
-        if name not in known:
+        key = ROLE_KEYS[is_primary]
+        if name not in indexes:
             mistakes.append(Mistake((*path, key), f"'{name}' is not among the outcomes"))
-        elif stated and bool(outcomes[known[name]].get("primary", False)) != is_primary:
+            continue
+        outcome = outcomes[indexes[name]]
+        if has_primary and bool(outcome.get("primary", False)) != is_primary:
             mistakes.append(
                 Mistake(
                     (*path, key),
@@ -87,8 +107,8 @@ def _with_outcome_roles(
                 )
             )
         else:
-            outcomes[known[name]] = {**outcomes[known[name]], "primary": is_primary}
+            outcomes[indexes[name]] = {**outcome, "primary": is_primary}
     rows = list(data.get("outcomes", ()))
     for index, row in outcomes.items():
         rows[index] = row
-    return {**data, "outcomes": rows}
+    return rows

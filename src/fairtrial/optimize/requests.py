@@ -17,7 +17,7 @@ from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, record_of, reply_of
 from fairtrial.optimize.replies import read_reply
-from fairtrial.study import NOTHING, Paid
+from fairtrial.study import NO_EXPENSE, Expense
 
 if TYPE_CHECKING:
     from anyio import Event, Semaphore
@@ -133,9 +133,9 @@ class Asking:
     def _keep_reply(self, kind: str, request: Request, reply: Reply) -> dict[str, Any]:
         """Write an answer down, with what it took beyond what is written down already."""
         record, step = self._record(request, reply), self._steps.get(request.key)
-        paid = _paid_for(reply.usage).minus(_paid_for(step.usage) if step else NOTHING)
+        paid = _paid_for(reply.usage).minus(_paid_for(step.usage) if step else NO_EXPENSE)
         is_told_again = self._proposer.name == Replay.name  # it was paid for back then
-        self.keep(kind, record, NOTHING if is_told_again else paid)
+        self.keep(kind, record, NO_EXPENSE if is_told_again else paid)
         return record
 
     def _record(self, request: Request, reply: Reply) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Asking:
         """Nothing is to be asked any more."""
         self._released.set()
 
-    def keep(self, kind: str, data: Mapping[str, Any], paid: Paid = NOTHING) -> None:
+    def keep(self, kind: str, data: Mapping[str, Any], paid: Expense = NO_EXPENSE) -> None:
         """Write something down that must not be done again, when it was, and what it took."""
         when = {"attempt": self._attempt, "at_s": time.monotonic() - self._began_s}
         try:
@@ -157,6 +157,6 @@ class Asking:
             raise LabError(str(error)) from error
 
 
-def _paid_for(usage: Usage) -> Paid:
+def _paid_for(usage: Usage) -> Expense:
     """As budgets add it up; of a cost that isn't known, nothing."""
-    return Paid(usage.cost_usd or 0.0, usage.prompt_tokens, usage.completion_tokens)
+    return Expense(usage.cost_usd or 0.0, usage.prompt_tokens, usage.completion_tokens)

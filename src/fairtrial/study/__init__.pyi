@@ -17,8 +17,8 @@ from fairtrial.study.agents.task import (
     Task as Task,
 )
 from fairtrial.study.design.agent_options import (
-    assigned_to as assigned_to,
-    spell_agents as spell_agents,
+    format_agents as format_agents,
+    select_assignments as select_assignments,
 )
 from fairtrial.study.design.balance import (
     BalanceReport as BalanceReport,
@@ -27,12 +27,12 @@ from fairtrial.study.design.balance import (
 )
 from fairtrial.study.design.build import (
     build_design as build_design,
-    conditions_of as conditions_of,
     design_table as design_table,
+    make_conditions as make_conditions,
     materialize_conditions as materialize_conditions,
 )
 from fairtrial.study.design.constraints import (
-    message_of as message_of,
+    constraint_message as constraint_message,
 )
 from fairtrial.study.design.doe import (
     generate_doe as generate_doe,
@@ -45,13 +45,13 @@ from fairtrial.study.design.runs import (
     DEFAULT_AGENT as DEFAULT_AGENT,
     DEFAULT_PROBLEM as DEFAULT_PROBLEM,
     PROBLEM_FACTORS as PROBLEM_FACTORS,
-    agents_of as agents_of,
+    count_replicates as count_replicates,
     count_runs as count_runs,
     execution_order as execution_order,
+    get_agents as get_agents,
+    get_problems as get_problems,
     plan_runs as plan_runs,
-    problems_of as problems_of,
     refuse_collisions as refuse_collisions,
-    replicates_of as replicates_of,
 )
 from fairtrial.study.extensions import (
     ExtraTable as ExtraTable,
@@ -60,6 +60,9 @@ from fairtrial.study.extensions import (
     StudyExtension as StudyExtension,
     TableColumn as TableColumn,
 )
+from fairtrial.study.files.json_schema import (
+    study_schema as study_schema,
+)
 from fairtrial.study.files.overrides import (
     override as override,
 )
@@ -67,9 +70,6 @@ from fairtrial.study.files.reading import (
     LoadedStudy as LoadedStudy,
     load_study as load_study,
     read_study as read_study,
-)
-from fairtrial.study.files.schema import (
-    study_schema as study_schema,
 )
 from fairtrial.study.files.writing import (
     write_study as write_study,
@@ -105,6 +105,10 @@ from fairtrial.study.model.conditions import (
     DesignRow as DesignRow,
     DesignTable as DesignTable,
 )
+from fairtrial.study.model.expenses import (
+    NO_EXPENSE as NO_EXPENSE,
+    Expense as Expense,
+)
 from fairtrial.study.model.factors import (
     DESIGN_ALIASES as DESIGN_ALIASES,
     Block as Block,
@@ -125,10 +129,6 @@ from fairtrial.study.model.hypotheses import (
     Mediator as Mediator,
     Moderator as Moderator,
     OutcomeSpec as OutcomeSpec,
-)
-from fairtrial.study.model.payments import (
-    NOTHING as NOTHING,
-    Paid as Paid,
 )
 from fairtrial.study.model.runs import (
     Assignment as Assignment,

@@ -1,7 +1,8 @@
-"""What a kind of problem adds to studies: a table, remarks in the report, adapted problems.
+"""Extensions of studies: extra tables, report notes, adapted problems, other file formats.
 
-An extension registers as an entry point of the group ``fairtrial.extensions``. The study package
-knows nothing of code candidates: the optimizer adds the table of candidates this way.
+An extension is a class registered as an entry point of the group ``fairtrial.extensions``. The
+study package knows nothing about code candidates or other study formats: the optimizer adds its
+table of candidates, and `fairtrial.compat` its legacy keys, through extensions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 Cells = list[Any]
 KeywordArgument = Callable[[Any], Any]
-"""Takes a `fairtrial.Task`; returns the value of the argument."""
+"""A function that takes a `fairtrial.Task` and returns the value of a keyword argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class TableColumn:
     """A column of an extra table.
 
     type: bool, int, float or str
-    unit: what the codebook says of its type
-    meaning: what the codebook says of its content
+    unit: its type or unit, as shown in the codebook
+    meaning: its description, as shown in the codebook
     """
 
     type: type[Any]
@@ -38,9 +39,12 @@ class TableColumn:
 
 
 class ExtraTable:
-    """A table beside the canonical ones; written only if a run has a row in it.
+    """A table beside the canonical ones; written only if a run has rows in it.
 
-    Its first column is `run_id`; its second tells the rows of one run apart.
+    Its first column is `run_id`; its second column distinguishes the rows of one run.
+
+    name: the table's name, and its file's name without suffix
+    columns: its columns by name, in order
     """
 
     name: str = ""
@@ -52,69 +56,76 @@ class ExtraTable:
 
 
 class ReportNotes:
-    """Reads every result once and adds remarks to the report; by default none."""
+    """Collects notes for the report from all results; by default there are none."""
 
     def add(self, group: Hashable | None, result: RunResult) -> None:
-        """Read one result; `group` is what its replicates share, None for a foreign condition."""
+        """Read one result.
+
+        group: a key that is shared by the replicates of an agent on a problem under a condition;
+            None if the result's condition is not part of the study
+        """
 
     def result_lines(self) -> Sequence[str]:
-        """Return lines for the list of how runs ended."""
+        """Return lines for the report's section on how runs ended."""
         return ()
 
     def deviations(self) -> Sequence[str]:
-        """Return ways in which the study differs from a single, unchanged plan."""
+        """Return lines for the report's section on deviations from the plan."""
         return ()
 
     def remarks(self) -> Sequence[str]:
-        """Return sentences on how far the tests can be trusted."""
+        """Return sentences about limits of the tests' validity."""
         return ()
 
 
 class StudyExtension:
-    """A plug-in that adds to studies; every hook does nothing by default."""
+    """Base class of extensions; each hook does nothing by default."""
 
     def adapt_problem(self, name: str, value: Any) -> Any:
-        """Return the problem that a Python object stands for, or None if it isn't one of ours."""
+        """Return the problem for a Python object bound to a name, or None to leave it to others."""
         return None
 
     def modernize(
         self, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        """Return a study's data with keys of other formats replaced; add what is wrong with them."""
+        """Return the data of a study with keys of other formats replaced.
+
+        Mistakes in these keys are appended to `mistakes`; their paths start with `path`.
+        """
         return data
 
     def keyword_arguments(self) -> Mapping[str, KeywordArgument]:
-        """Return parameter names that agents may ask for, each with what it gets of the task."""
+        """Return further parameter names for agents, each with a function that gives its value."""
         return {}
 
     def table(self) -> ExtraTable | None:
-        """Return the table that is added."""
+        """Return the extra table, if the extension has one."""
         return None
 
     def is_used_by(self, study: Study) -> bool:
-        """Return whether runs of a study are likely to have rows in the table."""
+        """Return whether runs of a study are likely to have rows in the extra table."""
         return False
 
     def report_notes(self) -> ReportNotes:
-        """Return a fresh reader of results."""
+        """Return a new collector of notes for one report."""
         return ReportNotes()
 
 
 @cache
 def extensions() -> tuple[StudyExtension, ...]:
-    """Return all installed extensions, in the order of their names."""
+    """Return the installed extensions, sorted by name."""
     return tuple(plugins.load("extensions", name)() for name in plugins.names("extensions"))
 
 
 def extra_tables() -> dict[str, ExtraTable]:
-    """Return the tables that extensions add, by name."""
+    """Return the tables of all extensions, by name."""
     tables = (extension.table() for extension in extensions())
     return {table.name: table for table in tables if table is not None}
 
 
 @cache
 def keyword_arguments() -> dict[str, KeywordArgument]:
-    """Return the parameter names that agents may ask for, each with what it gets of the task."""
+    """Return the keyword arguments of all extensions, by name."""
     return {
         name: argument
         for extension in extensions()

@@ -1,4 +1,4 @@
-"""The seams: what a plug-in has to be.
+"""Protocols that plug-ins for studies implement: designs, problems, agents, executors.
 
 A plug-in is a frozen dataclass. Its fields are the options that a study may set; they are checked
 when the study is loaded.
@@ -15,19 +15,19 @@ from fairtrial.study.model.study import Study
 
 
 class Design(Protocol):
-    """Factors in, rows out: a function of the study and its seed alone."""
+    """Generates the rows of a design; a function of the study and its seed alone."""
 
     def table(self, study: Study) -> DesignTable:
-        """The design's rows for this study.
+        """Return the design's table for a study.
 
-        Says how many there are without making them, so that a plan of a billion is refused at
-        once. Raises `StudyError` where the study's factors don't fit the design.
+        The number of rows is known before they are generated, so that a design that is too large
+        is refused at once. Raises `StudyError` if the study's factors don't fit the design.
         """
         ...
 
 
 class Problem(Protocol):
-    """What an agent is asked to do, and what judges its output."""
+    """A task for an agent, and the evaluation of its output."""
 
     @property
     def problem_id(self) -> str: ...
@@ -37,20 +37,24 @@ class Problem(Protocol):
     def brief(self) -> str: ...
 
     def evaluate(self, output: Mapping[str, Any]) -> Any:
-        """A number, a mapping of numbers, rows, or an object with fields; None for no verdict."""
+        """Return the score of an output.
+
+        The score is a number, a mapping of numbers, a list of rows, or an object with fields; None
+        if there is no score.
+        """
 
 
 class Agent(Protocol):
-    """Who proposes: takes one `fairtrial.Task`, returns a mapping or an `AgentOutput`.
+    """A function that takes a `fairtrial.Task` and returns a mapping or an `AgentOutput`.
 
-    Sync or async.
+    It may be a coroutine function.
     """
 
     def __call__(self, task: Any, /) -> Any: ...
 
 
 class ConditionRunner(Protocol):
-    """Runs a condition without agent and problem; returns a `RunOutput`."""
+    """A function that runs a condition without agent and problem, and returns a `RunOutput`."""
 
     def __call__(self, run_spec: RunSpec, condition: Condition, /) -> Any: ...
 
@@ -59,36 +63,38 @@ Send = Callable[[bytes], None]
 
 
 class Work(Protocol):
-    """What a worker does with an assignment; never raises anything but KeyboardInterrupt.
+    """What a worker does with an assignment; raises nothing but KeyboardInterrupt.
 
-    Made once, before the first worker starts: agents and problems are bound, modules imported. A
-    worker that is not forked gets it pickled.
+    Created once, before the first worker starts, with agents and problems bound and modules
+    imported. A worker that is not forked receives it pickled.
     """
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
-        """Do one run; `emit` takes each event, packed, as it happens.
+        """Make one attempt at a run and return its outcome.
 
-        `note` takes entries of the run's journal, and returns when they are durable. Executors
-        whose runs happen inline pass none: whoever gave them the work has one of its own.
+        `emit` is called with each packed event without delay. `note` is called with packed journal
+        entries and returns when they are durable; inline executors pass None, as the runner writes
+        the journal itself.
         """
         ...
 
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
-        """The outcome of an attempt that its worker didn't live to tell."""
+        """Return the outcome of an attempt whose worker died before it could report one."""
         ...
 
 
 Feed = Callable[[], "Assignment | float | None"]
-"""What to do next: an assignment; or for how many seconds there is nothing; or None: no more."""
+"""Returns the next assignment, the seconds until there may be one, or None if there are no more."""
 
 
 class Executor(Protocol):
-    """Runs assignments somewhere, up to `slots` at once.
+    """Executes assignments, up to `slots` at once.
 
-    Says whether `random` and `numpy.random` are seeded for each run, which alone uses them
-    (`is_reproducible`); whether a crash, a hang or a flood of output costs one run and no more
-    (`is_isolated`). One that runs them in the very thread that calls `execute` says so, too:
-    ``is_inline = True``.
+    name: the executor's name
+    is_reproducible: whether `random` and `numpy.random` are seeded for each run and used by no
+        other run at the same time
+    is_isolated: whether a crash, a hang or a flood of output affects one run only
+    is_inline: True, as a class attribute, if runs are executed in the thread that calls `execute`
     """
 
     @property
@@ -99,12 +105,12 @@ class Executor(Protocol):
     def is_isolated(self) -> bool: ...
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
-        """Take assignments while there are any and a slot is free; report what comes of each.
+        """Execute assignments from `feed` until it returns None, and yield reports about them.
 
-        Lazy: asks `feed` only when a slot is free, and reports each attempt once, after all its
-        events. An entry of a journal (`Noted`) is durable when the caller asks for the next report,
-        and only then its run may go on. Yields None when there is nothing to report, at least every
-        50 ms if it can, so that the caller gets to do its own work. Closing the iterator ends what
-        still runs, at once, and without a report.
+        `feed` is called only when a slot is free. The end of each attempt is reported once, after
+        all its events. A journal entry (`Noted`) is durable when the caller asks for the next
+        report; the run waits for that. Yields None when there is nothing to report, at least every
+        50 ms if possible, so that the caller can do other work. Closing the iterator ends running
+        attempts at once, without reports.
         """
         ...

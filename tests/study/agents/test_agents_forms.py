@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from run_attempt_kit import CONDITION, PACKET, assignment, run
 
-from fairtrial.compat.keyword_arguments import KEYWORDS
+from fairtrial.compat.keyword_arguments import KEYWORD_ARGUMENTS
 from fairtrial.core import StudyError
 from fairtrial.study import ProblemPacket, Task, for_condition
 from fairtrial.study.agents.call_forms import bind_agent
@@ -133,8 +133,8 @@ def test_any_subset_of_the_ten_keywords_gets_what_it_asks_for(names, data):
 
 
 def test_there_are_ten_keywords_and_each_is_tested():
-    assert set(EXPECTED) == set(KEYWORDS)
-    assert len(KEYWORDS) == 10
+    assert set(EXPECTED) == set(KEYWORD_ARGUMENTS)
+    assert len(KEYWORD_ARGUMENTS) == 10
 
 
 def test_a_packet_that_was_made_of_an_object_hands_that_object_on():
@@ -313,7 +313,7 @@ def test_an_agents_own_typeerror_is_its_failure_and_it_is_called_once():  # know
 
 @given(st.text(string.ascii_lowercase, min_size=1, max_size=12))
 def test_one_parameter_of_any_other_name_gets_the_task(name):
-    if name in KEYWORDS or not name.isidentifier():
+    if name in KEYWORD_ARGUMENTS or not name.isidentifier():
         return
     try:
         agent = eval(f"lambda {name}: {name}")

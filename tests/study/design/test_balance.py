@@ -1,4 +1,4 @@
-"""Balance: how often levels occur, which factors go together, and what constraints cost."""
+"""Balance: counts of levels, association of factors, and the effect of constraints."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_scale_has_too_many_values_to_list():
     assert factor.n_levels == 50
 
 
-def test_short_report_has_two_figures_for_each_factor():  # spec 9
+def test_short_report_has_two_figures_for_each_factor():
     rows = _rows(a=[1, 1, 2, 3], b=["x", "x", "x", "x"])
     assert design_balance_report(rows) == {
         "a": {"n_levels": 3.0, "max_to_min_ratio": 2.0},
@@ -128,7 +128,7 @@ def test_association_of_a_scale_and_levels_is_the_correlation_ratio():
     assert pair.association == pytest.approx((between / np.var(x) / 12) ** 0.5)
 
 
-def test_centre_points_are_no_association():
+def test_center_points_are_no_association():
     corners = [{"a": a, "b": b} for a in (-1, 1) for b in (-1, 1)]
     pair = _pair(corners * 2 + [{"a": 0.0, "b": 0.0}] * 4)
     assert pair.association == 0
@@ -174,7 +174,7 @@ def _report(constraints, blocks=()):
     return balance_report(study, build_design(study))
 
 
-def test_excluded_conditions_say_what_they_unbalance():  # spec 11
+def test_excluded_conditions_say_what_they_unbalance():
     report = _report(
         (
             Constraint("shallow", expression='not (model == "tiny" and depth > 1)'),
@@ -242,9 +242,9 @@ def _study(kind="full", levels=((0, 1), ("x", "y"), (1, 2, 3)), rules=(), **spec
 def _is_even(study, conditions):
     """By the definition: all levels of the study, and all pairs of two factors' levels."""
     kept = [
-        {**each.factor_assignments, **each.block_assignments}
-        for each in conditions
-        if each.admissible
+        {**condition.factor_assignments, **condition.block_assignments}
+        for condition in conditions
+        if condition.admissible
     ]
     levels = {factor.name: factor.iter_values() for factor in study.factors}
     levels |= {block.name: block.levels for block in study.blocks}
@@ -268,7 +268,7 @@ EVEN_OR_NOT = {
     "many levels, one gone": _study(levels=(tuple(range(30)), (0.5, 1.5, 2.5)), rules=["f0 != 7"]),
     "fraction": _study("frac2", TWO),
     "fraction, one level gone": _study("frac2", TWO, rules=["f0 != 1"]),
-    "fraction with centre": _study("frac2", TWO, center_points=2),
+    "fraction with center": _study("frac2", TWO, center_points=2),
     "screening": _study("pb", TWO),
     "screening of many": _study("pb", ((0, 1),) * 30),
     "square": _study("latin_square", ((1, 2, 3),) * 3),

@@ -1,4 +1,4 @@
-"""Constraint expressions: what they mean, and what they refuse (spec 8)."""
+"""Constraint expressions: their meaning, and what is refused."""
 
 import colorsys  # noqa: F401, so that one of that name is loaded
 import contextlib
@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 
 from fairtrial import Constraint, Factor, Level, Study, StudyError, build_design
 from fairtrial.core import load_reference
-from fairtrial.study.design.constraints import Expression, Judge
+from fairtrial.study.design.constraints import ConstraintChecker
+from fairtrial.study.design.expressions import Expression
 
 
 def holds(text, factors=None, blocks=None):
@@ -144,13 +145,13 @@ def test_severity_decides_whether_a_broken_rule_stops_a_condition():
         Constraint("stop", "must be small", expression="x < 2"),
         Constraint("tell", "should be even", expression="x % 2 == 0", severity="warning"),
     ]
-    judge = Judge(rules)
+    judge = ConstraintChecker(rules)
     assert judge({"x": 0}, {}) == (True, ())
     assert judge({"x": 1}, {}) == (True, ("tell: should be even",))
     assert judge({"x": 3}, {}) == (False, ("stop: must be small", "tell: should be even"))
 
 
-def test_a_misspelt_severity_is_refused():
+def test_a_misspelled_severity_is_refused():
     with pytest.raises(StudyError, match="warning"):
         Constraint("c", "", expression="x == 1", severity="warnin")
 
@@ -262,7 +263,7 @@ def test_a_factor_named_factors_hides_no_other():
 def test_a_rule_function_that_returns_neither_true_nor_false_is_refused(tmp_path, returned):
     module = f"my_rules_returns_{len(returned)}"
     (tmp_path / f"{module}.py").write_text(f"def keep(f, b):\n    return {returned}\n")
-    judge = Judge([Constraint("c", "", callable_ref=f"{module}:keep")], tmp_path)
+    judge = ConstraintChecker([Constraint("c", "", callable_ref=f"{module}:keep")], tmp_path)
     with pytest.raises(StudyError, match="must return true or false"):
         judge({"x": 1}, {})
 
@@ -285,7 +286,7 @@ def test_a_rule_with_two_halves_says_which_of_them_failed(tmp_path):
     ]
     for rule, field in zip(rules, ("callable_ref", "expression"), strict=True):
         with pytest.raises(StudyError) as caught:
-            Judge([rule], tmp_path)({"x": 1}, {})
+            ConstraintChecker([rule], tmp_path)({"x": 1}, {})
         assert [mistake.path for mistake in caught.value.mistakes] == [("constraints", 0, field)]
 
 
@@ -293,12 +294,14 @@ def test_what_a_rule_function_prints_stays_out_of_our_output(tmp_path, capsys):
     (tmp_path / "my_rules_loud.py").write_text(
         "print('imported')\ndef keep(f, b):\n    print('called')\n    return True\n"
     )
-    Judge([Constraint("c", "", callable_ref="my_rules_loud:keep")], tmp_path)({"x": 1}, {})
+    ConstraintChecker([Constraint("c", "", callable_ref="my_rules_loud:keep")], tmp_path)(
+        {"x": 1}, {}
+    )
     assert capsys.readouterr() == ("", "imported\ncalled\n")
 
 
 def test_an_async_rule_function_is_refused_without_further_noise(tmp_path):
     (tmp_path / "my_rules_async.py").write_text("async def keep(f, b):\n    return True\n")
-    judge = Judge([Constraint("c", "", callable_ref="my_rules_async:keep")], tmp_path)
+    judge = ConstraintChecker([Constraint("c", "", callable_ref="my_rules_async:keep")], tmp_path)
     with pytest.raises(StudyError, match="must return true or false, gave a coroutine"):
         judge({"x": 1}, {})

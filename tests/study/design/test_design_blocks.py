@@ -1,4 +1,4 @@
-"""Randomised blocks, and repeated measures in sequences balanced for carry-over."""
+"""Randomized blocks, and repeated measures in sequences balanced for carry-over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fairtrial.study import (
     execution_order,
     plan_runs,
 )
-from fairtrial.study.design.blocks import Williams
+from fairtrial.study.design.blocks import WilliamsDesign
 
 
 def make_study(kind: str, treatments: int, blocks: Sequence[Block] = (), **fields: Any) -> Study:
@@ -48,14 +48,14 @@ def subjects(count: int) -> Block:
 
 def in_blocks(conditions: Sequence[Condition]) -> list[list[Any]]:
     """The treatments of each block, in order; fails if a block is left and come back to."""
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     last = ""
     for condition in conditions:
         block = repr(condition.block_assignments)
-        assert block == last or block not in found
-        found.setdefault(block, []).append(condition.factor_assignments["t"])
+        assert block == last or block not in result
+        result.setdefault(block, []).append(condition.factor_assignments["t"])
         last = block
-    return list(found.values())
+    return list(result.values())
 
 
 def executed(study: Study, conditions: Sequence[Condition]) -> list[tuple[Condition, Any]]:
@@ -68,11 +68,11 @@ def executed(study: Study, conditions: Sequence[Condition]) -> list[tuple[Condit
     ]
 
 
-# --- randomised blocks
+# --- randomized blocks
 
 
 def test_every_block_holds_all_treatments_in_an_order_of_its_own() -> None:
-    # spec 10
+
     block = Block(name="day", levels=(1, 2, 3, 4))
     orders = in_blocks(build_design(make_study("randomized_block", 8, [block])))
     assert [sorted(order) for order in orders] == [list(range(8))] * 4
@@ -122,7 +122,7 @@ def test_without_blocks_there_is_one_block() -> None:
 
 
 def test_a_block_that_is_added_leaves_the_earlier_ones_as_they_were() -> None:
-    # spec 12
+
     few = make_study("randomized_block", 6, [Block(name="day", levels=(1, 2))])
     more = make_study("randomized_block", 6, [Block(name="day", levels=(1, 2, 3))])
     assert build_design(more)[:12] == build_design(few)
@@ -147,13 +147,13 @@ def test_a_billion_conditions_are_refused_by_their_number(kind: str) -> None:
 
 @given(st.integers(2, 31))
 def test_a_square_is_balanced_in_place_and_in_carry_over(size: int) -> None:
-    # spec 10: the property that the published construction is used for.
-    square = Williams(size)
+    # The property that the published construction is used for.
+    square = WilliamsDesign(size)
     places: Counter[tuple[int, int]] = Counter()
     followed: Counter[tuple[int, int]] = Counter()
     for number in range(square.count):
-        order = sorted(range(size), key=lambda t: square.place(t, number))
-        assert [square.place(t, number) for t in order] == list(range(size))
+        order = sorted(range(size), key=lambda t: square.find_position(t, number))
+        assert [square.find_position(t, number) for t in order] == list(range(size))
         places.update(zip(range(size), order, strict=True))
         followed.update(itertools.pairwise(order))
     times = square.count // size
@@ -165,8 +165,8 @@ def test_a_square_is_balanced_in_place_and_in_carry_over(size: int) -> None:
 
 
 def test_a_single_treatment_needs_a_single_sequence() -> None:
-    assert Williams(1).count == 1
-    assert Williams(1).place(0, 0) == 0
+    assert WilliamsDesign(1).count == 1
+    assert WilliamsDesign(1).find_position(0, 0) == 0
 
 
 # --- repeated measures
@@ -250,7 +250,7 @@ def test_balance_over_replicates_and_blocks_is_counted_not_guessed(
 def test_every_subject_is_run_in_one_go_and_in_its_sequence(
     treatments: int, count: int, days: int, replicates: int, agents: int, seed: int
 ) -> None:
-    # spec 10 and 14: the design and the execution order together.
+    # The design and the execution order together.
     blocks = [Block(name="day", levels=tuple(range(days)))] + ([subjects(count)] if count else [])
     study = make_study(
         "repeated_measures",
@@ -279,12 +279,14 @@ def test_every_subject_is_run_in_one_go_and_in_its_sequence(
         # Day 0 has a treatment less, so the days after it count from 0 among themselves.
         first = day if treatments < 2 else max(day - 1, 0)
         number = int(subject[1:]) if subject else first + replicate - 1
-        square = Williams(len(met))
-        assert order == sorted(met, key=lambda t: square.place(met.index(t), number % square.count))
+        square = WilliamsDesign(len(met))
+        assert order == sorted(
+            met, key=lambda t: square.find_position(met.index(t), number % square.count)
+        )
 
 
 def test_replicates_that_are_added_change_no_earlier_sequence() -> None:
-    # spec 12
+
     few = make_study("repeated_measures", 5, run_budget=RunBudget(replicates=3))
     more = make_study("repeated_measures", 5, run_budget=RunBudget(replicates=25))
     for early, late in zip(build_design(few), build_design(more), strict=True):
@@ -302,7 +304,7 @@ def test_conditions_stand_in_the_first_subjects_order() -> None:
 
 
 def test_what_constraints_rule_out_is_in_no_sequence() -> None:
-    # spec 11
+
     rule = Constraint(
         constraint_id="child", description="not for s1", expression="t != 2 or subject != 's1'"
     )
@@ -353,7 +355,7 @@ def test_many_treatments_cost_no_square() -> None:
 
 
 def test_the_designs_are_functions_of_the_study_alone() -> None:
-    # spec 12: whatever else draws random numbers.
+    # Whatever else draws random numbers.
     study = make_study("randomized_block", 6, [Block(name="day", levels=(1, 2))])
     random.seed(1)
     first = build_design(study)

@@ -1,4 +1,4 @@
-"""Tied and conditional factors: refused, never ignored, by designs that can't follow them."""
+"""Tied and conditional factors are refused by designs that don't support them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Factorials: every combination once, ties and conditions kept, ids that survive new levels."""
+"""Factorials: every combination once, ties and `when` applied, ids that survive new levels."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_randomize_shuffles_by_the_seed_and_keeps_every_id() -> None:
     assert sorted(shuffled, key=plain.index) == plain
 
 
-def test_counterbalance_brings_neighbours_apart() -> None:
+def test_counterbalance_brings_neighbors_apart() -> None:
     study = make_study(numbered("a", 5), design_spec=DesignSpec(counterbalance=True))
     assert [c.factor_assignments["a"] for c in build_design(study)] == [0, 2, 4, 3, 1]
 
@@ -294,7 +294,7 @@ def plan(study: Study) -> tuple[list[Condition], list[RunSpec]]:
 def test_new_levels_and_replicates_keep_every_id_and_seed(
     counts: list[int], days: int, replicates: int, data: st.DataObject
 ) -> None:
-    # spec 12
+
     kind = data.draw(st.sampled_from(["full_factorial", "randomized_block", "repeated_measures"]))
     spec = DesignSpec(kind=kind, randomize=data.draw(st.booleans()))
     more = [size + data.draw(st.integers(0, 2)) for size in counts]
@@ -324,7 +324,7 @@ def test_new_levels_and_replicates_keep_every_id_and_seed(
 
 
 def test_replicates_of_the_design_multiply_those_of_the_budget() -> None:
-    # spec 12
+
     study = make_study(
         numbered("a", 2),
         design_spec=DesignSpec(replicates=3),
@@ -346,7 +346,7 @@ def ruled(expression: str, severity: str = "error") -> Study:
 
 
 def test_inadmissible_conditions_are_kept_with_messages_and_never_planned() -> None:
-    # spec 11
+
     study = ruled("a + b < 2")
     conditions, runs = plan(study)
     assert [c.admissible for c in conditions] == [True, True, True, False]

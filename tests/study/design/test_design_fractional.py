@@ -1,4 +1,4 @@
-"""Two-level fractions (spec 9, 10): rows, resolution and aliases, computed from the rows."""
+"""Two-level fractions: rows, resolution and aliases, computed from the rows."""
 
 import itertools
 import re
@@ -67,7 +67,7 @@ OLDER_ROWS = {
 
 @pytest.mark.parametrize("count", OLDER_ROWS)
 @pytest.mark.parametrize("backend", ["stdlib", "pydoe3", "pydoe"])
-def test_two_to_six_factors_have_the_rows_that_older_studies_know(count, backend):  # spec 9
+def test_two_to_six_factors_have_the_rows_that_older_studies_know(count, backend):
     rows = matrix(count, backend=backend)
     assert (
         " ".join("".join("-+"[int(value > 0)] for value in row) for row in rows)
@@ -97,17 +97,17 @@ EVERY = [(count, resolution) for resolution in RUNS for count in RUNS[resolution
 
 
 @pytest.mark.parametrize(("count", "resolution"), EVERY)
-def test_resolution_as_computed_from_the_rows(count, resolution):  # spec 10
+def test_resolution_as_computed_from_the_rows(count, resolution):
     rows = matrix(count, resolution=resolution)
     assert len(rows) == RUNS[resolution][count]
     shortest = shortest_word(rows)
-    told = facts(count, resolution=resolution)
+    reported = facts(count, resolution=resolution)
     if shortest is None:
-        assert (told["resolution"], len(rows)) == ("full", 2**count)
+        assert (reported["resolution"], len(rows)) == ("full", 2**count)
     else:
         assert shortest >= NUMERALS[resolution]
-        assert told["resolution"] == {3: "III", 4: "IV", 5: "V", 6: "VI", 7: "VII"}[shortest]
-        assert min(told["word_lengths"]) == shortest
+        assert reported["resolution"] == {3: "III", 4: "IV", 5: "V", 6: "VI", 7: "VII"}[shortest]
+        assert min(reported["word_lengths"]) == shortest
 
 
 @pytest.mark.parametrize(("count", "resolution"), EVERY)
@@ -148,7 +148,7 @@ def largest_without_short_words(bits):
 
 
 @pytest.mark.parametrize(("bits", "most"), [(4, 5), (5, 6), (6, 8), (7, 11)])
-def test_no_smaller_fraction_of_resolution_v_exists(bits, most):  # spec 10
+def test_no_smaller_fraction_of_resolution_v_exists(bits, most):
     assert largest_without_short_words(bits) == most
     assert RUNS["V"][most] == 2**bits
     assert RUNS["V"][most + 1] == 2 ** (bits + 1)
@@ -187,8 +187,8 @@ def computed_aliases(rows, order):
     }
 
 
-def told_aliases(lines, names):
-    told = {}
+def reported_aliases(lines, names):
+    reported = {}
     for line in lines:
         chain = []
         for text in line.split(" = "):
@@ -196,8 +196,8 @@ def told_aliases(lines, names):
             chain.append((members, -1 if text.startswith("-") else 1))
         assert chain[0][1] == 1
         for first, sign in chain:
-            told[first] = {second: sign * other for second, other in chain if second != first}
-    return told
+            reported[first] = {second: sign * other for second, other in chain if second != first}
+    return reported
 
 
 fractions = st.one_of(
@@ -214,41 +214,41 @@ fractions = st.one_of(
 
 
 @given(fractions, st.booleans())
-def test_aliases_are_those_of_the_rows(fraction, foldover):  # spec 10
+def test_aliases_are_those_of_the_rows(fraction, foldover):
     count, resolution, generators = fraction
     options = {"resolution": resolution, "generators": list(generators), "foldover": foldover}
-    rows, told = matrix(count, **options), facts(count, **options)
-    effects_told = [text for line in told["aliases"] for text in line.split(" = ")]
-    order = 3 if any(text.count("×") == 2 for text in effects_told) else 2
+    rows, reported = matrix(count, **options), facts(count, **options)
+    reported_effects = [text for line in reported["aliases"] for text in line.split(" = ")]
+    order = 3 if any(text.count("×") == 2 for text in reported_effects) else 2
     computed = {
         effect: others
         for effect, others in computed_aliases(rows, order).items()
         if others and (len(effect) <= 2 or any(len(other) <= 2 for other in others))
     }
-    assert told_aliases(told["aliases"], NAMES) == computed
+    assert reported_aliases(reported["aliases"], NAMES) == computed
 
 
 @given(fractions, st.booleans())
 def test_words_are_what_is_constant_in_the_rows(fraction, foldover):
     count, resolution, generators = fraction
     options = {"resolution": resolution, "generators": list(generators), "foldover": foldover}
-    rows, told = matrix(count, **options), facts(count, **options)
-    letters = list(told["letters"])
-    assert list(told["letters"].values()) == NAMES[:count]
-    for word in told["defining_relation"]:
+    rows, reported = matrix(count, **options), facts(count, **options)
+    letters = list(reported["letters"])
+    assert list(reported["letters"].values()) == NAMES[:count]
+    for word in reported["defining_relation"]:
         sign = -1 if word.startswith("-") else 1
         product = rows[:, [letters.index(x) for x in word.removeprefix("-")]].prod(axis=1)
         assert (product == sign).all()
-    listed = len(told["defining_relation"]) + told.get("words_left_out", 0)
-    assert sum(told["word_lengths"].values()) == listed
+    listed = len(reported["defining_relation"]) + reported.get("words_left_out", 0)
+    assert sum(reported["word_lengths"].values()) == listed
     distinct = len(np.unique(rows, axis=0))
     assert listed + 1 == 2**count // distinct
-    assert told["rows"] == len(rows)
+    assert reported["rows"] == len(rows)
 
 
 def test_facts_of_a_well_known_fraction_are_plain_and_readable():
-    told = facts(5)
-    assert told == {
+    reported = facts(5)
+    assert reported == {
         "rows": 8,
         "generators": ["D = ABC", "E = AC"],
         "fraction": "2^(5-2)",
@@ -266,7 +266,7 @@ def test_facts_of_a_well_known_fraction_are_plain_and_readable():
             "temp × prompt = depth × model",
         ],
     }
-    canonical_json(told)
+    canonical_json(reported)
 
 
 def test_fifteen_factors_are_told_in_fifteen_lines():
@@ -325,9 +325,9 @@ def test_own_generators_keep_exactly_the_rows_that_obey_them(generated):
     ["E = -ACD", "e=-acd", "tools = -temp * model*prompt", "tools = - temp × model × prompt"],
 )
 def test_generators_by_letters_or_names(text):
-    told = facts(5, generators=[text])
-    assert told["generators"] == ["E = -ACD"]
-    assert told["aliases"][0] == "temp = -model × prompt × tools"
+    reported = facts(5, generators=[text])
+    assert reported["generators"] == ["E = -ACD"]
+    assert reported["aliases"][0] == "temp = -model × prompt × tools"
 
 
 def test_generators_that_go_round_in_a_circle_are_unwound():
@@ -343,7 +343,7 @@ def test_every_mistake_in_generators_is_reported_at_once():
     texts = ["E = ABX", "no", "D = ABC", "prompt = AC", "F = AAB", "F = FA", "tols = temp*depth"]
     with pytest.raises(StudyError) as caught:
         facts(6, generators=texts)
-    found = {str(mistake) for mistake in caught.value.mistakes}
+    result = {str(mistake) for mistake in caught.value.mistakes}
     path = "design_spec.options.generators"
     expected = {
         f"{path}[0]: `E = ABX` has 'ABX', which is no factor",
@@ -353,16 +353,16 @@ def test_every_mistake_in_generators_is_reported_at_once():
         f"{path}[5]: `F = FA` defines 'memory' by itself",
         f"{path}[6]: `tols = temp*depth` has 'tols', which is no factor",
     }
-    assert len(found) == len(expected)
+    assert len(result) == len(expected)
     for start in expected:
-        assert any(text.startswith(start) for text in found), start
-    assert any("did you mean 'tools'?" in text for text in found)
+        assert any(text.startswith(start) for text in result), start
+    assert any("did you mean 'tools'?" in text for text in result)
 
 
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["D = ABC", "C = ABD"], "[1]: `C = ABD` says what the others say"),
+        (["D = ABC", "C = ABD"], "[1]: `C = ABD` follows from the others"),
         (["D = ABC", "C = -ABD"], "[1]: `C = -ABD` contradicts the others"),
         (["D = AC", "C = ABD"], "give resolution I, not III: depth is the same in every row"),
         (["D = A"], "give resolution II, not III: temp × prompt is the same in every row"),
@@ -424,7 +424,7 @@ def test_pydoe3_gives_the_same_rows_for_the_same_generators(count, resolution):
     assert {tuple(row) for row in theirs.tolist()} == {tuple(row) for row in ours.tolist()}
 
 
-def test_resolution_v_of_seven_factors_where_pydoe3_gives_less():  # spec 10
+def test_resolution_v_of_seven_factors_where_pydoe3_gives_less():
     assert shortest_word(np.array(pyDOE3.fracfact_by_res(7, 5))) == 4
     assert shortest_word(matrix(7, resolution="V")) == 7
 
@@ -514,8 +514,8 @@ def of_levels(factors, **spec):
 def test_levels_may_be_lists_and_mappings():
     levels = [{"name": "p", "value": [1, 2]}, {"name": "q", "value": {"k": [3]}}]
     factors = [{"name": "a", "levels": levels}, {"name": "b", "levels": [1, 2]}]
-    *_, centre = build_design(of_levels(factors, center_points=1))
-    assert centre.factor_assignments == {"a": [1, 2], "b": 1.5}
+    *_, center = build_design(of_levels(factors, center_points=1))
+    assert center.factor_assignments == {"a": [1, 2], "b": 1.5}
     shuffled = build_design(of_levels(factors, randomize=True, block_randomization_key="a"))
     assert [c.factor_assignments["a"] for c in shuffled] == [[1, 2]] * 2 + [{"k": [3]}] * 2
 

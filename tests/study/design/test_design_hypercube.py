@@ -1,4 +1,4 @@
-"""Latin hypercubes, Sobol and Halton: spec 9, 10, 12 and 13 for designs over numeric ranges."""
+"""Designs over numeric ranges: Latin hypercubes, Sobol and Halton sequences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairtrial.study import (
     build_design,
     design_table,
 )
-from fairtrial.study.design.hypercube import Halton, LatinHypercube, Sobol, draw_strata
+from fairtrial.study.design.hypercube import Halton, LatinHypercube, Sobol, draw_latin_hypercube
 from fairtrial.study.design.maximin import spread_apart
 from fairtrial.study.design.ranges import Range
 
@@ -79,7 +79,7 @@ def strata(points: Sequence[Sequence[float]], axis: int) -> list[int]:
 TUNING = [factor("temperature", 0.1, 1.3), factor("depth", 1, 9)]
 
 
-# spec 9, 13: made once with design-research-experiments 0.3.0
+# Made once with design-research-experiments 0.3.0
 @pytest.mark.parametrize(
     ("n", "seed", "rows"),
     [
@@ -116,7 +116,7 @@ def test_rows_and_ids_are_those_of_the_older_library(
 
 
 def test_explicit_bounds_set_the_order_in_which_random_numbers_are_used() -> None:
-    # spec 9: made once with design-research-experiments 0.3.0
+    # Made once with design-research-experiments 0.3.0
     bounds = {"b": (-5.0, -1.0), "a": (0.0, 1e6), "c": (0.3, 0.7)}
     factors = [factor(name, 0, 1) for name in "abc"]
     expected = [
@@ -129,7 +129,7 @@ def test_explicit_bounds_set_the_order_in_which_random_numbers_are_used() -> Non
 
 
 def test_seeds_may_be_negative_and_samples_single() -> None:
-    # spec 9: made once with design-research-experiments 0.3.0
+    # Made once with design-research-experiments 0.3.0
     assert points_of(sampled(unit_factors(1), 3, seed=-3)) == [
         (0.07932154236396378,),
         (0.5147430750986506,),
@@ -141,8 +141,8 @@ def test_seeds_may_be_negative_and_samples_single() -> None:
     ]
 
 
-def test_replicates_centre_points_order_and_blocks_give_the_ids_of_the_older_library() -> None:
-    # spec 13: made once with design-research-experiments 0.3.0
+def test_replicates_center_points_order_and_blocks_give_the_ids_of_the_older_library() -> None:
+    # Made once with design-research-experiments 0.3.0
     study = sampled(
         TUNING,
         2,
@@ -202,7 +202,7 @@ def test_every_stratum_of_every_axis_has_one_sample(
 def test_maximin_is_never_worse_than_the_plain_hypercube(
     n: int, dimensions: int, seed: int
 ) -> None:
-    # spec 10
+
     study = sampled(unit_factors(dimensions), n, seed=seed, criterion="maximin", tries=300)
     before = smallest_distance(points_of(sampled(unit_factors(dimensions), n, seed=seed)))
     after = smallest_distance(points_of(study))
@@ -248,7 +248,7 @@ def apart_by_brute_force(
 
 @given(st.integers(3, 9), st.integers(2, 4), st.integers(0, 10**6))
 def test_maximin_keeps_its_books_right(count: int, dimensions: int, seed: int) -> None:
-    cube = [list(point) for point in draw_strata(count, dimensions, seed)]
+    cube = [list(point) for point in draw_latin_hypercube(count, dimensions, seed)]
     fast = spread_apart(cube, 200, random.Random(seed))
     slow = apart_by_brute_force(cube, 200, random.Random(seed))
     assert [list(point) for point in fast] == slow
@@ -283,13 +283,13 @@ def test_a_factor_of_dtype_int_gets_fractions_where_whole_numbers_are_not_asked_
 
 
 def test_a_point_that_rounds_up_to_one_stays_in_the_range() -> None:
-    assert Range("x", 1, 3, whole=True).at(1.0) == 3
+    assert Range("x", 1, 3, whole=True).scale(1.0) == 3
 
 
 @pytest.mark.parametrize("kind", SEQUENCES)
 @pytest.mark.parametrize("scramble", [True, False])
 def test_a_longer_sequence_begins_with_the_shorter_one(kind: str, scramble: bool) -> None:
-    # spec 12: samples can be added, and every id stays
+    # Samples can be added, and every id stays
     blocks = (Block("day", ("mon", "tue")),)
 
     def conditions(n: int) -> list[Condition]:
@@ -341,7 +341,7 @@ def test_facts_say_at_which_numbers_a_sobol_sequence_is_balanced() -> None:
     assert "balance" not in design_table(sampled(unit_factors(2), 64, kind="sobol")).facts
 
 
-def centred_discrepancy(points: Sequence[Sequence[float]]) -> float:
+def centered_discrepancy(points: Sequence[Sequence[float]]) -> float:
     """Squared, by the formula of Hickernell (1998)."""
     n, d = len(points), len(points[0])
     off = [[abs(x - 0.5) for x in point] for point in points]
@@ -360,9 +360,9 @@ def centred_discrepancy(points: Sequence[Sequence[float]]) -> float:
 @pytest.mark.parametrize("kind", SEQUENCES)
 def test_discrepancy_is_reported_and_below_that_of_random_samples(kind: str) -> None:
     points = points_of(sampled(unit_factors(3), 40, kind=kind))
-    reported = design_table(sampled(unit_factors(3), 40, kind=kind)).facts["centred_discrepancy"]
-    assert reported == pytest.approx(centred_discrepancy(points))
-    assert reported < centred_discrepancy(points_of(sampled(unit_factors(3), 40)))
+    reported = design_table(sampled(unit_factors(3), 40, kind=kind)).facts["centered_discrepancy"]
+    assert reported == pytest.approx(centered_discrepancy(points))
+    assert reported < centered_discrepancy(points_of(sampled(unit_factors(3), 40)))
 
 
 @pytest.mark.parametrize("kind", ["latin_hypercube", *SEQUENCES])
@@ -390,18 +390,18 @@ def mistakes(study: Study) -> list[str]:
 @pytest.mark.parametrize("kind", ["latin_hypercube", *SEQUENCES])
 def test_all_that_is_missing_is_said_at_once(kind: str) -> None:
     named = [factor("model", "small", "large"), factor("x", 0, 1), factor("one", 1)]
-    found = mistakes(sampled(named, None, kind=kind))
-    assert len(found) == 3
-    assert found[0] == f"design_spec.n_samples: {kind} needs a number of samples"
-    assert f"factors[0].levels: {kind} needs a numeric range; 'model' has none" in found[1]
-    assert "d_optimal or a factorial" in found[1]
-    assert "'one'" in found[2]
+    result = mistakes(sampled(named, None, kind=kind))
+    assert len(result) == 3
+    assert result[0] == f"design_spec.n_samples: {kind} needs a number of samples"
+    assert f"factors[0].levels: {kind} needs a numeric range; 'model' has none" in result[1]
+    assert "d_optimal or a factorial" in result[1]
+    assert "'one'" in result[2]
     assert "at least one factor" in mistakes(sampled([], 5, kind=kind))[0]
 
 
 def test_bounds_name_every_factor_and_no_other() -> None:
-    found = mistakes(sampled(TUNING, 5, bounds={"temprature": (0, 1)}))
-    assert found == [
+    result = mistakes(sampled(TUNING, 5, bounds={"temprature": (0, 1)}))
+    assert result == [
         "design_spec.options.bounds.temprature: 'temprature' is not a factor; "
         "did you mean 'temperature'?",
         "design_spec.options.bounds: there is no range for 'temperature'; "
@@ -421,8 +421,8 @@ def test_ranges_must_go_up(kind: str) -> None:
         "got 3 to 2; [low, high]",
     ]
     flat = [factor("x", 0, 1), factor("y", 2, 2.0)]
-    found = mistakes(sampled(flat, 5, kind=kind))
-    assert found == ["factors[1].levels: the range of 'y' must go up, got 2 to 2; [low, high]"]
+    result = mistakes(sampled(flat, 5, kind=kind))
+    assert result == ["factors[1].levels: the range of 'y' must go up, got 2 to 2; [low, high]"]
 
 
 @pytest.mark.parametrize("kind", ["latin_hypercube", *SEQUENCES])
@@ -432,9 +432,9 @@ def test_ranges_must_not_be_wider_than_what_can_be_reckoned_with(kind: str) -> N
         "design_spec.options.bounds.temperature: the range of 'temperature' is too wide, "
         "got -1.7e+308 to 1.7e+308"
     ]
-    found = mistakes(sampled([factor("x", 0, 10**400)], 5, kind=kind))
-    assert len(found) == 1
-    assert f"{kind} needs a numeric range; 'x' has none" in found[0]
+    result = mistakes(sampled([factor("x", 0, 10**400)], 5, kind=kind))
+    assert len(result) == 1
+    assert f"{kind} needs a numeric range; 'x' has none" in result[0]
 
 
 def test_bounds_serve_factors_whose_levels_are_no_range() -> None:
@@ -444,18 +444,18 @@ def test_bounds_serve_factors_whose_levels_are_no_range() -> None:
     assert all(0 <= row["x"] <= 1 and 10 <= row["size"] <= 20 for row in rows)
 
 
-def test_whole_numbers_need_a_whole_range_a_dtype_and_no_centre() -> None:
+def test_whole_numbers_need_a_whole_range_a_dtype_and_no_center() -> None:
     assert "no factor has the dtype int" in mistakes(sampled(TUNING, 5, integers=True))[0]
     wrong = [factor("depth", 1.5, 4, dtype="int")]
-    found = mistakes(sampled(wrong, 5, integers=True, spec={"center_points": 1}))
-    assert len(found) == 2
-    assert found[0].startswith("factors[0]: 'depth' has the dtype int and a range from 1.5 to 4")
-    assert found[1].startswith("design_spec.center_points")
+    result = mistakes(sampled(wrong, 5, integers=True, spec={"center_points": 1}))
+    assert len(result) == 2
+    assert result[0].startswith("factors[0]: 'depth' has the dtype int and a range from 1.5 to 4")
+    assert result[1].startswith("design_spec.center_points")
 
 
 def test_options_are_checked() -> None:
-    found = mistakes(sampled(TUNING, 5, backend="R", criterion="minimax", tries=0.5))
-    assert len(found) == 3
+    result = mistakes(sampled(TUNING, 5, backend="R", criterion="minimax", tries=0.5))
+    assert len(result) == 3
     assert mistakes(sampled(TUNING, 5, tries=0)) == [
         "design_spec.options.tries: must be 1 or more, got 0"
     ]

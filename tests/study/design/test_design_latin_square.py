@@ -1,4 +1,4 @@
-"""Latin squares: every treatment once in every row and column, and clear words for misfits."""
+"""Latin squares: every treatment once in every row and column; messages for misfits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def messages(study: Study) -> list[str]:
 
 @given(st.integers(2, 12))
 def test_every_treatment_is_once_in_every_row_and_column(size: int) -> None:
-    # spec 9
+
     study = make_study(
         factor("t", size), factor("c", size), factor("r", size), options=options("r", "c", "t")
     )
@@ -53,7 +53,7 @@ def test_every_treatment_is_once_in_every_row_and_column(size: int) -> None:
 
 
 def test_treatment_is_row_plus_column_and_the_cell_is_in_the_id() -> None:
-    # spec 9 and 13
+
     study = make_study(
         factor("r", 3), factor("c", 3), factor("t", 3), options=options("r", "c", "t")
     )
@@ -97,7 +97,7 @@ def test_a_tied_factor_follows_its_leader() -> None:
 
 
 def test_cells_that_break_a_constraint_are_kept_and_marked() -> None:
-    # spec 11
+
     rule = Constraint(constraint_id="corner", expression="not (a == 'a0' and b == 'b0')")
     study = make_study(factor("a", 3), factor("b", 3), factor("c", 3), constraints=(rule,))
     assert [c.admissible for c in build_design(study)] == [False] + [True] * 8
@@ -140,12 +140,12 @@ def test_one_factor_can_not_play_two_parts() -> None:
     study = make_study(
         factor("a", 2), factor("b", 2), factor("c", 2), options=options("a", "a", "c")
     )
-    found = messages(study)
-    assert found[0] == (
+    result = messages(study)
+    assert result[0] == (
         "design_spec.options.column_factor: 'a' is the row_factor already; "
         "name three different factors"
     )
-    assert "'b' is neither row, column nor treatment" in found[1]
+    assert "'b' is neither row, column nor treatment" in result[1]
 
 
 def test_a_tied_factor_can_not_be_named() -> None:
@@ -167,10 +167,10 @@ def test_a_square_of_one_is_no_square() -> None:
 
 
 def test_two_factors_without_options_are_told_what_is_missing() -> None:
-    found = messages(make_study(factor("a", 2), factor("b", 2)))
-    assert len(found) == 3
+    result = messages(make_study(factor("a", 2), factor("b", 2)))
+    assert len(result) == 3
     assert all(
-        f"design_spec.options.{name}" in text for name, text in zip(NAMES, found, strict=True)
+        f"design_spec.options.{name}" in text for name, text in zip(NAMES, result, strict=True)
     )
 
 

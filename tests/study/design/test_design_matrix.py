@@ -1,4 +1,4 @@
-"""Custom matrices: what cells stand for, what ids are of, and what is said of bad files."""
+"""Custom matrices: values of cells, ids, and messages about invalid files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairtrial.study import (
     design_table,
 )
 from fairtrial.study.design import matrix
-from fairtrial.study.design.matrix_cells import Column
+from fairtrial.study.design.matrix_cells import MatrixColumn
 from fairtrial.study.model.identity import condition_id
 
 FACTORS = (
@@ -60,19 +60,19 @@ def messages(study: Study) -> list[str]:
 
 
 def test_rows_stand_in_file_order_with_typed_values(tmp_path: Path) -> None:
-    # spec 11
+
     write(tmp_path, "mode,dose\nslow,1\nfast,0.5\nslow,1\n")
-    found = values(make_study(tmp_path))
-    assert found == [
+    result = values(make_study(tmp_path))
+    assert result == [
         {"dose": 1, "mode": "slow"},
         {"dose": 0.5, "mode": "fast"},
         {"dose": 1, "mode": "slow"},
     ]
-    assert [type(row["dose"]) for row in found] == [int, float, int]
+    assert [type(row["dose"]) for row in result] == [int, float, int]
 
 
 def test_ids_are_of_the_text_and_the_row_number(tmp_path: Path) -> None:
-    # spec 11 and 13
+
     write(tmp_path, "dose,mode,day\n0.50, fast,1\n0.5,fast,1\n0.5,fast,1\n")
     study = make_study(tmp_path, blocks=(Block(name="day", levels=(1, 2)),))
     conditions = build_design(study)
@@ -97,7 +97,7 @@ def test_constraints_see_numbers(tmp_path: Path) -> None:
 
 
 def read_cell(factor: Factor, cell: str) -> Any:
-    return Column.of_factor(factor).read_text(cell)
+    return MatrixColumn.from_factor(factor).read_text(cell)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_cell_is_the_level_whose_value_or_name_it_spells(cell: str, value: Any
         Level(name="nothing", value=None),
         Level(name="spaced", value=" padded "),
     )
-    found = read_cell(Factor(name="x", levels=levels, default="standard"), cell)
-    assert found == value
-    assert type(found) is type(value)
+    result = read_cell(Factor(name="x", levels=levels, default="standard"), cell)
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_a_cell_is_the_level_whose_value_or_name_it_spells(cell: str, value: Any
     ],
 )
 def test_without_levels_the_dtype_decides(dtype: str | None, cell: str, value: Any) -> None:
-    found = read_cell(Factor(name="x", dtype=dtype, default=7), cell)
-    assert found == value
-    assert type(found) is type(value)
+    result = read_cell(Factor(name="x", dtype=dtype, default=7), cell)
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -183,16 +183,16 @@ scalars = st.one_of(
 @given(st.lists(scalars, min_size=1, max_size=6, unique_by=lambda v: str(v).strip().lower()))
 def test_every_level_is_read_back_from_its_text(levels: list[Any]) -> None:
     named = tuple(Level(name=f"level {i}", value=value) for i, value in enumerate(levels))
-    column = Column.of_factor(Factor(name="x", levels=named))
+    column = MatrixColumn.from_factor(Factor(name="x", levels=named))
     for value in levels:
         # Two texts may spell one number ("1.0", "01"): those may be refused, never mistaken.
         try:
-            found = column.read_text(str(value))
+            result = column.read_text(str(value))
         except ValueError as error:
             assert "fits two levels" in str(error)  # noqa: PT017
         else:
-            assert found == value
-            assert type(found) is type(value)
+            assert result == value
+            assert type(result) is type(value)
 
 
 @given(
@@ -324,7 +324,7 @@ def test_a_csv_file_that_holds_no_rows_is_refused(
     assert message in messages(make_study(tmp_path))
 
 
-def test_semicolons_are_recognised(tmp_path: Path) -> None:
+def test_semicolons_are_recognized(tmp_path: Path) -> None:
     write(tmp_path, "dose;mode\n1;fast\n")
     assert messages(make_study(tmp_path))[0] == (
         "m.csv: there is no column for the factor 'dose'; "
@@ -341,9 +341,9 @@ def test_a_spreadsheets_marks_and_empty_columns_do_no_harm(tmp_path: Path) -> No
 
 def test_very_many_mistakes_are_counted_not_listed(tmp_path: Path) -> None:
     write(tmp_path, "dose,mode\n" + "9,fast\n" * 2_000)
-    found = messages(make_study(tmp_path))
-    assert len(found) == matrix.MAX_MISTAKES + 1
-    assert found[-1] == "m.csv: and 1,950 more mistakes"
+    result = messages(make_study(tmp_path))
+    assert len(result) == matrix.MAX_MISTAKES + 1
+    assert result[-1] == "m.csv: and 1,950 more mistakes"
 
 
 def test_a_factor_of_many_levels_shows_some(tmp_path: Path) -> None:

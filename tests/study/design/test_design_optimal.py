@@ -1,4 +1,4 @@
-"""D-optimal designs: spec 10, against exhaustive search, known optima and a peer."""
+"""D-optimal designs, compared with exhaustive search, known optima and another library."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from fairtrial.study import (
     build_design,
     design_table,
 )
-from fairtrial.study.design.exchange import bound_log_determinant, search
+from fairtrial.study.design.exchange import bound_log_determinant, search_rows
 from fairtrial.study.design.optimal import DOptimal
-from fairtrial.study.design.terms import Coding, Model, confounded
+from fairtrial.study.design.terms import Coding, Model, find_confounded_terms
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -115,15 +115,15 @@ def test_the_search_finds_what_an_exhaustive_one_finds(data: st.DataObject) -> N
     kept = np.array(data.draw(st.lists(point, max_size=3))).reshape(-1, parameters)
     n = data.draw(st.integers(parameters, 5))
     best = best_by_exhaustion(points, kept, n)
-    found = search(points, kept, n, restarts=20, rng=random.Random(1))
+    result = search_rows(points, kept, n, restarts=20, rng=random.Random(1))
     if best < 1e-9:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
-    assert math.exp(found.log_determinant) == pytest.approx(best, rel=1e-6)
-    design = np.vstack([kept, points[list(found.rows)]])
+    assert result is not None
+    assert math.exp(result.log_determinant) == pytest.approx(best, rel=1e-6)
+    design = np.vstack([kept, points[list(result.rows)]])
     assert np.linalg.det(design.T @ design) == pytest.approx(best, rel=1e-6)
-    assert 1 <= found.reached <= 20
+    assert 1 <= result.reached <= 20
 
 
 @pytest.mark.parametrize("n", [6, 7, 8, 9])
@@ -287,8 +287,8 @@ def test_efficiency_is_at_least_that_of_pydoe3(n: int, k: int, degree: int) -> N
 @given(levels=st.integers(2, 7))
 def test_contrasts_of_a_balanced_factor_are_orthogonal_and_of_length_one(levels: int) -> None:
     names = [f"level {index}" for index in range(levels)]
-    model = Model((Coding.of(factor("m", *names)),), "main")
-    matrix, terms = model.matrix([{"m": name} for name in names])
+    model = Model((Coding.from_factor(factor("m", *names)),), "main")
+    matrix, terms = model.make_matrix([{"m": name} for name in names])
     assert matrix.T @ matrix == pytest.approx(levels * np.eye(levels))
     assert terms == ["(intercept)"] + ["m"] * (levels - 1)
     assert model.parameters == levels
@@ -297,25 +297,25 @@ def test_contrasts_of_a_balanced_factor_are_orthogonal_and_of_length_one(levels:
 @pytest.mark.parametrize("name", ["main", "interactions", "quadratic"])
 def test_parameters_are_counted_before_the_columns_are_made(name: Any) -> None:
     factors = [factor("m", *"pqr"), factor("x", 1, 2, 3), factor("y", 1, 2), factor("k", *"1234")]
-    model = Model(tuple(map(Coding.of, factors)), name)
+    model = Model(tuple(map(Coding.from_factor, factors)), name)
     row = {"m": "q", "x": 2, "y": 1, "k": "4"}
-    matrix, terms = model.matrix([row, row])
+    matrix, terms = model.make_matrix([row, row])
     assert matrix.shape == (2, model.parameters)
     assert len(terms) == model.parameters
 
 
 def test_levels_of_equal_looks_are_told_apart() -> None:
-    coding = Coding.of(factor("v", 1, True, [1], "x"))
+    coding = Coding.from_factor(factor("v", 1, True, [1], "x"))
     coded = coding.encode([1, True, [1], "x"])
     assert len({tuple(row) for row in coded.tolist()}) == 4
-    assert not coding.knows("1")
-    assert not coding.knows(1.0)
+    assert not coding.has_value("1")
+    assert not coding.has_value(1.0)
 
 
 def test_confounded_terms_are_named_and_the_others_not() -> None:
     points = np.array([[1, 1, 1, -1], [1, -1, -1, -1], [1, 1, 1, 1], [1, -1, -1, 1]], dtype=float)
-    assert confounded(points, ["(intercept)", "a", "b", "c"]) == ["a", "b"]
-    assert confounded(points[:, [0, 1, 3]], ["(intercept)", "a", "c"]) == []
+    assert find_confounded_terms(points, ["(intercept)", "a", "b", "c"]) == ["a", "b"]
+    assert find_confounded_terms(points[:, [0, 1, 3]], ["(intercept)", "a", "c"]) == []
 
 
 def test_no_design_exceeds_the_bound_and_the_bound_is_tight() -> None:
@@ -323,7 +323,7 @@ def test_no_design_exceeds_the_bound_and_the_bound_is_tight() -> None:
     points = columns(grid, "quadratic", {"x": range(3), "y": range(3)})
     start = points[[0, 2, 4, 5, 6, 7]]
     bound = bound_log_determinant(points, start)
-    many = search(points, points[:0], 200, 5, random.Random(0))
+    many = search_rows(points, points[:0], 200, 5, random.Random(0))
     assert many is not None
     reached = many.log_determinant - 6 * math.log(200)
     assert reached <= bound + 1e-9
@@ -375,7 +375,7 @@ def write_rows(path: Path, conditions: Sequence[Condition]) -> None:
 
 
 def test_rows_are_added_to_those_that_exist_and_ids_stay(tmp_path: Path) -> None:
-    # spec 12
+
     factors = [factor("m", *"pqr"), factor("x", 1, 2, 3), factor("on", True, False)]
     blocks = (Block("day", ("mon", "tue")),)
     before = build_design(optimal(factors, 7, blocks=blocks))
@@ -411,11 +411,11 @@ def test_a_file_of_existing_rows_is_checked_line_by_line(tmp_path: Path) -> None
     file = tmp_path / "old.csv"
     file.write_text("m,x\np,1\nz,1\nq,\nq,2\n")
     broken = optimal(factors, 9, "not (m == 'q' and x == 2)", folder=tmp_path, start_from=file.name)
-    found = mistakes(broken)
-    assert len(found) == 3
-    assert "old.csv line 3, 'm': the text 'z' is not a level" in found[0]
-    assert "old.csv line 4, 'x': is empty" in found[1]
-    assert "old.csv line 5 would never run: it breaks c0" in found[2]
+    result = mistakes(broken)
+    assert len(result) == 3
+    assert "old.csv line 3, 'm': the text 'z' is not a level" in result[0]
+    assert "old.csv line 4, 'x': is empty" in result[1]
+    assert "old.csv line 5 would never run: it breaks c0" in result[2]
     file.write_text("m,y\np,1\n")
     assert "old.csv has no column 'x'" in mistakes(broken)[0]
     file.unlink()
@@ -438,19 +438,19 @@ def test_fewer_rows_than_parameters_are_refused_with_the_least_number() -> None:
 )
 def test_terms_that_no_design_can_estimate_are_named(constraint: str, terms: str) -> None:
     factors = [factor("a", *"pq"), factor("b", *"pq"), factor("c", *"uvw")]
-    found = mistakes(optimal(factors, 12, constraint))
-    assert len(found) == 1
-    assert found[0].startswith(
+    result = mistakes(optimal(factors, 12, constraint))
+    assert len(result) == 1
+    assert result[0].startswith(
         f"design_spec.options.model: no design of the admissible combinations can estimate {terms};"
     )
 
 
 def test_all_that_keeps_the_search_from_starting_is_said_at_once() -> None:
     many = [factor(f"x{index}", 1, 2, 3, 4, 5) for index in range(7)]
-    found = mistakes(optimal(many, None))
-    assert found[0] == "design_spec.n_samples: d_optimal needs a number of rows"
-    assert "there are 78,125" in found[1]
-    assert "max_candidates" in found[1]
+    result = mistakes(optimal(many, None))
+    assert result[0] == "design_spec.n_samples: d_optimal needs a number of rows"
+    assert "there are 78,125" in result[1]
+    assert "max_candidates" in result[1]
     assert "two levels or more" in mistakes(optimal([factor("a", 1)], 5))[0]
     assert "at most" in mistakes(optimal(two_level(3), 5, max_candidates=7))[0]
     assert facts_of(optimal(two_level(3), 5, max_candidates=8))["candidates"] == 8
@@ -460,8 +460,8 @@ def test_endless_searches_are_refused_before_they_start() -> None:
     assert "max_conditions" in mistakes(optimal(two_level(3), 10**9))[0]
     blocks = tuple(Block(f"b{index}", tuple(range(100))) for index in range(6))
     assert "max_conditions" in mistakes(optimal(two_level(3), 8, blocks=blocks))[0]
-    found = mistakes(optimal(two_level(3), 1000, restarts=10**9))
-    assert found[0].startswith("design_spec.options.restarts: rows x combinations")
+    result = mistakes(optimal(two_level(3), 1000, restarts=10**9))
+    assert result[0].startswith("design_spec.options.restarts: rows x combinations")
 
 
 def test_options_are_checked() -> None:

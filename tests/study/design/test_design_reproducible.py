@@ -1,4 +1,4 @@
-"""A design is a function of the study and its seed alone (spec 12), whatever the process."""
+"""A design is a function of the study and its seed alone, in every process."""
 
 import json
 import os

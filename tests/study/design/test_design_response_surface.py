@@ -1,4 +1,4 @@
-"""Central composite and Box-Behnken designs (spec 10), checked on the rows that come out."""
+"""Central composite and Box-Behnken designs, checked by their rows."""
 
 import itertools
 import math
@@ -67,18 +67,20 @@ alphas = st.one_of(
 def test_central_composite_fits_the_quadratic_model(count, alpha, face, fraction):
     options = {"alpha": alpha, "face": face, "fraction": fraction}
     points = matrix("ccd", count, **options)
-    told = facts("ccd", count, **options)
-    assert told["rows"] == told["cube"] + told["axial"] + told["center"] == len(points)
-    assert told["axial"] == 2 * count
+    reported = facts("ccd", count, **options)
+    assert (
+        reported["rows"] == reported["cube"] + reported["axial"] + reported["center"] == len(points)
+    )
+    assert reported["axial"] == 2 * count
     terms = quadratic(points)
-    assert told["rank"] == np.linalg.matrix_rank(terms) == terms.shape[1]
+    assert reported["rank"] == np.linalg.matrix_rank(terms) == terms.shape[1]
     # Main effects are balanced, and independent of all other terms.
     gram = terms.T @ terms
     mains = slice(1, count + 1)
     assert np.allclose(gram[mains], np.diag(np.diag(gram))[mains])
     extremes = np.column_stack([points.min(axis=0), points.max(axis=0)])
-    assert list(told["ranges"].values()) == extremes.tolist()
-    canonical_json(told)
+    assert list(reported["ranges"].values()) == extremes.tolist()
+    canonical_json(reported)
 
 
 @pytest.mark.parametrize("count", range(2, 12))
@@ -121,7 +123,7 @@ def test_circumscribed_has_corners_at_the_levels_and_axial_points_outside():
 
 
 @pytest.mark.parametrize("options", [{"face": "faced"}, {"alpha": "face"}, {"alpha": 1.0}])
-def test_face_centred_has_three_levels(options):
+def test_face_centered_has_three_levels(options):
     assert as_set(matrix("ccd", 3, **options).ravel()[:, None]) == {(-1,), (0,), (1,)}
     assert facts("ccd", 3, **options)["alpha"] == 1
 
@@ -148,7 +150,7 @@ def test_size_is_known_before_any_row_is_made(monkeypatch):
     def explode(*_):
         raise AssertionError("a row was made")
 
-    monkeypatch.setattr(surface, "read_point", explode)
+    monkeypatch.setattr(surface, "decode_point", explode)
     assert design_table(study("ccd", 15, fraction=False)).size == 2**15 + 30 + 4
     assert design_table(study("bbd", 16)).size == 396
 
@@ -164,9 +166,9 @@ def test_box_behnken_is_three_level_balanced_and_without_corners(count):
     assert (np.abs(points).sum(axis=1) < count).all()
     assert len(set((points == 1).sum(axis=0))) == 1
     assert ((points == 1).sum(axis=0) == (points == -1).sum(axis=0)).all()
-    told = facts("bbd", count)
-    assert told["edges"] + told["center"] == len(points)
-    assert (points == 0).all(axis=1).sum() == told["center"]
+    reported = facts("bbd", count)
+    assert reported["edges"] + reported["center"] == len(points)
+    assert (points == 0).all(axis=1).sum() == reported["center"]
 
 
 @pytest.mark.parametrize("count", BOX_BEHNKEN_SIZES)
@@ -274,10 +276,10 @@ def test_whole_numbers_are_kept_or_the_design_is_refused():
     ("kind", "count", "options"),
     [("ccd", 2, {}), ("ccd", 3, {"alpha": "spherical"}), ("ccd", 4, {}), ("bbd", 4, {})],
 )
-def test_a_sphere_without_a_centre_can_not_fit_the_model_and_is_refused(kind, count, options):
+def test_a_sphere_without_a_center_can_not_fit_the_model_and_is_refused(kind, count, options):
     with pytest.raises(StudyError, match=re.escape("design_spec.options.center")):
         matrix(kind, count, center=0, **options)
-    # A centre point from elsewhere will do; and without one the rank would be short.
+    # A center point from elsewhere will do; and without one the rank would be short.
     points = matrix(kind, count, center=0, spec={"center_points": 1}, **options)
     terms = quadratic(points)
     assert np.linalg.matrix_rank(terms) == terms.shape[1]

@@ -1,4 +1,4 @@
-"""Plackett-Burman designs (spec 10), checked on the rows that come out."""
+"""Plackett-Burman designs, checked by their rows."""
 
 import itertools
 import json
@@ -45,7 +45,7 @@ def correlations(rows):
 
 
 @pytest.mark.parametrize("count", range(2, 48))
-def test_smallest_multiple_of_four_runs_balanced_and_orthogonal(count):  # spec 10
+def test_smallest_multiple_of_four_runs_balanced_and_orthogonal(count):
     rows = matrix(count)
     assert len(rows) % 4 == 0
     assert count < len(rows) <= count + 4
@@ -81,10 +81,10 @@ def test_pydoe3_needs_as_many_runs(count):
 
 @pytest.mark.parametrize("count", [3, 7, 11, 15, 19, 23, 27, 31, 35])
 def test_partial_aliasing_is_told_as_it_is(count):
-    told = facts(count)
-    assert told["rows"] == count + 1
-    assert told["resolution"] == "III"
-    assert told["largest_alias_correlation"] == pytest.approx(max(correlations(matrix(count))))
+    reported = facts(count)
+    assert reported["rows"] == count + 1
+    assert reported["resolution"] == "III"
+    assert reported["largest_alias_correlation"] == pytest.approx(max(correlations(matrix(count))))
 
 
 def test_with_twelve_runs_every_interaction_is_spread_by_a_third():
@@ -105,9 +105,9 @@ def test_foldover_clears_main_effects_and_keeps_the_rows_that_were_there(count):
     before, after = matrix(count), matrix(count, foldover=True)
     assert (after[: len(before)] == before).all()
     assert (after[len(before) :] == -before).all()
-    told = facts(count, foldover=True)
-    assert told["resolution"] == ("full" if count <= 4 else "IV")
-    assert told["largest_alias_correlation"] == 0
+    reported = facts(count, foldover=True)
+    assert reported["resolution"] == ("full" if count <= 4 else "IV")
+    assert reported["largest_alias_correlation"] == 0
     if count <= 20:
         assert correlations(after) == {0}
 

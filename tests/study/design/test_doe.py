@@ -55,7 +55,7 @@ def _mistakes(**arguments):
     return {mistake.path: str(mistake) for mistake in caught.value.mistakes}
 
 
-# The rows of design-research-experiments 0.3, frozen (spec 9)
+# The rows of design-research-experiments 0.3, frozen
 
 
 def test_full_factorial_gives_the_known_rows():
@@ -133,7 +133,7 @@ def test_rows_are_those_of_a_study(kind, randomize):
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_replicates_and_centre_points_are_added_once(kind):
+def test_replicates_and_center_points_are_added_once(kind):
     once = generate_doe(kind=kind, **EVERY_KIND[kind])
     more = generate_doe(kind=kind, replicates=3, center_points=2, **EVERY_KIND[kind])
     assert len(more["design"]) == 3 * len(once["design"]) + 2
@@ -246,7 +246,7 @@ def test_rows_are_shuffled_within_a_factor():
     made = generate_doe(kind="full", factors=SQUARE, block_randomization_key="a", seed=2)
     assert [row["a"] for row in made["design"]] == [1] * 9 + [2] * 9 + [3] * 9
     orders = [[tuple(row.values())[1:] for row in made["design"][i : i + 9]] for i in (0, 9, 18)]
-    assert len({tuple(order) for order in orders}) == 3  # spec 10: each its own permutation
+    assert len({tuple(order) for order in orders}) == 3  # Each its own permutation
 
 
 def test_levels_that_look_alike_stay_apart():
@@ -268,13 +268,13 @@ def test_factors_must_be_a_mapping(factors):
 
 
 def test_all_mistakes_are_told_at_once_in_the_callers_terms():
-    found = _mistakes(
+    result = _mistakes(
         kind="fulll",
         factors={"x": "abc", "y": [1, 2, 1], "z": None, "ok": [1], "odd": [object()]},
         seed="lucky",
         block_randomization_key="zz",
     )
-    assert set(found) == {
+    assert set(result) == {
         ("kind",),
         ("seed",),
         ("factors", "x"),
@@ -283,30 +283,30 @@ def test_all_mistakes_are_told_at_once_in_the_callers_terms():
         ("factors", "odd"),
         ("block_randomization_key",),
     }
-    assert "lists the number 1 twice" in found["factors", "y"]
-    assert "full_factorial" in found["kind",]
+    assert "lists the number 1 twice" in result["factors", "y"]
+    assert "full_factorial" in result["kind",]
 
 
 def test_settings_are_checked():
-    found = _mistakes(kind="full", factors={"x": [1]}, replicates=0, center_points=-1, n_samples=0)
-    assert set(found) == {("replicates",), ("center_points",), ("n_samples",)}
+    result = _mistakes(kind="full", factors={"x": [1]}, replicates=0, center_points=-1, n_samples=0)
+    assert set(result) == {("replicates",), ("center_points",), ("n_samples",)}
 
 
 def test_a_range_of_texts_is_refused_by_its_factor():
-    found = _mistakes(kind="lhs", factors={"ok": [0, 1], "temp": ["cold", "hot"]})
-    assert set(found) == {("factors", "temp"), ("n_samples",)}
-    assert "design_spec" not in "".join(found.values())
+    result = _mistakes(kind="lhs", factors={"ok": [0, 1], "temp": ["cold", "hot"]})
+    assert set(result) == {("factors", "temp"), ("n_samples",)}
+    assert "design_spec" not in "".join(result.values())
 
 
 def test_a_third_level_is_refused_by_its_factor():
-    found = _mistakes(kind="frac2", factors={"a": [1, 2], "b": [1, 2, 3]})
-    assert set(found) == {("factors", "b")}
+    result = _mistakes(kind="frac2", factors={"a": [1, 2], "b": [1, 2, 3]})
+    assert set(result) == {("factors", "b")}
 
 
 def test_unknown_back_ends_are_refused():
     assert set(_mistakes(kind="full", factors={"a": [1]}, backend="scipy")) == {("backend",)}
-    found = _mistakes(kind="lhs", factors={"a": [0, 1]}, n_samples=2, backend="abacus")
-    assert set(found) == {("backend",)}
+    result = _mistakes(kind="lhs", factors={"a": [0, 1]}, n_samples=2, backend="abacus")
+    assert set(result) == {("backend",)}
     made = generate_doe(kind="lhs", factors={"a": [0, 1]}, n_samples=4, backend="scipy")
     assert made["summary"]["backend"] == "scipy"
 
@@ -328,7 +328,7 @@ def test_too_many_rows_are_refused_before_they_are_made():
 def test_replicates_of_repeated_measures_are_balanced_as_told():
     treatments = ["a", "b", "c", "d"]
     made = generate_doe(kind="repeated_measures", factors={"t": treatments}, replicates=4)
-    row = [each["t"] for each in made["design"]]
+    row = [row["t"] for row in made["design"]]
     sequences = [row[start : start + 4] for start in range(0, 16, 4)]
     followers = Counter(pair for order in sequences for pair in itertools.pairwise(order))
     assert made["facts"]["carry_over_balanced"] is True
@@ -336,11 +336,11 @@ def test_replicates_of_repeated_measures_are_balanced_as_told():
     assert followers == dict.fromkeys(itertools.permutations(treatments, 2), 1)
 
 
-def test_replicates_of_a_randomised_block_have_orders_of_their_own():
+def test_replicates_of_a_randomized_block_have_orders_of_their_own():
     factors = {"t": list(range(6))}
     row = [r["t"] for r in generate_doe(kind="randomized_block", factors=factors)["design"]]
     made = generate_doe(kind="randomized_block", factors=factors, replicates=5)["design"]
-    orders = [tuple(each["t"] for each in made[start : start + 6]) for start in range(0, 30, 6)]
+    orders = [tuple(row["t"] for row in made[start : start + 6]) for start in range(0, 30, 6)]
     assert list(orders[0]) == row
     assert len(set(orders)) == 5
     assert all(sorted(order) == factors["t"] for order in orders)

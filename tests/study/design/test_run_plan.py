@@ -1,4 +1,4 @@
-"""The plan by place, and a plan that is cut evenly (spec 14, 17, trap: max_runs)."""
+"""Runs by their plan index, and plans that a balanced max_runs reduces."""
 
 from collections import Counter, defaultdict
 
@@ -28,33 +28,33 @@ def studies(draw):
 
 
 @given(studies())
-def test_a_run_by_its_place_is_the_run_of_the_plan(study):
+def test_the_run_at_an_index_is_that_run_of_the_plan(study):
     conditions = build_design(study)
     plan = RunPlan(study, conditions)
     runs = list(plan_runs(study, conditions))
     assert len(plan) == len(runs)
-    assert [plan.spec(place) for place in range(len(plan))] == runs
+    assert [plan.spec(index) for index in range(len(plan))] == runs
     assert list(plan.specs()) == runs
     assert list(plan.order()) == list(execution_order(study, conditions))
-    for place, run in enumerate(runs):
-        assert plan.condition_at(place).condition_id == run.condition_id
+    for plan_index, run in enumerate(runs):
+        assert plan.condition_at(plan_index).condition_id == run.condition_id
 
 
 @given(studies())
 def test_a_balanced_max_runs_cuts_evenly_over_conditions(study):
     plan = RunPlan(study, build_design(study))
-    kept = [place for place in range(len(plan)) if not plan.is_skipped(place)]
+    kept = [index for index in range(len(plan)) if not plan.is_skipped(index)]
     most = study.run_budget.max_runs
     assert plan.runnable == len(kept) == min(len(plan), len(plan) if most is None else most)
-    counts = Counter(plan.spec(place).condition_id for place in kept)
+    counts = Counter(plan.spec(index).condition_id for index in kept)
     admissible = [c.condition_id for c in plan.conditions if c.admissible]
     per_condition = [counts.get(name, 0) for name in admissible]
     assert max(per_condition, default=0) - min(per_condition, default=0) <= 1
-    places = defaultdict(list)
-    for place in range(len(plan)):
-        places[plan.spec(place).condition_id].append(place)
+    indexes = defaultdict(list)
+    for plan_index in range(len(plan)):
+        indexes[plan.spec(plan_index).condition_id].append(plan_index)
     for name in admissible:  # the first replicates are those that stay
-        mine = places[name]
+        mine = indexes[name]
         assert [p for p in mine if not plan.is_skipped(p)] == mine[: counts.get(name, 0)]
 
 

@@ -1,4 +1,4 @@
-"""From conditions to runs: who, what, how often, in which order (spec 12-14)."""
+"""Planned runs: agents, problems, replicates, and the order of execution."""
 
 import itertools
 import tracemalloc
@@ -229,5 +229,5 @@ def test_replicates_do_not_sit_side_by_side_in_time():
     conditions = build_design(study)
     runs = list(plan_runs(study, conditions))
     ordered = [runs[place].condition_id for place in execution_order(study, conditions)]
-    neighbours = sum(one == two for one, two in itertools.pairwise(ordered)) / (len(ordered) - 1)
-    assert neighbours < 0.45  # in plan order it is nearly 1, by chance a third
+    neighbors = sum(one == two for one, two in itertools.pairwise(ordered)) / (len(ordered) - 1)
+    assert neighbors < 0.45  # in plan order it is nearly 1, by chance a third

@@ -1,4 +1,4 @@
-"""Study files out and in again: nothing is lost, nothing is half written, nothing crashes."""
+"""Study files are written atomically, and read back without loss."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ STUDY = st.builds(
 def test_any_study_survives_every_format(
     tmp_path_factory: pytest.TempPathFactory, study: Study
 ) -> None:
-    # spec 6; equality alone would let -0.0 and 1 == 1.0 == True pass
+    # Equality alone would let -0.0 and 1 == 1.0 == True pass
     expected = repr(study)
     folder = tmp_path_factory.getbasetemp()
     assert repr(Study.from_dict(study.to_dict())) == expected
@@ -407,11 +407,11 @@ WHOLE["hypotheses"][0]["linked_analysis_plan_id"] = "p1"
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
+    result = [path] if path else []
     if isinstance(data, (dict, list)):
         for key, item in data.items() if isinstance(data, dict) else enumerate(data):
-            found += places(item, (*path, key))
-    return found
+            result += places(item, (*path, key))
+    return result
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,4 +1,4 @@
-"""`--set path=value` (issue: the CLI)."""
+"""Overrides of a study's values: `--set path=value`."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_the_output_follows_the_id_unless_it_was_set(study):
 
 
 @pytest.mark.parametrize(
-    ("assignment", "told"),
+    ("assignment", "message"),
     [
         ("replicates", "not of the form path=value"),
         ("=3", "not of the form path=value"),
@@ -61,10 +61,10 @@ def test_the_output_follows_the_id_unless_it_was_set(study):
         ("[]=3", "not a path"),
     ],
 )
-def test_what_is_wrong_is_said(study, assignment, told):
+def test_what_is_wrong_is_said(study, assignment, message):
     with pytest.raises(StudyError) as caught:
         override(study, [assignment])
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("--set")
 
 

@@ -32,18 +32,18 @@ WHOLE = parse(STUDIES / "full.yaml")
 
 def records() -> dict[str, type[Any]]:
     """Every record class that a study file may hold, found through the annotations."""
-    found: dict[str, type[Any]] = {}
+    result: dict[str, type[Any]] = {}
 
     def visit(hint: Any) -> None:
-        if dataclasses.is_dataclass(hint) and hint not in found.values():
-            found[hint.__name__] = hint
+        if dataclasses.is_dataclass(hint) and hint not in result.values():
+            result[hint.__name__] = hint
             for inner in field_types(hint).values():
                 visit(inner)
         for inner in getattr(hint, "__args__", ()):
             visit(inner)
 
     visit(Study)
-    return found
+    return result
 
 
 RECORDS = records()

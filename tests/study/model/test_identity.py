@@ -1,4 +1,4 @@
-"""Canonical JSON, ids and seeds, to the byte (spec 13)."""
+"""Canonical JSON, ids and seeds, to the byte."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ values = st.recursive(
 )
 
 
-class Colour(Enum):
+class Color(Enum):
     RED = "red"
 
 
@@ -43,7 +43,7 @@ def test_the_order_of_keys_does_not_matter(value):
 
 
 def test_python_types_have_one_json_form():
-    value = {1: (1, 2), Colour.RED: Colour.RED, "p": PurePosixPath("a/b"), "s": {10, 9}}
+    value = {1: (1, 2), Color.RED: Color.RED, "p": PurePosixPath("a/b"), "s": {10, 9}}
     assert canonical_json(value) == '{"1":[1,2],"p":"a/b","red":"red","s":[9,10]}'
     assert canonical_json({"ä": "é"}) == '{"\\u00e4":"\\u00e9"}'
     assert canonical_json({1.5, "a"}) == '["a",1.5]'

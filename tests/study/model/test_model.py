@@ -1,4 +1,4 @@
-"""The records of a study: frozen, typed, checked, and all mistakes at once (spec 1-5, 7)."""
+"""The records of a study: frozen, typed, checked, and all mistakes at once."""
 
 import dataclasses
 import pickle

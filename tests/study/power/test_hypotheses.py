@@ -1,4 +1,4 @@
-"""What a plan can be expected to find."""
+"""The power of hypotheses, computed from a plan."""
 
 from __future__ import annotations
 
@@ -65,61 +65,61 @@ def _powers(*claims, **fields):
 
 
 def _power(*claims, **fields):
-    (found,) = _powers(*claims, **fields)
-    return found
+    (result,) = _powers(*claims, **fields)
+    return result
 
 
 # Groups
 
 
 def test_two_levels_are_a_t_test_on_the_planned_runs():
-    found = _power(_claim("model"))
-    assert found.test == "Welch/two-sample t"
-    assert found.groups == {"a": 12, "b": 12}  # 3 tones × 4 replicates
-    assert found.power == t_test_power(0.8, 12, 12)
-    assert found.variables == ("model",)
-    assert found.reason == ""
+    result = _power(_claim("model"))
+    assert result.test == "Welch/two-sample t"
+    assert result.groups == {"a": 12, "b": 12}  # 3 tones × 4 replicates
+    assert result.power == t_test_power(0.8, 12, 12)
+    assert result.variables == ("model",)
+    assert result.reason == ""
 
 
 def test_runs_multiply_by_agents_problems_and_replicates():
-    found = _power(
+    result = _power(
         _claim("model", effect=0.1),
         agent_specs=("ann", "bob"),
         problem_ids=("p", "q", "r"),
         design_spec=DesignSpec(replicates=2),
     )
-    assert found.groups == {"a": 144, "b": 144}  # 3 tones × (4 × 2) replicates × 2 × 3
-    assert found.power == t_test_power(0.1, 144, 144)
+    assert result.groups == {"a": 144, "b": 144}  # 3 tones × (4 × 2) replicates × 2 × 3
+    assert result.power == t_test_power(0.1, 144, 144)
 
 
 def test_conditions_that_never_run_are_not_counted():
     rule = Constraint("c", expression='not (model == "b" and tone == "z")')
-    found = _power(_claim("model"), constraints=(rule,))
-    assert found.groups == {"a": 12, "b": 8}
-    assert found.power == t_test_power(0.8, 12, 8)
+    result = _power(_claim("model"), constraints=(rule,))
+    assert result.groups == {"a": 12, "b": 8}
+    assert result.power == t_test_power(0.8, 12, 8)
 
 
 @pytest.mark.parametrize("variable", ["agent", "agent_id", "agent_spec"])
 def test_agents_can_be_compared(variable):
-    found = _power(_claim(variable), agent_specs=("ann", "bob"), problem_ids=("p", "q"))
-    assert found.groups == {"ann": 48, "bob": 48}
+    result = _power(_claim(variable), agent_specs=("ann", "bob"), problem_ids=("p", "q"))
+    assert result.groups == {"ann": 48, "bob": 48}
 
 
 def test_an_agent_factor_goes_by_any_of_its_names():
     agents = Factor("agent_id", levels=("ann", "bob"))
-    found = _power(_claim("agent"), factors=(agents, TONE), agent_specs=("nobody",))
-    assert found.groups == {"ann": 12, "bob": 12}
+    result = _power(_claim("agent"), factors=(agents, TONE), agent_specs=("nobody",))
+    assert result.groups == {"ann": 12, "bob": 12}
 
 
 def test_problems_can_be_compared():
-    found = _power(_claim("problem"), problem_ids=("p", "q"))
-    assert found.groups == {"p": 24, "q": 24}
+    result = _power(_claim("problem"), problem_ids=("p", "q"))
+    assert result.groups == {"p": 24, "q": 24}
 
 
 @pytest.mark.parametrize("name", ["day", "block_day"])
 def test_blocks_can_be_compared(name):
-    found = _power(_claim(name), blocks=(Block("day", ("mon", "tue")),))
-    assert found.groups == {"mon": 24, "tue": 24}
+    result = _power(_claim(name), blocks=(Block("day", ("mon", "tue")),))
+    assert result.groups == {"mon": 24, "tue": 24}
 
 
 def test_groups_go_by_the_names_of_levels():
@@ -129,57 +129,57 @@ def test_groups_go_by_the_names_of_levels():
 
 def test_a_default_where_a_factor_does_not_apply_is_no_level():
     depth = Factor("depth", levels=(1, 2), default=0, when='model == "a"')
-    found = _power(_claim("depth"), factors=(MODEL, depth))
-    assert found.groups == {"1": 4, "2": 4}
+    result = _power(_claim("depth"), factors=(MODEL, depth))
+    assert result.groups == {"1": 4, "2": 4}
 
 
 def test_a_plan_of_billions_is_not_counted_run_by_run():
-    found = _power(_claim("model", effect=1e-5), replicates=10**9)
-    assert found.groups == {"a": 3 * 10**9, "b": 3 * 10**9}
-    assert 0 < found.power < 1
+    result = _power(_claim("model", effect=1e-5), replicates=10**9)
+    assert result.groups == {"a": 3 * 10**9, "b": 3 * 10**9}
+    assert 0 < result.power < 1
 
 
 # Which test
 
 
 def test_several_levels_are_an_analysis_of_variance():
-    found = _power(_claim("tone", direction="greater"))
-    assert found.test == "one-way ANOVA"
-    assert found.groups == {"x": 8, "y": 8, "z": 8}
-    assert found.power == anova_power(0.8, [8, 8, 8])
-    assert "sided" not in found.assumption  # an F test has no side
+    result = _power(_claim("tone", direction="greater"))
+    assert result.test == "one-way ANOVA"
+    assert result.groups == {"x": 8, "y": 8, "z": 8}
+    assert result.power == anova_power(0.8, [8, 8, 8])
+    assert "sided" not in result.assumption  # an F test has no side
 
 
 @pytest.mark.parametrize("direction", ["greater", "less"])
 def test_a_direction_makes_the_test_one_sided(direction):
-    found = _power(_claim("model", direction=direction))
-    assert found.power == t_test_power(0.8, 12, 12, test="one-sided")
-    assert "one-sided" in found.assumption
+    result = _power(_claim("model", direction=direction))
+    assert result.power == t_test_power(0.8, 12, 12, test="one-sided")
+    assert "one-sided" in result.assumption
 
 
 def test_a_contrast_picks_two_levels():
-    found = _power(_claim("tone", contrast=Contrast(left="x", right="z")))
-    assert found.test == "Welch/two-sample t"
-    assert found.groups == {"x": 8, "z": 8}
-    assert found.power == t_test_power(0.8, 8, 8)
+    result = _power(_claim("tone", contrast=Contrast(left="x", right="z")))
+    assert result.test == "Welch/two-sample t"
+    assert result.groups == {"x": 8, "z": 8}
+    assert result.power == t_test_power(0.8, 8, 8)
 
 
 def test_a_contrast_may_name_values():
     depth = Factor("depth", levels=(Level("low", 1), Level("mid", 2), Level("high", 3)))
-    found = _power(_claim("depth", contrast=Contrast(left="1", right="high")), factors=(depth,))
-    assert found.groups == {"low": 4, "high": 4}
+    result = _power(_claim("depth", contrast=Contrast(left="1", right="high")), factors=(depth,))
+    assert result.groups == {"low": 4, "high": 4}
 
 
 def test_a_contrast_of_levels_that_are_not_there_is_said():
-    found = _power(_claim("tone", contrast=Contrast(left="x", right="loud")))
-    assert found.power is None
-    assert "'loud'" in found.reason
+    result = _power(_claim("tone", contrast=Contrast(left="x", right="loud")))
+    assert result.power is None
+    assert "'loud'" in result.reason
 
 
 def test_several_variables_are_several_main_effects():
-    found = _powers(_claim("model", "tone", contrast=Contrast(left="x", right="y")))
-    assert [entry.variables for entry in found] == [("model",), ("tone",)]
-    assert [list(entry.groups) for entry in found] == [["a", "b"], ["x", "y"]]
+    result = _powers(_claim("model", "tone", contrast=Contrast(left="x", right="y")))
+    assert [entry.variables for entry in result] == [("model",), ("tone",)]
+    assert [list(entry.groups) for entry in result] == [["a", "b"], ["x", "y"]]
 
 
 @pytest.mark.parametrize(
@@ -191,48 +191,48 @@ def test_several_variables_are_several_main_effects():
     ],
 )
 def test_a_moderation_is_an_interaction(claim):
-    found = _power(claim)
-    assert found.test == "interaction"
-    assert found.variables == ("model", "tone")
-    assert found.groups["model=a, tone=z"] == 4
-    assert len(found.groups) == 6
-    assert found.power == interaction_power(0.8, [[4, 4, 4], [4, 4, 4]])
+    result = _power(claim)
+    assert result.test == "interaction"
+    assert result.variables == ("model", "tone")
+    assert result.groups["model=a, tone=z"] == 4
+    assert len(result.groups) == 6
+    assert result.power == interaction_power(0.8, [[4, 4, 4], [4, 4, 4]])
 
 
 def test_a_moderation_may_be_about_some_levels():
     claim = _claim("model", moderators=(Moderator("tone", ("x", "z")),), direction="less")
-    found = _power(claim)
-    assert list(found.groups) == [f"model={model}, tone={tone}" for model in "ab" for tone in "xz"]
-    assert found.power == interaction_power(0.8, [[4, 4], [4, 4]], test="one-sided")
+    result = _power(claim)
+    assert list(result.groups) == [f"model={model}, tone={tone}" for model in "ab" for tone in "xz"]
+    assert result.power == interaction_power(0.8, [[4, 4], [4, 4]], test="one-sided")
 
 
 @pytest.mark.parametrize("variables", [("model", "tone"), ("tone", "model")])
 def test_a_contrast_picks_two_levels_of_an_interaction(variables):
     contrast = Contrast(left="x", right="z")
-    found = _power(_claim(*variables, kind="moderation", contrast=contrast))
-    assert found.power == interaction_power(0.8, [[4, 4], [4, 4]])
+    result = _power(_claim(*variables, kind="moderation", contrast=contrast))
+    assert result.power == interaction_power(0.8, [[4, 4], [4, 4]])
 
 
 def test_the_agent_may_be_moderated_by_the_problem():
     claim = _claim("agent", moderators=(Moderator("problem"),))
-    found = _power(claim, agent_specs=("ann", "bob"), problem_ids=("p", "q"))
-    assert found.groups["agent=ann, problem=q"] == 24
-    assert found.power == interaction_power(0.8, [[24, 24], [24, 24]])
+    result = _power(claim, agent_specs=("ann", "bob"), problem_ids=("p", "q"))
+    assert result.groups["agent=ann, problem=q"] == 24
+    assert result.power == interaction_power(0.8, [[24, 24], [24, 24]])
 
 
 @pytest.mark.parametrize("fields", [{"kind": "equivalence"}, {"direction": "equivalent"}])
 def test_equivalence_is_two_one_sided_tests(fields):
-    found = _power(_claim("model", effect=1.2, **fields))
-    assert found.test == "equivalence (TOST)"
-    assert found.power == equivalence_power(1.2, 12, 12) > 0
-    assert "no true difference" in found.assumption
+    result = _power(_claim("model", effect=1.2, **fields))
+    assert result.test == "equivalence (TOST)"
+    assert result.power == equivalence_power(1.2, 12, 12) > 0
+    assert "no true difference" in result.assumption
 
 
 def test_equivalence_of_several_levels_is_bounded_from_below():
-    found = _power(_claim("tone", effect=2.5, kind="equivalence"))
+    result = _power(_claim("tone", effect=2.5, kind="equivalence"))
     missed = 1 - equivalence_power(2.5, 8, 8)
-    assert found.power == pytest.approx(1 - 3 * missed)
-    assert "lower bound" in found.assumption
+    assert result.power == pytest.approx(1 - 3 * missed)
+    assert "lower bound" in result.assumption
 
 
 def test_a_sampled_factor_has_a_slope():
@@ -245,19 +245,19 @@ def test_a_sampled_factor_has_a_slope():
         design_spec=DesignSpec(kind="lhs", n_samples=30),
     )
     conditions = build_design(study)
-    (found,) = hypothesis_power(study, conditions)
+    (result,) = hypothesis_power(study, conditions)
     runs_at = {condition.factor_assignments["rate"]: 2 for condition in conditions}
-    assert found.test == "regression slope"
-    assert found.groups == {"30 values in 0..2": 60}
-    assert found.power == slope_power(0.8, runs_at, span=2.0)
-    assert found.needed_replicates is not None
+    assert result.test == "regression slope"
+    assert result.groups == {"30 values in 0..2": 60}
+    assert result.power == slope_power(0.8, runs_at, span=2.0)
+    assert result.needed_replicates is not None
 
 
-def test_centre_points_make_a_slope_of_two_levels():
+def test_center_points_make_a_slope_of_two_levels():
     factors = tuple(Factor(name, levels=(0, 1)) for name in "pqr")
     spec = DesignSpec(kind="frac2", center_points=3)
-    found = _power(_claim("p"), factors=factors, design_spec=spec, replicates=2)
-    assert found.power == slope_power(0.8, {0.0: 8, 1.0: 8, 0.5: 6})
+    result = _power(_claim("p"), factors=factors, design_spec=spec, replicates=2)
+    assert result.power == slope_power(0.8, {0.0: 8, 1.0: 8, 0.5: 6})
 
 
 def test_declared_numbers_are_levels_unless_there_are_very_many():
@@ -270,19 +270,19 @@ def test_declared_numbers_are_levels_unless_there_are_very_many():
 # Effect and level
 
 
-def test_the_effect_is_standardised_unless_the_outcome_states_its_sd():  # spec 3
-    found = _powers(
+def test_the_effect_is_standardized_unless_the_outcome_states_its_sd():
+    result = _powers(
         _claim("model", effect=3.0, dependent_vars=("score", "time", "unknown")),
         outcomes=(OutcomeSpec("score", sd=6.0), OutcomeSpec("time")),
     )
-    assert [(entry.outcome, entry.effect_d) for entry in found] == [
+    assert [(entry.outcome, entry.effect_d) for entry in result] == [
         ("score", 0.5),
         ("time", 3.0),
         ("unknown", 3.0),
     ]
-    assert found[0].power == t_test_power(0.5, 12, 12)
-    assert "3 in score (d = 0.5, as its sd is 6)" in found[0].assumption
-    assert "d = 3 (standardised, as no sd is stated)" in found[1].assumption
+    assert result[0].power == t_test_power(0.5, 12, 12)
+    assert "3 in score (d = 0.5, as its sd is 6)" in result[0].assumption
+    assert "d = 3 (standardized, as no sd is stated)" in result[1].assumption
 
 
 def test_without_dependent_variables_primary_outcomes_count():
@@ -310,10 +310,10 @@ def test_alpha_is_shared_by_the_hypotheses_of_a_plan(policy, alpha, said):
         AnalysisPlan("q", ("H1",), ("t",), multiple_comparison_policy=policy),
         AnalysisPlan("r", ("H2", "H4", "H5", "H6"), ("t",), multiple_comparison_policy="holm"),
     )
-    found = _power(_claim("model"), analysis_plans=plans)
-    assert found.alpha == pytest.approx(alpha)
-    assert found.power == pytest.approx(t_test_power(0.8, 12, 12, alpha=alpha))
-    assert said in found.assumption
+    result = _power(_claim("model"), analysis_plans=plans)
+    assert result.alpha == pytest.approx(alpha)
+    assert result.power == pytest.approx(t_test_power(0.8, 12, 12, alpha=alpha))
+    assert said in result.assumption
 
 
 # Replicates
@@ -341,24 +341,24 @@ def test_needed_replicates_are_just_enough(claim):
 @given(st.integers(1, 30), st.floats(0.3, 2.0))
 def test_what_is_needed_does_not_depend_on_what_is_planned(replicates, effect):
     claim = _claim("model", effect=effect)
-    found = _power(claim, replicates=replicates)
-    assert found.needed_replicates == _power(claim).needed_replicates
-    assert (found.power >= 0.8) == (replicates >= found.needed_replicates)
+    result = _power(claim, replicates=replicates)
+    assert result.needed_replicates == _power(claim).needed_replicates
+    assert (result.power >= 0.8) == (replicates >= result.needed_replicates)
 
 
 def test_too_few_runs_say_so_and_how_many_would_do():
-    found = _power(_claim("tone"), factors=(TONE,), replicates=1)
-    assert found.power is None
-    assert found.reason == "x has one run in the plan; a test needs 2 or more in every group"
-    assert found.needed_replicates > 1
+    result = _power(_claim("tone"), factors=(TONE,), replicates=1)
+    assert result.power is None
+    assert result.reason == "x has one run in the plan; a test needs 2 or more in every group"
+    assert result.needed_replicates > 1
 
 
 def test_an_empty_cell_has_no_interaction():
     rule = Constraint("c", expression='not (model == "b" and tone == "z")')
-    found = _power(_claim("model", "tone", kind="moderation"), constraints=(rule,))
-    assert found.power is None
-    assert found.reason.startswith("model=b, tone=z has no runs")
-    assert found.needed_replicates is None
+    result = _power(_claim("model", "tone", kind="moderation"), constraints=(rule,))
+    assert result.power is None
+    assert result.reason.startswith("model=b, tone=z has no runs")
+    assert result.needed_replicates is None
 
 
 # What can't be computed
@@ -384,23 +384,23 @@ def test_an_empty_cell_has_no_interaction():
     ],
 )
 def test_reasons_are_given(claim, said):
-    found = _power(claim)
-    assert found.power is None
-    assert said in found.reason
+    result = _power(claim)
+    assert result.power is None
+    assert said in result.reason
 
 
 def test_interactions_of_sampled_factors_are_not_computed():
-    found = _power(
+    result = _power(
         _claim("p", "q", kind="moderation"),
         factors=(Factor("p", levels=(0.0, 1.0)), Factor("q", levels=(0.0, 1.0))),
         design_spec=DesignSpec(kind="lhs", n_samples=8),
     )
-    assert "'p' is sampled" in found.reason
+    assert "'p' is sampled" in result.reason
 
 
 def test_a_condition_runner_has_no_agents_to_compare():
-    found = _power(_claim("agent"), condition_runner="m:f")
-    assert "fewer than two levels" in found.reason
+    result = _power(_claim("agent"), condition_runner="m:f")
+    assert "fewer than two levels" in result.reason
 
 
 @pytest.mark.parametrize("kind", ["robustness", "exploratory"])
@@ -408,10 +408,10 @@ def test_other_kinds_are_effects(kind):
     assert _power(_claim("model", kind=kind)).power == t_test_power(0.8, 12, 12)
 
 
-# What people are told
+# The assumptions that are shown
 
 
-def test_few_problems_do_not_generalise():
+def test_few_problems_do_not_generalize():
     assert "the one problem of the plan" in _power(_claim("model")).assumption
     two = _power(_claim("model"), problem_ids=("p", "q")).assumption
     assert "the 2 problems of the plan, not for others" in two
@@ -432,16 +432,16 @@ def test_blocks_make_the_figure_cautious():
 def test_what_goes_with_a_block_or_a_problem_is_not_called_cautious():
     days = (Block("day", ("mon", "tue")),)
     rule = Constraint("c", expression='not (model == "b" and day == "tue")')
-    found = _power(_claim("model"), blocks=days, constraints=(rule,)).assumption
-    assert "cautious" not in found
-    assert "model and day don't meet evenly: a difference may be due to day" in found
+    result = _power(_claim("model"), blocks=days, constraints=(rule,)).assumption
+    assert "cautious" not in result
+    assert "model and day don't meet evenly: a difference may be due to day" in result
     problem = Factor("problem", levels=("p", "q"), tied_to="model")
-    found = _power(_claim("model"), factors=(MODEL, problem)).assumption
-    assert "cautious" not in found
-    assert "a difference may be due to problem_id" in found
+    result = _power(_claim("model"), factors=(MODEL, problem)).assumption
+    assert "cautious" not in result
+    assert "a difference may be due to problem_id" in result
     # Every tone meets both problems, with both models.
-    found = _power(_claim("tone"), factors=(MODEL, problem, TONE)).assumption
-    assert "cautious" in found
+    result = _power(_claim("tone"), factors=(MODEL, problem, TONE)).assumption
+    assert "cautious" in result
 
 
 def test_a_contrast_is_cautious_where_its_two_levels_meet_the_same_blocks():
@@ -461,8 +461,8 @@ def test_an_interaction_whose_cells_are_all_empty_has_no_power():
         moderators=(Moderator("model", ("a", "b")),),
         contrast=Contrast(left="x", right="y"),
     )
-    found = _power(claim, factors=(MODEL, tone), problem_ids=("p", "q"))
-    assert found.power is None
+    result = _power(claim, factors=(MODEL, tone), problem_ids=("p", "q"))
+    assert result.power is None
 
 
 def test_entries_are_plain_data():
@@ -475,14 +475,14 @@ def test_entries_are_plain_data():
 def test_groups_hold_all_runs_of_the_plan():
     study = _study(_claim("model"), problem_ids=("p", "q"))
     conditions = build_design(study)
-    (found,) = hypothesis_power(study, conditions)
-    assert sum(found.groups.values()) == count_runs(study, conditions)
+    (result,) = hypothesis_power(study, conditions)
+    assert sum(result.groups.values()) == count_runs(study, conditions)
     assert hypothesis_power(replace(study, hypotheses=()), conditions) == []
 
 
 @pytest.mark.parametrize(("effect", "sd", "power"), [(1e300, 1e-300, 1), (1e-300, 1e300, 0.05)])
 def test_an_effect_beyond_all_numbers_still_has_a_power(effect, sd, power):
     claim = _claim("model", effect=effect, dependent_vars=("score",))
-    found = _power(claim, outcomes=(OutcomeSpec("score", sd=sd),))
-    assert found.power == pytest.approx(power)
-    assert json.dumps(found.to_dict(), allow_nan=False)
+    result = _power(claim, outcomes=(OutcomeSpec("score", sd=sd),))
+    assert result.power == pytest.approx(power)
+    assert json.dumps(result.to_dict(), allow_nan=False)

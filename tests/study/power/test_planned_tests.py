@@ -1,4 +1,4 @@
-"""Hypotheses as a plan says that they will be tested, and the power of the test that decides."""
+"""Planned tests of hypotheses, and the power of the test that decides."""
 
 import json
 import re
@@ -192,8 +192,8 @@ def test_the_report_tests_what_the_plan_said(word, factor):
 def _power(outcome="solved", effect=0.4, **fields):
     claim = _claim(outcome=outcome, direction="greater", minimum_effect_of_interest=effect)
     study = _study(claim, **{"agent_specs": ("ann",), **fields})
-    (found,) = hypothesis_power(study, build_design(study))
-    return found
+    (result,) = hypothesis_power(study, build_design(study))
+    return result
 
 
 def _by_brute_force(high, low, n1, n2, alternative):
@@ -209,9 +209,9 @@ def _by_brute_force(high, low, n1, n2, alternative):
 @pytest.mark.parametrize(("n1", "n2"), [(6, 6), (5, 9), (12, 4)])
 @pytest.mark.parametrize("alternative", ["greater", "two-sided"])
 def test_the_power_of_fishers_test_is_the_sum_over_all_tables(n1, n2, alternative):
-    found = fisher_power((0.2, 0.7), n1, n2, one_sided=alternative == "greater")
+    result = fisher_power((0.2, 0.7), n1, n2, one_sided=alternative == "greater")
     both = [_by_brute_force(0.7, 0.2, *sizes, alternative) for sizes in ((n1, n2), (n2, n1))]
-    assert found == pytest.approx(min(both))
+    assert result == pytest.approx(min(both))
 
 
 def test_large_groups_are_approximated_without_a_jump():
@@ -226,27 +226,27 @@ def test_large_groups_are_approximated_without_a_jump():
     [(0.4, 0.5, (0.3, 0.7)), (0.2, 0.3, (0.0, 0.2)), (0.1, 0.4, (0.15, 0.25)), (1.2, 0.5, None)],
 )
 def test_rates_lie_about_the_one_that_has_the_sd(difference, sd, expected):
-    found = assumed_rates(difference, sd)
-    assert found == (None if expected is None else pytest.approx(expected))
+    result = assumed_rates(difference, sd)
+    assert result == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize("word", ["fisher_exact", "proportions", "difference_in_means"])
 def test_a_yes_or_no_outcome_gets_the_power_of_the_test_that_decides(word):
-    found = _power(tests=(word,))
-    assert found.test == "Fisher's exact test"
-    assert found.power == fisher_power((0.3, 0.7), 6, 6, one_sided=True)
-    assert round(found.power, 2) == 0.25
-    assert "30% against 70% yes, as its sd is 0.5" in found.assumption
-    needed = found.needed_replicates
+    result = _power(tests=(word,))
+    assert result.test == "Fisher's exact test"
+    assert result.power == fisher_power((0.3, 0.7), 6, 6, one_sided=True)
+    assert round(result.power, 2) == 0.25
+    assert "30% against 70% yes, as its sd is 0.5" in result.assumption
+    needed = result.needed_replicates
     assert fisher_power((0.3, 0.7), needed, needed, one_sided=True) >= 0.8
     assert fisher_power((0.3, 0.7), needed - 1, needed - 1, one_sided=True) < 0.8
-    assert "whose power is another" not in found.assumption
+    assert "whose power is another" not in result.assumption
 
 
 def test_without_an_sd_the_effect_is_about_one_half():
     outcomes = (replace(SOLVED, sd=None),)
-    found = _power(effect=0.8, outcomes=outcomes)
-    assert found.power == fisher_power((0.3, 0.7), 6, 6, one_sided=True)
+    result = _power(effect=0.8, outcomes=outcomes)
+    assert result.power == fisher_power((0.3, 0.7), 6, 6, one_sided=True)
     too_much = _power(effect=2.5, outcomes=outcomes)
     assert too_much.power is None
     assert too_much.reason == "a difference of 1.25 between rates of yes is more than there can be"
@@ -265,9 +265,9 @@ def test_without_an_sd_the_effect_is_about_one_half():
     ],
 )
 def test_the_power_of_another_test_than_the_planned_one_says_so(outcome, word, is_another):
-    found = _power(outcome, tests=(word,))
-    assert found.test == "Welch/two-sample t"
-    said = found.assumption.endswith(f" The plan's test is {word}, whose power is another.")
+    result = _power(outcome, tests=(word,))
+    assert result.test == "Welch/two-sample t"
+    said = result.assumption.endswith(f" The plan's test is {word}, whose power is another.")
     assert said == is_another
 
 
@@ -295,11 +295,11 @@ TWO_AGENTS = {
 
 def test_plan_prints_each_hypothesis_as_it_will_be_tested(run, write):
     code, out, err = run("plan", write(TWO_AGENTS))
-    told = " ".join(out.split())
+    shown = " ".join(out.split())
     assert code == 0
     assert (
         "tests h1 (agent_id on speedup): model − rules > 0, by Welch's t test; exploratory, as no "
-        "plan names it" in told
+        "plan names it" in shown
     )
     assert "warning: h1: nothing says which way 'greater' goes" in err
     claim = {**TWO_AGENTS["hypotheses"][0], "contrast": {"left": "rules", "right": "model"}}
@@ -315,17 +315,19 @@ def test_plan_prints_each_hypothesis_as_it_will_be_tested(run, write):
 
 def test_plan_as_json_has_the_tests_and_the_warning(run, write):
     _, out, err = run("plan", write(TWO_AGENTS), "--json")
-    told = json.loads(out)
-    assert told["tests"][0]["claim"] == "model − rules > 0"
-    assert told["tests"][0]["is_exploratory"] is True
-    assert told["warnings"] == [told["tests"][0]["warning"]]
+    shown = json.loads(out)
+    assert shown["tests"][0]["claim"] == "model − rules > 0"
+    assert shown["tests"][0]["is_exploratory"] is True
+    assert shown["warnings"] == [shown["tests"][0]["warning"]]
     assert err == ""
 
 
 def test_check_and_plan_warn_of_the_same(run, write):
     path = write(TWO_AGENTS)
     assert run("check", path)[2] == run("plan", path)[2] != ""
-    warnings = [json.loads(run(each, path, "--json")[1])["warnings"] for each in ("check", "plan")]
+    warnings = [
+        json.loads(run(command, path, "--json")[1])["warnings"] for command in ("check", "plan")
+    ]
     assert warnings[0] == warnings[1] != []
     claim = {**TWO_AGENTS["hypotheses"][0], "contrast": {"left": "rules", "right": "model"}}
     code, out, err = run("check", write({**TWO_AGENTS, "hypotheses": [claim]}))
@@ -362,8 +364,8 @@ def test_check_says_in_its_last_line_that_a_claim_will_not_be_tested(run, write,
     assert code == 0
     assert re.search(r"study.yaml: no mistakes, [12] warnings?: h1 will not be tested; ", out)
     assert f"warning: h1 will not be tested: {why}" in err.replace("outcome 'speedup': ", "")
-    told = json.loads(run("check", write(fields), "--json")[1])
-    assert told["untested"] == ["h1"]
+    shown = json.loads(run("check", write(fields), "--json")[1])
+    assert shown["untested"] == ["h1"]
     assert "not tested: " in run("plan", write(fields))[1]
 
 
@@ -378,18 +380,18 @@ def test_a_claim_that_another_plan_tests_is_tested():
     assert [bool(test.reason) for test in tests] == [False, True, True, False]
     assert untested_claims(tests) == {}
     study = _study(claim, analysis_plans=plans[:1])
-    told = untested_claims(planned_tests(study, build_design(study)))
-    assert told == {"h1 on solved": ["plan 'first' doesn't look at it"]}
+    shown = untested_claims(planned_tests(study, build_design(study)))
+    assert shown == {"h1 on solved": ["plan 'first' doesn't look at it"]}
 
 
-def test_plan_and_report_say_which_sd_a_standardised_effect_of_yes_and_no_is_taken_by():
+def test_plan_and_report_say_which_sd_a_standardized_effect_of_yes_and_no_is_taken_by():
     solved = OutcomeSpec("solved", expected_type="bool")
     claim = _claim(outcome="solved", minimum_effect_of_interest=0.2)
     study = _study(claim, outcomes=(solved,), replicates=40)
     conditions = build_design(study)
     (power,) = hypothesis_power(study, conditions)
-    told = "0.1 in solved (45% against 55% yes, d = 0.2 about one half, where the sd is 0.5; "
-    assert told in power.assumption
+    shown = "0.1 in solved (45% against 55% yes, d = 0.2 about one half, where the sd is 0.5; "
+    assert shown in power.assumption
     _, results = simulate(study, lambda s, c, rng: {"solved": rng.random() < 0.2})
     (test,) = judge_hypotheses(study, conditions, results)
     assert test.minimum_size != pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""Power: against published tables, against simulated data, and what must always hold."""
+"""Power functions, compared with published tables and simulations, and their invariants."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ sizes = st.integers(2, 200)
 )
 def test_t_test_agrees_with_cohen(d, n, test, power):
     """Cohen (1988), table 2.4.1."""
-    found = t_test_power(d, n, n, test=test)
-    assert found == pytest.approx(power, abs=0.0006 if test == "two-sided" else 0.006)
+    result = t_test_power(d, n, n, test=test)
+    assert result == pytest.approx(power, abs=0.0006 if test == "two-sided" else 0.006)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_t_test_agrees_with_cohen(d, n, test, power):
     [(3, 0.25, 52, 0.80), (4, 0.25, 45, 0.80), (3, 0.40, 21, 0.80), (5, 0.10, 240, 0.80)],
 )
 def test_anova_agrees_with_cohen(k, f, n, power):
-    """Cohen (1988), table 8.4.4 and its neighbours; means half-way make d = f·sqrt(2k)."""
+    """Cohen (1988), table 8.4.4 and its neighbors; means half-way make d = f·sqrt(2k)."""
     assert anova_power(f * math.sqrt(2 * k), [n] * k) == pytest.approx(power, abs=0.006)
 
 
@@ -173,10 +173,10 @@ def test_slope_agrees_with_simulation(test):
     x = np.repeat(list(runs_at), list(runs_at.values()))
     rise = 0.0 if test == "equivalence" else 1.5
     y = rise * x + np.random.default_rng(7).standard_normal((SIMULATIONS, len(x)))
-    centred = x - x.mean()
-    slope = y @ centred / (centred @ centred)
-    residual = y - y.mean(axis=1, keepdims=True) - slope[:, None] * centred
-    error = np.sqrt((residual**2).sum(axis=1) / (len(x) - 2) / (centred @ centred))
+    centered = x - x.mean()
+    slope = y @ centered / (centered @ centered)
+    residual = y - y.mean(axis=1, keepdims=True) - slope[:, None] * centered
+    error = np.sqrt((residual**2).sum(axis=1) / (len(x) - 2) / (centered @ centered))
     rejected = {
         "two-sided": np.abs(slope) > stats.t.isf(0.025, len(x) - 2) * error,
         "one-sided": slope > stats.t.isf(0.05, len(x) - 2) * error,

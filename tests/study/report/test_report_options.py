@@ -14,7 +14,6 @@ from fairtrial.study import (
     HypothesisKind,
     Moderator,
     RunBudget,
-    assigned_to,
     build_design,
     claim_warnings,
     full_report,
@@ -24,7 +23,7 @@ from fairtrial.study import (
     planned_tests,
     render_methods_scaffold,
 )
-from fairtrial.study.design.agent_options import agents_touched
+from fairtrial.study.design.agent_options import find_affected_agents, select_assignments
 
 REPAIR = "agents.model.options.repair"
 FACTOR = Factor(REPAIR, levels=(False, True))
@@ -127,7 +126,7 @@ def test_tied_factors_apply_to_the_runs_of_all_their_agents():
     assert test.agents == ()
     plain = Factor("style", levels=("a", "b"))
     tied = Factor(REPAIR, levels=(False, True), tied_to="style")
-    assert agents_touched(two_agents(factors=(plain, tied)), REPAIR) is None
+    assert find_affected_agents(two_agents(factors=(plain, tied)), REPAIR) is None
 
 
 def test_an_interaction_is_tested_on_runs_that_have_both_factors():
@@ -225,8 +224,8 @@ def test_the_methods_say_whose_option_it_is():
 
 def test_what_a_condition_assigns_to_a_run_leaves_out_options_of_others():
     assigned = {REPAIR: False, "style": "a"}
-    assert assigned_to(two_agents(), "rules", assigned) == {"style": "a"}
-    assert assigned_to(two_agents(), "model", assigned) == assigned
+    assert select_assignments(two_agents(), "rules", assigned) == {"style": "a"}
+    assert select_assignments(two_agents(), "model", assigned) == assigned
 
 
 def test_ids_and_seeds_of_runs_stay_as_they_were():

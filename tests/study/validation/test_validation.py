@@ -1,11 +1,11 @@
-"""A study against itself (spec 7, 24, and the traps of silently wrong plans)."""
+"""Checks of a study as a whole."""
 
 import pytest
 
 from fairtrial import Study, StudyError, build_design, validate_study
 from fairtrial.study import count_runs
 from fairtrial.study.tables.canonical import CONDITION_COLUMNS
-from fairtrial.study.validation import RESERVED_COLUMNS, binding_doubts, setting_doubts
+from fairtrial.study.validation import RESERVED_COLUMNS, find_unbound_names, find_unused_settings
 
 
 def study(**fields):
@@ -125,8 +125,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("fields", "says"), WRONG)
 def test_a_study_that_does_not_hold_together_is_told_so(fields, says):
-    found = validate_study(study(**fields))
-    assert any(says in text for text in found), found
+    result = validate_study(study(**fields))
+    assert any(says in text for text in result), result
 
 
 def test_every_key_column_of_a_table_with_factors_is_reserved():
@@ -144,7 +144,7 @@ def test_other_names_are_fine_even_if_sql_knows_them(name):
 
 
 def test_all_mistakes_are_reported_together():
-    found = validate_study(
+    result = validate_study(
         study(
             factors=[x(), x()],
             hypotheses=[{**H, "independent_vars": ["nope"], "dependent_vars": ["nada"]}],
@@ -152,26 +152,26 @@ def test_all_mistakes_are_reported_together():
             design_spec={"kind": "nonsense"},
         )
     )
-    assert len(found) == 5
+    assert len(result) == 5
 
 
 def test_a_plan_that_does_not_fit_is_reported_with_what_else_is_wrong():
-    found = validate_study(
+    result = validate_study(
         study(
             factors=[x()],
             hypotheses=[{**H, "dependent_vars": ["nada"]}],
             run_budget={"max_runs": 1},
         )
     )
-    assert [text.partition(":")[0] for text in found] == [
+    assert [text.partition(":")[0] for text in result] == [
         "hypotheses[0].dependent_vars[0]",
         "run_budget.max_runs",
     ]
 
 
 def test_a_plan_is_not_judged_where_what_it_is_made_of_is_wrong():
-    found = validate_study(study(factors=[x(), x()], run_budget={"max_runs": 1}))
-    assert found == ["factors[1].name: duplicate: 'x' is used twice"]
+    result = validate_study(study(factors=[x(), x()], run_budget={"max_runs": 1}))
+    assert result == ["factors[1].name: duplicate: 'x' is used twice"]
 
 
 def test_a_study_that_holds_together_has_no_mistakes():
@@ -244,8 +244,8 @@ def test_a_plan_of_more_conditions_than_can_be_written_down_is_refused_all_the_s
     ],
 )
 def test_settings_that_a_design_has_no_use_for_are_doubted(spec, unused):
-    doubts = setting_doubts(study(factors=[x(0, 1)], design_spec=spec))
-    assert [mistake.path for mistake in doubts] == [("design_spec", name) for name in unused]
+    warnings = find_unused_settings(study(factors=[x(0, 1)], design_spec=spec))
+    assert [mistake.path for mistake in warnings] == [("design_spec", name) for name in unused]
 
 
 # -- who is tried --
@@ -259,7 +259,7 @@ TWO = {"agents": {"careful": "m:careful", "hasty": "m:hasty"}}
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         (TWO, "'hastey' is no level of agent_id; did you mean 'hasty'?"),
         ({"agent_specs": ["careful", "hasty"]}, "did you mean 'hasty'?"),
@@ -267,20 +267,22 @@ TWO = {"agents": {"careful": "m:careful", "hasty": "m:hasty"}}
         ({"factors": [x("careful", "hasty", name="agent")]}, "did you mean 'hasty'?"),
     ],
 )
-def test_a_contrast_of_agents_names_agents_that_are_tried(fields, told):
+def test_a_contrast_of_agents_names_agents_that_are_used(fields, message):
     (mistake,) = validate_study(
         study(**fields, hypotheses=contrast("careful", "hastey", "agent_id"))
     )
     assert mistake.startswith("hypotheses[0].contrast.right: hypothesis 'h': ")
-    assert mistake.endswith(told)
+    assert mistake.endswith(message)
     claims = contrast("careful", "hasty", "agent_id")
     assert validate_study(study(**fields, hypotheses=claims)) == []
 
 
 def test_a_contrast_of_an_agent_that_is_bound_but_not_listed_says_so():
     fields = {**TWO, "agent_specs": ["careful", "hastey"]}
-    (told,) = validate_study(study(**fields, hypotheses=contrast("careful", "hasty", "agent_id")))
-    assert told.endswith("it is bound, but not tried: agent_specs names careful, hastey")
+    (message,) = validate_study(
+        study(**fields, hypotheses=contrast("careful", "hasty", "agent_id"))
+    )
+    assert message.endswith("it is bound, but not used: agent_specs names careful, hastey")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ def test_a_contrast_may_be_of_problems_or_blocks_beside_factors(fields):
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({**TWO, "agent_specs": ["careful", "hastey"]}, "agent_specs[1]: nothing is bound to the"),
         ({**TWO, "factors": [x("hastey", name="agent")]}, "factors[0].levels[0]: nothing is"),
@@ -310,10 +312,10 @@ def test_a_contrast_may_be_of_problems_or_blocks_beside_factors(fields):
         ),
     ],
 )
-def test_who_is_tried_and_not_bound_while_others_are_is_doubted(fields, told):
-    (doubt,) = binding_doubts(study(**fields))
-    assert str(doubt).startswith(told)
-    assert doubt.hint == "did you mean 'hasty'?"
+def test_a_used_name_that_is_not_bound_while_others_are_gets_a_warning(fields, message):
+    (warning,) = find_unbound_names(study(**fields))
+    assert str(warning).startswith(message)
+    assert warning.hint == "did you mean 'hasty'?"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +328,7 @@ def test_who_is_tried_and_not_bound_while_others_are_is_doubted(fields, told):
     ],
 )
 def test_who_is_bound_or_left_to_python_altogether_is_not(fields):
-    assert list(binding_doubts(study(**fields))) == []
+    assert list(find_unbound_names(study(**fields))) == []
 
 
 @pytest.mark.parametrize(("side", "text"), [(True, "true"), (False, "false")])

@@ -1,4 +1,4 @@
-"""Bundles: problems and agents that go together, to set a recipe to work on."""
+"""Bundles: named sets of problems and agents for recipes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fairtrial.core import Mistake, Record, blank_mistakes
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkBundle(Record):
-    """A named choice of problems and agents.
+    """A named set of problems and agents.
 
     bundle_id: a short name
-    name: what reports call it
-    description: what it is meant for
+    name: the name in reports
+    description: the purpose of the bundle
     problem_ids: the problems
     agent_specs: the agents
-    metadata: anything else
+    metadata: any further data
     """
 
     bundle_id: str
@@ -33,7 +33,7 @@ class BenchmarkBundle(Record):
 
 
 def ideation_bundle() -> BenchmarkBundle:
-    """Three briefs that ask for ideas, and three agents to answer them."""
+    """Return three ideation briefs, and three agents."""
     return BenchmarkBundle(
         bundle_id="ideation",
         name="Ideation",
@@ -45,11 +45,11 @@ def ideation_bundle() -> BenchmarkBundle:
 
 
 def optimization_bundle() -> BenchmarkBundle:
-    """Optimisation problems of three sizes, for an agent that learns and one that doesn't."""
+    """Return optimization problems of three sizes, for a learning agent and a fixed one."""
     return BenchmarkBundle(
         bundle_id="optimization",
-        name="Optimisation",
-        description="One kind of search problem in three sizes: does skill carry over?",
+        name="Optimization",
+        description="One kind of search problem in three sizes, to test generalization.",
         problem_ids=("optimization-small", "optimization-medium", "optimization-large"),
         agent_specs=("deterministic-baseline", "self-learning-agent"),
         metadata={"domain": "optimization"},
@@ -57,11 +57,11 @@ def optimization_bundle() -> BenchmarkBundle:
 
 
 def grammar_problem_bundle() -> BenchmarkBundle:
-    """Design tasks without rules, under a grammar, and under a grammar kept by a tool."""
+    """Return design tasks without rules, with a grammar, and with a tool that enforces it."""
     return BenchmarkBundle(
         bundle_id="grammar",
         name="Grammar",
-        description="The same sort of design task with more and more rules about its answer.",
+        description="The same kind of design task with more and more rules for its answers.",
         problem_ids=("grammar-unconstrained", "grammar-guided", "grammar-tool-guided"),
         agent_specs=("direct-llm", "workflow-agent"),
         metadata={"domain": "grammar"},
@@ -69,7 +69,7 @@ def grammar_problem_bundle() -> BenchmarkBundle:
 
 
 def human_vs_agent_bundle() -> BenchmarkBundle:
-    """Two team sessions, worked by people, by people with an assistant, and by a mixed team."""
+    """Return two team sessions, for people, for people with an assistant, and for a mixed team."""
     return BenchmarkBundle(
         bundle_id="human-vs-agent",
         name="People and agents",

@@ -1,11 +1,11 @@
-"""What all ready-made studies share, and the little in which they differ."""
+"""The record of a recipe, from which a ready-made study is made."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from fairtrial.compat.recipes.config import RecipeStudyConfig
+from fairtrial.compat.recipes.recipe_config import RecipeStudyConfig
 from fairtrial.study import (
     AnalysisPlan,
     Block,
@@ -23,9 +23,9 @@ OUTCOMES = (
     OutcomeSpec(
         name="primary_outcome",
         primary=True,
-        description="What the problem's evaluator scores; the study is decided by it.",
+        description="The score of the problem's evaluator; the study's primary outcome.",
     ),
-    OutcomeSpec(name="latency_s", description="How long a run took, in seconds."),
+    OutcomeSpec(name="latency_s", description="The duration of a run, in seconds."),
 )
 PLAN = AnalysisPlan(
     analysis_plan_id="ap1",
@@ -39,12 +39,14 @@ PLAN = AnalysisPlan(
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A study that is complete but for what its user wants otherwise.
+    """A complete study, of which users may replace parts.
 
-    claim: the hypothesis, without its variables: those are the study's factors and outcomes
-    plan: the analysis plan, without its outcomes, for the same reason
-    replicates: those of the run budget
-    The other fields are those of `Study`.
+    The fields are those of `Study`, except for these:
+
+    hypothesis: the hypothesis without its variables, which are the study's factors and outcomes
+    plan: the analysis plan without its outcomes, which are those of the study
+    base_seed: the seed of the seed policy
+    replicates: the replicates of the run budget
     """
 
     study_id: str
@@ -52,7 +54,7 @@ class Recipe:
     description: str
     rationale: str
     tags: tuple[str, ...]
-    claim: Hypothesis
+    hypothesis: Hypothesis
     factors: tuple[Factor, ...]
     design_spec: DesignSpec
     base_seed: int
@@ -63,8 +65,8 @@ class Recipe:
     plan: AnalysisPlan = PLAN
 
     def study(self, config: RecipeStudyConfig | None = None) -> Study:
-        """The study, with what `config` gives in place of the recipe's own."""
-        given = _given(config or RecipeStudyConfig())
+        """Return the study, with the parts of `config` in place of the recipe's own."""
+        replaced = _collect_parts(config or RecipeStudyConfig())
         parts: dict[str, Any] = {
             "study_id": self.study_id,
             "title": self.title,
@@ -79,59 +81,59 @@ class Recipe:
             "seed_policy": SeedPolicy(base_seed=self.base_seed),
             "problem_ids": self.problem_ids,
             "agent_specs": self.agent_specs,
-            **given,
+            **replaced,
         }
-        parts.setdefault("hypotheses", self._hypotheses(parts))
-        parts.setdefault("analysis_plans", self._analysis_plans(parts))
+        parts.setdefault("hypotheses", self._make_hypotheses(parts))
+        parts.setdefault("analysis_plans", self._make_plans(parts))
         return Study(**parts)
 
-    def _hypotheses(self, parts: dict[str, Any]) -> tuple[Hypothesis, ...]:
-        """The claim, about the factors and outcomes that the study ends up with."""
+    def _make_hypotheses(self, parts: dict[str, Any]) -> tuple[Hypothesis, ...]:
+        """Return the hypothesis about the study's factors and outcomes."""
         return (
             replace(
-                self.claim,
+                self.hypothesis,
                 independent_vars=tuple(factor.name for factor in parts["factors"]),
-                dependent_vars=_decisive(parts["outcomes"]),
+                dependent_vars=_select_outcomes(parts["outcomes"]),
             ),
         )
 
-    def _analysis_plans(self, parts: dict[str, Any]) -> tuple[AnalysisPlan, ...]:
-        """The plan, for the hypotheses, outcomes and blocks that the study ends up with."""
+    def _make_plans(self, parts: dict[str, Any]) -> tuple[AnalysisPlan, ...]:
+        """Return the plan for the study's hypotheses, outcomes and blocks."""
         if not parts["hypotheses"]:
             return ()
         blocks = {block.name for block in parts["blocks"]}
         return (
             replace(
                 self.plan,
-                hypothesis_ids=tuple(claim.hypothesis_id for claim in parts["hypotheses"]),
-                outcomes=_decisive(parts["outcomes"]),
+                hypothesis_ids=tuple(h.hypothesis_id for h in parts["hypotheses"]),
+                outcomes=_select_outcomes(parts["outcomes"]),
                 random_effects=tuple(name for name in self.plan.random_effects if name in blocks),
             ),
         )
 
 
-def _given(config: RecipeStudyConfig) -> dict[str, Any]:
-    """What a config says about the study, under the study's own field names."""
-    of_study = {field.name for field in fields(Study)}
-    given = {
+def _collect_parts(config: RecipeStudyConfig) -> dict[str, Any]:
+    """Return the parts of the study that a config gives, by the study's field names."""
+    study_fields = {field.name for field in fields(Study)}
+    parts = {
         field.name: getattr(config, field.name)
         for field in fields(config)
-        if field.name in of_study and getattr(config, field.name) is not None
+        if field.name in study_fields and getattr(config, field.name) is not None
     }
     if config.bundle is not None:
-        given.setdefault("problem_ids", config.bundle.problem_ids)
-        given.setdefault("agent_specs", config.bundle.agent_specs)
-    return given
+        parts.setdefault("problem_ids", config.bundle.problem_ids)
+        parts.setdefault("agent_specs", config.bundle.agent_specs)
+    return parts
 
 
-def _decisive(outcomes: tuple[OutcomeSpec, ...]) -> tuple[str, ...]:
-    """The primary outcomes, or all of them where none is marked."""
+def _select_outcomes(outcomes: tuple[OutcomeSpec, ...]) -> tuple[str, ...]:
+    """Return the names of the primary outcomes, or of all outcomes if none is primary."""
     primary = tuple(outcome.name for outcome in outcomes if outcome.primary)
     return primary or tuple(outcome.name for outcome in outcomes)
 
 
 def make_factor(name: str, description: str, **levels: str) -> Factor:
-    """A factor of text levels, given as name=value."""
+    """Return a factor with text levels, given as name=value."""
     return Factor(
         name=name,
         description=description,

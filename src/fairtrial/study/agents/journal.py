@@ -9,7 +9,7 @@ from typing import Any
 
 from fairtrial.study.ledger.journal_entries import pack_entry, total_paid, unpack_entry
 from fairtrial.study.ledger.packing import UnwritableError
-from fairtrial.study.model.payments import NOTHING, Paid
+from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 
 MOST_ENTRIES = 100_000
 MOST_ENTRY_BYTES = 16 << 20
@@ -33,7 +33,7 @@ class JournalEntry:
 
     kind: str
     data: Mapping[str, Any]
-    paid: Paid = NOTHING
+    paid: Expense = NO_EXPENSE
 
 
 class Journal:
@@ -74,7 +74,7 @@ class Journal:
         """
         if not isinstance(data, Mapping):
             raise TypeError(f"a journal entry's data is a mapping, not {type(data).__qualname__}")
-        paid = Paid.checked(cost_usd, input_tokens, output_tokens)
+        paid = Expense.checked(cost_usd, input_tokens, output_tokens)
         try:
             packed = pack_entry(str(kind), data, paid)
         except UnwritableError as error:
@@ -89,11 +89,11 @@ class Journal:
         """Return the entries of earlier attempts at this run, then those of this one, in order."""
         return tuple(JournalEntry(*unpack_entry(packed)) for packed in tuple(self._packed))
 
-    def paid(self) -> tuple[Paid, Paid]:
+    def paid(self) -> tuple[Expense, Expense]:
         """Return the costs of the entries of earlier attempts, and of those of this attempt."""
         packed = tuple(self._packed)
         if not packed:
-            return NOTHING, NOTHING
+            return NO_EXPENSE, NO_EXPENSE
         return total_paid(packed[: self._earlier]), total_paid(packed[self._earlier :])
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from fairtrial.core import get_fields, plain_number
 from fairtrial.study.agents.events import read_event
 from fairtrial.study.ledger.packing import EventData
-from fairtrial.study.model.payments import MOST
+from fairtrial.study.model.expenses import MAX_TOKENS
 from fairtrial.study.model.runs import RunOutput
 
 _OUTPUT_KEYS = ("output", "outputs")
@@ -157,7 +157,7 @@ def _check_metrics(metrics: Any) -> Mapping[str, Any]:
         if value is None:
             continue
         number = plain_number(value)
-        if number is None or not 0 <= number <= MOST:  # NaN is not, either
+        if number is None or not 0 <= number <= MAX_TOKENS:  # NaN is not, either
             raise ValueError(f"metrics.{name} must be a number of 0 or more, not {value!r:.100}")
         if number is not value:
             checked = {**checked, name: number}

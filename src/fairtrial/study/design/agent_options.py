@@ -1,4 +1,4 @@
-"""Factors that set an option of an agent, and the runs that they can touch."""
+"""Factors named ``agents.<agent>.options.<option>``, and the agents whose runs they affect."""
 
 from __future__ import annotations
 
@@ -9,44 +9,46 @@ from fairtrial.study.design.runs import AGENT_FACTORS
 from fairtrial.study.model.study import Study
 
 
-def find_varied(agent: str, factors: Iterable[str]) -> tuple[str, ...]:
-    """The factors that set options of this agent."""
+def find_option_factors(agent: str, factors: Iterable[str]) -> tuple[str, ...]:
+    """Return the factors that set options of an agent."""
     return tuple(name for name in factors if name.startswith(f"agents.{agent}.options."))
 
 
-def agents_touched(study: Study, name: str) -> frozenset[str] | None:
-    """The agents whose runs can differ by a factor, as it sets their options; None if all can.
+def find_affected_agents(study: Study, name: str) -> frozenset[str] | None:
+    """Return the agents whose options a factor sets; None if it can affect runs of all agents.
 
-    Factors that are tied move together, and touch together what each of them does.
+    Tied factors change together, so the result is that of all factors tied to this one.
     """
     if study.condition_runner is not None:
         return None
-    touched: set[str] = set()
-    for each in _in_step(study, name):
-        owners = [agent for agent in agent_names(study) if find_varied(agent, [each])]
+    affected: set[str] = set()
+    for tied in _find_tied_factors(study, name):
+        owners = [agent for agent in agent_names(study) if find_option_factors(agent, [tied])]
         if not owners:
             return None
-        touched.update(owners)
-    return frozenset(touched)
+        affected.update(owners)
+    return frozenset(affected)
 
 
-def assigned_to(study: Study, agent: str | None, assigned: Mapping[str, Any]) -> dict[str, Any]:
-    """What a condition assigns, without the options of other agents than the one that runs."""
+def select_assignments(
+    study: Study, agent: str | None, assigned: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a condition's assignments without options of other agents than the one that runs."""
     return {
         name: value
         for name, value in assigned.items()
-        if (touched := agents_touched(study, name)) is None or agent in touched
+        if (affected := find_affected_agents(study, name)) is None or agent in affected
     }
 
 
-def spell_agents(agents: Iterable[str]) -> str:
-    """Some agents by name, in words."""
+def format_agents(agents: Iterable[str]) -> str:
+    """Return names of agents as an enumeration: `a, b and c`."""
     *others, last = sorted(agents)
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _in_step(study: Study, name: str) -> set[str]:
-    """A factor, and those that it is tied to or that are tied to it."""
+def _find_tied_factors(study: Study, name: str) -> set[str]:
+    """Return a factor with all factors that it is tied to, directly or indirectly."""
     group = {name}
     size = 0
     while len(group) > size:
@@ -58,7 +60,7 @@ def _in_step(study: Study, name: str) -> set[str]:
 
 
 def agent_names(study: Study) -> Iterator[str]:
-    """All agents that a study names: binds, lists, or has as levels of a factor."""
+    """Yield all agents that a study binds, lists, or has as levels of a factor."""
     yield from study.agents
     yield from study.agent_specs
     for factor in study.factors:

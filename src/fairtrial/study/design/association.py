@@ -1,4 +1,4 @@
-"""Columns of a table, and how two of them go together."""
+"""Columns of a design, and measures of association between them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from fairtrial.core import canonical_json, is_scalar, scalar_text
 from fairtrial.study.design.rows import is_number
 
 MANY_VALUES = 10
-"""A column of more different numbers than this is a scale rather than a set of levels."""
+"""A column with more different numbers than this is a scale rather than a set of levels."""
 CONFOUNDED = 0.999
-"""From this association on, two columns' effects can't be told apart."""
+"""The association from which on the effects of two columns are confounded."""
 
 
-class Column:
-    """One column, its values coded by the level they are.
+class DesignColumn:
+    """One column of a design, with a code for the level of each value.
 
-    `levels` are those that it is meant to have; they get the first codes, in order. Other values
-    get the codes after, as they occur: they are points on a range that a design samples, or stand
-    where a factor doesn't apply. Numbers that are equal are one level (2 and 2.0); true is not 1,
-    and "1" is not 1. `names` are what the levels are called, if not by their values.
+    The declared levels have the first codes, in order. Other values have the following codes, in
+    the order of their occurrence: they are points of a sampled range, or defaults of a factor that
+    doesn't apply. Equal numbers are one level (2 and 2.0); true is not 1, and "1" is not 1.
+
+    name: the column's name
+    values: the values of all rows
+    levels: the declared levels
+    names: the names of the declared levels, if they are not called by their values
     """
 
     def __init__(
@@ -35,33 +39,36 @@ class Column:
         self.name = name
         keys = [_key(value) for value in values]
         codes: dict[Any, int] = {}
-        known: list[Any] = []
+        distinct: list[Any] = []
         for key, value in zip((*map(_key, levels), *keys), (*levels, *values), strict=True):
             if key not in codes:
-                codes[key] = len(known)
-                known.append(value)
+                codes[key] = len(distinct)
+                distinct.append(value)
         self.codes = [codes[key] for key in keys]
         self.counts = dict(sorted(Counter(self.codes).items()))
-        """How often each level occurs, by code; without those that don't."""
+        """The number of rows of each level that occurs, by code."""
         self.numbers = (
             [float(value) for value in values] if all(is_number(value) for value in values) else []
         )
-        """The values, where all of them are numbers."""
-        self.labels = _label(
-            known, {codes[_key(at)]: n for at, n in zip(levels, names, strict=False)}
+        """The values, if all of them are numbers; otherwise empty."""
+        level_names = {codes[_key(level)]: name for level, name in zip(levels, names, strict=False)}
+        self.labels = _label_levels(distinct, level_names)
+        """The names of the levels, by code."""
+        declared = {codes[_key(level)] for level in levels}
+        self._is_sampled = any(
+            is_number(distinct[code]) for code in self.counts if code not in declared
         )
-        """What people call the levels, by code."""
-        meant = {codes[_key(level)] for level in levels}
-        self._is_sampled = any(is_number(known[code]) for code in self.counts if code not in meant)
-        self._is_between_levels = bool(meant) and meant.isdisjoint(self.counts)
-        unused = [] if self._is_sampled else sorted(meant - self.counts.keys())
+        self._is_between_levels = bool(declared) and declared.isdisjoint(self.counts)
+        unused = [] if self._is_sampled else sorted(declared - self.counts.keys())
         self.unused = [self.labels[code] for code in unused]
-        """The levels that don't occur; none where values are sampled from a range."""
+        """The declared levels that don't occur; empty if values are sampled from a range."""
 
     @property
     def is_scale(self) -> bool:
-        """Whether it holds points on a scale rather than levels: many, or hardly repeated, or none
-        of them a level."""
+        """Whether the values are points on a scale rather than levels.
+
+        They are if they are many, hardly repeated, or all different from the declared levels.
+        """
         if not (self.numbers and self._is_sampled):
             return False
         distinct = len(self.counts)
@@ -70,7 +77,7 @@ class Column:
 
     @property
     def ratio(self) -> float:
-        """How much more often the commonest value occurs than the rarest."""
+        """The count of the most frequent value, divided by that of the least frequent one."""
         return max(self.counts.values()) / min(self.counts.values()) if self.counts else 1.0
 
 
@@ -78,22 +85,25 @@ def read_columns(
     rows: Sequence[Mapping[str, Any]],
     levels: Mapping[str, Sequence[Any]] | None = None,
     names: Mapping[str, Sequence[str]] | None = None,
-) -> list[Column]:
-    """The columns of some rows, in the order in which they first occur; what is absent is None.
+) -> list[DesignColumn]:
+    """Return the columns of rows, in the order of their occurrence; missing values are None.
 
-    levels: those that a column is meant to have, by its name
-    names: what these are called, where that is known
+    levels: the declared levels of each column
+    names: the names of these levels
     """
-    meant, called = levels or {}, names or {}
-    return [
-        Column(name, [row.get(name) for row in rows], meant.get(name, ()), called.get(name, ()))
-        for name in dict.fromkeys(name for row in rows for name in row)
-    ]
+    levels, names = levels or {}, names or {}
+    columns = []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        columns.append(DesignColumn(name, values, levels.get(name, ()), names.get(name, ())))
+    return columns
 
 
-def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
-    """How strongly two columns go together (0..1), by which measure, and whether every two levels
-    meet equally often (None where one column is a scale)."""
+def associate(first: DesignColumn, second: DesignColumn) -> tuple[float, str, bool | None]:
+    """Return the association of two columns (0..1), its measure, and whether they are balanced.
+
+    They are balanced if all pairs of levels occur equally often; None if one column is a scale.
+    """
     are_numbers = bool(first.numbers and second.numbers)
     equal = None
     if not (first.is_scale or second.is_scale):
@@ -101,8 +111,8 @@ def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
         full = len(cells) == len(first.counts) * len(second.counts)
         equal = full and len(set(cells.values())) <= 1
         v = _cramers_v(first, second, cells)
-        # Rows at the centre of numeric factors raise V without making effects harder to tell
-        # apart; but where one column decides the other, that is so whatever its shape.
+        # Center points raise V of numeric factors but don't confound their effects, so numbers are
+        # measured by correlation, unless one column determines the other.
         if v >= CONFOUNDED or not are_numbers:
             return v, "cramers_v", equal
     if are_numbers:
@@ -111,17 +121,19 @@ def associate(first: Column, second: Column) -> tuple[float, str, bool | None]:
     return _correlation_ratio(scale.numbers, levels), "correlation_ratio", None
 
 
-def _cramers_v(first: Column, second: Column, cells: Mapping[tuple[int, int], int]) -> float:
-    """Cramér (1946), Mathematical methods of statistics, ch. 21."""
-    fewest = min(len(first.counts), len(second.counts))
-    if fewest < 2:
+def _cramers_v(
+    first: DesignColumn, second: DesignColumn, cells: Mapping[tuple[int, int], int]
+) -> float:
+    """Return Cramér's V: Cramér (1946), Mathematical methods of statistics, ch. 21."""
+    smaller = min(len(first.counts), len(second.counts))
+    if smaller < 2:
         return 0.0
     shares = (
         count * count / (first.counts[one] * second.counts[two])
         for (one, two), count in cells.items()
     )
-    # The sum is 1 for independent columns and `fewest` where one decides the other.
-    return math.sqrt(min(1.0, max(0.0, (math.fsum(shares) - 1) / (fewest - 1))))
+    # The sum is 1 for independent columns, and `smaller` if one determines the other.
+    return math.sqrt(min(1.0, max(0.0, (math.fsum(shares) - 1) / (smaller - 1))))
 
 
 def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -131,8 +143,8 @@ def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     return max(-1.0, min(1.0, joint / spread)) if spread else 0.0
 
 
-def _correlation_ratio(numbers: Sequence[float], levels: Column) -> float:
-    """The share of a scale's spread that lies between levels, as a root (Pearson's eta)."""
+def _correlation_ratio(numbers: Sequence[float], levels: DesignColumn) -> float:
+    """Return Pearson's eta: the root of the share of variance that is between levels."""
     deviations = _deviations(numbers)
     spread = math.fsum(x * x for x in deviations)
     sums: defaultdict[int, float] = defaultdict(float)
@@ -143,7 +155,7 @@ def _correlation_ratio(numbers: Sequence[float], levels: Column) -> float:
 
 
 def _deviations(numbers: Sequence[float]) -> list[float]:
-    """From the mean, the largest being 1: the squares of tiny ones would be nothing at all."""
+    """Return deviations from the mean, scaled to at most 1 so that squares don't underflow."""
     mean = math.fsum(numbers) / len(numbers)
     deviations = [x - mean for x in numbers]
     largest = max(map(abs, deviations))
@@ -156,18 +168,18 @@ def _key(value: Any) -> Any:
     return value if is_scalar(value) else ("json", canonical_json(value))
 
 
-def label(values: Sequence[Any]) -> list[str]:
-    """Each value as people write it; as JSON where that is blank or two would look the same."""
+def label_values(values: Sequence[Any]) -> list[str]:
+    """Return distinct labels of values: their texts, or JSON if a text is blank or not unique."""
     texts = [scalar_text(value) if is_scalar(value) else "" for value in values]
-    times = Counter(texts)
+    counts = Counter(texts)
     return [
-        text if text.strip() and times[text] == 1 else canonical_json(value)
+        text if text.strip() and counts[text] == 1 else canonical_json(value)
         for text, value in zip(texts, values, strict=True)
     ]
 
 
-def _label(values: Sequence[Any], names: Mapping[int, str]) -> list[str]:
-    """Each value by its name, or else by its label."""
-    labels = label(values)
+def _label_levels(values: Sequence[Any], names: Mapping[int, str]) -> list[str]:
+    """Return the name of each value, by its code, or its label if it has no name."""
+    labels = label_values(values)
     named = [names.get(code, text) for code, text in enumerate(labels)]
     return named if len(set(named)) == len(named) else labels

@@ -1,4 +1,4 @@
-"""From a study to its conditions: rows by the design, constraints judged, ids given."""
+"""Build the conditions of a study: generate the design's rows, check constraints, assign ids."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from fairtrial.core import (
     format_count,
     plugins,
 )
-from fairtrial.study.design.constraints import Judge
-from fairtrial.study.design.dependent_factors import dependence_mistakes
+from fairtrial.study.design.constraints import ConstraintChecker
+from fairtrial.study.design.dependent_factors import find_dependency_mistakes
 from fairtrial.study.design.rows import interleave
 from fairtrial.study.model.conditions import Condition, DesignRow, DesignTable
 from fairtrial.study.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
-from fairtrial.study.model.identity import condition_id_of, fingerprint
+from fairtrial.study.model.identity import fingerprint, hash_condition
 from fairtrial.study.model.study import SeedPolicy, Study
 from fairtrial.study.protocols import Design
 
-Marks = dict[str, dict[str, dict[str, Any]]]
+ComparisonLevels = dict[str, dict[str, dict[str, Any]]]
+"""Metadata of levels that are marked as baseline or treatment, by factor and JSON of the value."""
 
 
 def build_design(
     study: Study, design_spec: DesignSpec | Mapping[str, Any] | None = None
 ) -> list[Condition]:
-    """The study's conditions, in plan order: a function of the study and its seed alone.
+    """Return the study's conditions in plan order, a function of the study and its seed alone.
 
-    A design of more than `design_spec.max_conditions` conditions is refused before any is made.
+    design_spec: a design in place of the study's own
+
+    Raises `StudyError` if the study doesn't fit the design or has more than
+    `design_spec.max_conditions` conditions.
     """
     if design_spec is not None:
         spec = design_spec if isinstance(design_spec, DesignSpec) else DesignSpec(**design_spec)
         study = replace(study, design_spec=spec)
-    return conditions_of(study, design_table(study))
+    return make_conditions(study, design_table(study))
 
 
 def materialize_conditions(
@@ -50,9 +54,10 @@ def materialize_conditions(
     randomize: bool = False,
     counterbalance: bool = False,
 ) -> list[Condition]:
-    """The full factorial of some factors and blocks, without the rest of a study.
+    """Return the conditions of the full factorial of factors and blocks.
 
-    Of a whole study its factors, blocks and constraints count, and its seed where none is given.
+    factors: the factors; or a study, of which factors, blocks, constraints and seed are used
+    seed: the seed of a random order; for a study by default its own
     """
     if isinstance(factors, Study):
         study = factors
@@ -76,41 +81,41 @@ def materialize_conditions(
 
 
 def make_design(spec: DesignSpec, mistakes: list[Mistake] | None = None) -> Design | None:
-    """The design that a spec names, its options checked.
+    """Return the design that a spec names, with its options checked.
 
-    With `mistakes` what is wrong is appended there and None returned, else it is raised.
+    Mistakes are appended to `mistakes`, and None is returned; without a list they are raised.
     """
-    found: list[Mistake] = []
+    new_mistakes: list[Mistake] = []
     design: Design | None = None
     try:
-        kind = plugins.load("designs", str(spec.kind))
+        design_class = plugins.load("designs", str(spec.kind))
     except PluginError as error:
-        found.extend(mistake.under(("design_spec", "kind")) for mistake in error.mistakes)
+        new_mistakes.extend(mistake.under(("design_spec", "kind")) for mistake in error.mistakes)
     else:
-        design = build_record(kind, spec.options, ("design_spec", "options"), found)
-    if found and mistakes is None:
-        raise StudyError(found)
+        design = build_record(design_class, spec.options, ("design_spec", "options"), new_mistakes)
+    if new_mistakes and mistakes is None:
+        raise StudyError(new_mistakes)
     if mistakes is not None:
-        mistakes.extend(found)
-    return None if found else design
+        mistakes.extend(new_mistakes)
+    return None if new_mistakes else design
 
 
 def design_table(study: Study) -> DesignTable:
-    """The design's rows, not yet made; refuses more than `max_conditions`."""
+    """Return the design's table, with lazy rows; raises `StudyError` above `max_conditions`."""
     design = make_design(study.design_spec)
     assert design is not None
-    mistakes = list(dependence_mistakes(study))
+    mistakes = list(find_dependency_mistakes(study))
     if mistakes:
         raise StudyError(mistakes)
     table = design.table(study)
     limit = study.design_spec.max_conditions
     if table.size > limit:
-        # One more than the limit is also what designs say that stopped counting there.
-        least = "at least " if table.size == limit + 1 else ""
+        # Designs that stop counting at the limit return one more than it as their size.
+        prefix = "at least " if table.size == limit + 1 else ""
         raise StudyError(
             Mistake(
                 ("design_spec",),
-                f"the design has {least}{format_count(table.size)} conditions, "
+                f"the design has {prefix}{format_count(table.size)} conditions, "
                 f"more than max_conditions ({limit:,})",
                 "use fewer levels, a fraction or a sample, or raise design_spec.max_conditions",
             )
@@ -118,8 +123,8 @@ def design_table(study: Study) -> DesignTable:
     return table
 
 
-def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
-    """The rows of a table as conditions: judged, with ids, in their final order."""
+def make_conditions(study: Study, table: DesignTable) -> list[Condition]:
+    """Return the rows of a table as conditions: with constraints checked, ids, in final order."""
     spec = study.design_spec
     if spec.replicates > 1 and not table.settled and not isinstance(spec.kind, DesignKind):
         raise StudyError(
@@ -129,10 +134,10 @@ def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
                 "use run_budget.replicates",
             )
         )
-    judge = Judge(study.constraints, study.folder)
-    marks = _marks(study.factors)
-    conditions = [_condition(row, judge, marks) for row in table.rows]
-    _refuse_twins(conditions)
+    check = ConstraintChecker(study.constraints, study.folder)
+    comparison_levels = _find_comparison_levels(study.factors)
+    conditions = [_make_condition(row, check, comparison_levels) for row in table.rows]
+    _refuse_equal_ids(conditions)
     if table.settled:
         return conditions
     if spec.counterbalance:
@@ -142,47 +147,55 @@ def conditions_of(study: Study, table: DesignTable) -> list[Condition]:
     return conditions
 
 
-def _condition(row: DesignRow, judge: Judge, marks: Marks) -> Condition:
-    admissible, messages = judge(row.factors, row.blocks)
+def _make_condition(
+    row: DesignRow, check: ConstraintChecker, comparison_levels: ComparisonLevels
+) -> Condition:
+    admissible, messages = check(row.factors, row.blocks)
     hashed_factors, hashed_blocks = row.factors, row.blocks
-    if row.written is not None:
-        hashed_factors = {name: row.written[name] for name in row.factors}
-        hashed_blocks = {name: row.written[name] for name in row.blocks}
+    if row.raw_cells is not None:
+        hashed_factors = {name: row.raw_cells[name] for name in row.factors}
+        hashed_blocks = {name: row.raw_cells[name] for name in row.blocks}
     text = fingerprint(hashed_factors, hashed_blocks)
     return Condition(
-        condition_id=condition_id_of(text, row.keyed),
+        condition_id=hash_condition(text, row.id_metadata),
         factor_assignments=dict(row.factors),
         block_assignments=dict(row.blocks),
-        metadata={**row.metadata, "fingerprint": text, **_comparison(marks, row.factors)},
+        metadata={
+            **row.metadata,
+            "fingerprint": text,
+            **_describe_comparison(comparison_levels, row.factors),
+        },
         admissible=admissible,
         constraint_messages=messages,
     )
 
 
-def _marks(factors: Sequence[Factor]) -> Marks:
-    """Which levels are baselines, where the study says so: reports compare against these."""
-    marks: Marks = {}
+def _find_comparison_levels(factors: Sequence[Factor]) -> ComparisonLevels:
+    """Return the levels that the study marks as baseline or treatment."""
+    comparison_levels: ComparisonLevels = {}
     for factor in factors:
         for level in factor.levels:
             if not level.metadata.keys() & {"is_baseline", "role"}:
                 continue
             role = level.metadata.get("role")
             is_baseline = bool(level.metadata.get("is_baseline", role == "baseline"))
-            marks.setdefault(factor.name, {})[canonical_json(level.value)] = {
+            comparison_levels.setdefault(factor.name, {})[canonical_json(level.value)] = {
                 "value": level.value,
                 "level_name": level.name,
                 "label": level.label,
                 "role": str(role or ("baseline" if is_baseline else "treatment")),
                 "is_baseline": is_baseline,
             }
-    return marks
+    return comparison_levels
 
 
-def _comparison(marks: Marks, assigned: Mapping[str, Any]) -> dict[str, Any]:
-    """The marked levels that a condition has, and whether it is the baseline in all of them."""
+def _describe_comparison(
+    comparison_levels: ComparisonLevels, assigned: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return metadata on a condition's marked levels, and whether all of them are baselines."""
     axes = {
         name: levels[canonical_json(assigned[name])]
-        for name, levels in marks.items()
+        for name, levels in comparison_levels.items()
         if name in assigned and canonical_json(assigned[name]) in levels
     }
     if not axes:
@@ -198,17 +211,17 @@ def _comparison(marks: Marks, assigned: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _refuse_twins(conditions: Sequence[Condition]) -> None:
+def _refuse_equal_ids(conditions: Sequence[Condition]) -> None:
     seen: dict[str, Condition] = {}
     for condition in conditions:
-        twin = seen.setdefault(condition.condition_id, condition)
-        if twin is condition:
+        first = seen.setdefault(condition.condition_id, condition)
+        if first is condition:
             continue
         raise StudyError(
             Mistake(
                 ("factors",),
                 f"two conditions get the id {condition.condition_id}: "
-                f"{canonical_json(twin.factor_assignments)} and "
+                f"{canonical_json(first.factor_assignments)} and "
                 f"{canonical_json(condition.factor_assignments)}",
                 "make them differ in a factor or a block",
             )

@@ -1,4 +1,4 @@
-"""Coded points and the ranges behind them: -1 is a factor's smallest level, 1 its largest."""
+"""Coded points of numeric factors: -1 is a factor's smallest level, 1 its largest."""
 
 from __future__ import annotations
 
@@ -16,15 +16,21 @@ Point = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One factor's range; `whole` where it takes whole numbers only."""
+    """The range of one factor.
+
+    name: the factor
+    low: its smallest level
+    high: its largest level
+    whole: whether it takes whole numbers only
+    """
 
     name: str
     low: float
     high: float
     whole: bool
 
-    def at(self, code: float) -> float:
-        """The value at a code: exactly the levels at -1 and 1."""
+    def decode(self, code: float) -> float:
+        """Return the value at a code; -1 and 1 give exactly the levels."""
         if abs(code) == 1:
             value = self.low if code < 0 else self.high
         else:
@@ -32,16 +38,19 @@ class Axis:
         return int(value) if self.whole and value.is_integer() else value
 
 
-def read_axes(study: Study, least: int) -> list[Axis]:
-    """Each factor's range; raises one error with all that doesn't fit."""
+def read_axes(study: Study, minimum: int) -> list[Axis]:
+    """Return each factor's range; raises one `StudyError` with all mistakes.
+
+    minimum: the smallest number of factors that the design needs
+    """
     kind = study.design_spec.kind
     mistakes = []
-    if len(study.factors) < least:
-        message = f"{kind} needs at least {least} factors; got {len(study.factors)}"
+    if len(study.factors) < minimum:
+        message = f"{kind} needs at least {minimum} factors; got {len(study.factors)}"
         mistakes.append(Mistake(("factors",), message))
     for index, factor in enumerate(study.factors):
-        if wrong := _objection(factor):
-            mistakes.append(Mistake(("factors", index), f"'{factor.name}' {wrong}"))
+        if reason := _explain_unsuitable(factor):
+            mistakes.append(Mistake(("factors", index), f"'{factor.name}' {reason}"))
     whole = any(factor.dtype == "int" for factor in study.factors)
     if whole and study.design_spec.center_points:
         path = ("design_spec", "center_points")
@@ -59,18 +68,18 @@ def read_axes(study: Study, least: int) -> list[Axis]:
     ]
 
 
-def _objection(factor: Factor) -> str:
-    """Why a factor has no range, if it hasn't."""
+def _explain_unsuitable(factor: Factor) -> str:
+    """Return why a factor's levels are no range, or don't fit coded points; empty if they do."""
     values = factor.iter_values()
     if not all(is_number(value) for value in values) or len(set(values)) < 2:
         return "has no numeric range; give two numbers as levels, low and high"
     low, high = min(values), max(values)
     middle = (low + high) / 2
-    near = 1e-9 * (high - low)
+    tolerance = 1e-9 * (high - low)
     unused = [
         value
         for value in values
-        if value not in (low, high) and not math.isclose(value, middle, abs_tol=near)
+        if value not in (low, high) and not math.isclose(value, middle, abs_tol=tolerance)
     ]
     if unused:
         return (
@@ -81,10 +90,10 @@ def _objection(factor: Factor) -> str:
 
 
 def refuse_fractions(axes: Sequence[Axis], codes: Sequence[float]) -> None:
-    """Refuse whole-number factors that the design would set to fractions."""
+    """Raise `StudyError` if the design would set factors of whole numbers to fractions."""
     mistakes = []
     for index, axis in enumerate(axes):
-        values = sorted({axis.at(code) for code in codes})
+        values = sorted({axis.decode(code) for code in codes})
         if axis.whole and not all(isinstance(value, int) for value in values):
             shown = ", ".join(f"{value:.4g}" for value in values)
             mistakes.append(
@@ -98,6 +107,6 @@ def refuse_fractions(axes: Sequence[Axis], codes: Sequence[float]) -> None:
         raise StudyError(mistakes)
 
 
-def read_point(axes: Sequence[Axis], point: Point) -> Assignment:
-    """A coded point as a row of the factors' values."""
-    return {axis.name: axis.at(code) for axis, code in zip(axes, point, strict=True)}
+def decode_point(axes: Sequence[Axis], point: Point) -> Assignment:
+    """Return a coded point as a row of the factors' values."""
+    return {axis.name: axis.decode(code) for axis, code in zip(axes, point, strict=True)}

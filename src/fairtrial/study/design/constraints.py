@@ -1,302 +1,85 @@
-"""Constraint expressions: a small safe language, and the judge that applies them to conditions.
-
-An expression is read once, by Python's own parser, into functions; whatever is not on the list
-below is refused there, before anything is evaluated::
-
-    x  factors["x"]  factors.x  blocks["b"]        a factor's or a block's value
-    1  2.5  "text"  True  None  [1, 2]  (1, 2)     literals
-    ==  !=  <  <=  >  >=  in  not in  is None      comparisons, chained ones too
-    and  or  not                                   with short-circuit
-    +  -  *  /  //  %                              on numbers; + also joins texts and lists
-    len  int  float  str  bool                     of one value
-"""
+"""Checks of conditions by a study's constraints: expressions and functions."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import copy
-import re
 import sys
-import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
-from fairtrial.core import (
-    FieldPath,
-    Mistake,
-    StudyError,
-    canonical_json,
-    describe_value,
-    did_you_mean,
-    load_reference,
-)
-from fairtrial.study.design.operators import ARITHMETIC, COMPARE, FUNCTIONS
+from fairtrial.core import FieldPath, StudyError, describe_value, load_reference
+from fairtrial.study.design.expressions import Expression, Scope, format_factors
 from fairtrial.study.model.factors import Constraint, ConstraintSeverity
 
-MAX_LENGTH = 2_000
-SHOWN_LENGTH = 120
-Scope = Mapping[str, Any]
-Evaluate = Callable[[Scope], Any]
 Check = Callable[[Scope, Scope], bool]
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Expression:
-    """A parsed expression; making one raises `StudyError` for anything outside the language."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.names: set[str] = set()
-        """The factors and blocks it mentions."""
-        if len(text) > MAX_LENGTH:
-            raise self._refusal(f"is longer than {MAX_LENGTH} characters")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python's remarks on "\\d" and the like
-                tree = ast.parse(text.strip(), mode="eval")
-            self._evaluate = self._read(tree.body)
-        except SyntaxError as error:
-            raise self._refusal(f"is not an expression: {_syntax(text, error)}") from None
-        except (RecursionError, MemoryError):
-            raise self._refusal("is nested too deeply") from None
-        except ValueError as error:
-            if isinstance(error, StudyError):
-                raise
-            raise self._refusal(f"can't be read: {error}") from None
-
-    def holds(self, factors: Scope, blocks: Scope) -> bool:
-        """Whether it holds for one assignment; anything but true or false is an error."""
-        scope = {**factors, **blocks, "factors": factors, "blocks": blocks}
-        try:
-            result = self._evaluate(scope)
-        except StudyError:
-            raise
-        except Exception as error:
-            reason = f"there is no {error}" if isinstance(error, KeyError) else error
-            raise self._refusal(f"fails for {_show(factors)}: {reason}") from error
-        if not isinstance(result, bool):
-            raise self._refusal(
-                f"must give true or false, gave {describe_value(result)} for {_show(factors)}"
-            )
-        return result
-
-    def _refusal(self, what: str) -> StudyError:
-        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
-        return StudyError(Mistake((), f"the expression `{shown}` {what}"))
-
-    def _read(self, node: ast.expr) -> Evaluate:
-        reader = getattr(self, f"_read_{type(node).__name__.lower()}", None)
-        if reader is None:
-            code = self._source(node) or type(node).__name__
-            shown = code if len(code) <= 60 else code[:57] + "..."
-            raise self._refusal(f"uses `{shown}`, which is not allowed in expressions")
-        evaluate: Evaluate = reader(node)
-        return evaluate
-
-    def _source(self, node: ast.expr) -> str:
-        """What stands there; Python's parser changes some letters of names, as in `µ`."""
-        return ast.get_source_segment(self.text.strip(), node) or ""
-
-    def _read_constant(self, node: ast.Constant) -> Evaluate:
-        value = node.value
-        if value is not None and not isinstance(value, (bool, int, float, str)):
-            raise self._refusal(f"uses the literal `{value!r}`, which is not allowed")
-        return lambda scope: value
-
-    def _read_name(self, node: ast.Name) -> Evaluate:
-        name = self._source(node) or node.id
-        if name not in ("factors", "blocks"):
-            self.names.add(name)
-
-        def look_up(scope: Scope) -> Any:
-            if name not in scope:
-                raise self._refusal(f"uses '{name}', which is no factor or block")
-            return scope[name]
-
-        return look_up
-
-    def _read_attribute(self, node: ast.Attribute) -> Evaluate:
-        if node.attr.startswith("__"):
-            raise self._refusal(f"uses `.{node.attr}`, which is not allowed in expressions")
-        return self._item(node.value, self._source(node).rpartition(".")[2].strip() or node.attr)
-
-    def _read_subscript(self, node: ast.Subscript) -> Evaluate:
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            return self._item(node.value, node.slice.value)
-        target, index = self._read(node.value), self._read(node.slice)
-        return lambda scope: target(scope)[index(scope)]
-
-    def _item(self, holder: ast.expr, key: str) -> Evaluate:
-        """`holder.key` and `holder["key"]`: only ever an entry of a mapping."""
-        if isinstance(holder, ast.Name) and holder.id in ("factors", "blocks"):
-            self.names.add(key)
-        target = self._read(holder)
-
-        def look_up(scope: Scope) -> Any:
-            found = target(scope)
-            if not isinstance(found, Mapping):
-                raise self._refusal(
-                    f"looks up '{key}' in {describe_value(found)}, which has no names"
-                )
-            if key not in found:
-                hint = did_you_mean(key, map(str, found))
-                raise self._refusal(f"looks up '{key}', which isn't there; {hint}")
-            return found[key]
-
-        return look_up
-
-    def _read_list(self, node: ast.List) -> Evaluate:
-        items = [self._read(item) for item in node.elts]
-        return lambda scope: [item(scope) for item in items]
-
-    def _read_tuple(self, node: ast.Tuple) -> Evaluate:
-        items = [self._read(item) for item in node.elts]
-        return lambda scope: tuple(item(scope) for item in items)
-
-    def _read_boolop(self, node: ast.BoolOp) -> Evaluate:
-        parts = [self._read(value) for value in node.values]
-        if isinstance(node.op, ast.And):
-            return lambda scope: all(part(scope) for part in parts)
-        return lambda scope: any(part(scope) for part in parts)
-
-    def _read_unaryop(self, node: ast.UnaryOp) -> Evaluate:
-        operand = self._read(node.operand)
-        if isinstance(node.op, ast.Not):
-            return lambda scope: not operand(scope)
-        if isinstance(node.op, ast.USub):
-            return lambda scope: -self._number(operand(scope), "-")
-        if isinstance(node.op, ast.UAdd):
-            return lambda scope: +self._number(operand(scope), "+")
-        raise self._refusal("uses `~`, which is not allowed in expressions")
-
-    def _read_binop(self, node: ast.BinOp) -> Evaluate:
-        if type(node.op) not in ARITHMETIC:
-            sign = {"Pow": "**", "LShift": "<<", "RShift": ">>"}.get(type(node.op).__name__)
-            raise self._refusal(f"uses `{sign or type(node.op).__name__}`, which is not allowed")
-        symbol, apply = ARITHMETIC[type(node.op)]
-        left, right = self._read(node.left), self._read(node.right)
-
-        def compute(scope: Scope) -> Any:
-            one, two = left(scope), right(scope)
-            joined = (
-                symbol == "+" and type(one) is type(two) and isinstance(one, (str, list, tuple))
-            )
-            if not joined:
-                self._number(one, symbol)
-                self._number(two, symbol)
-            return apply(one, two)
-
-        return compute
-
-    def _number(self, value: Any, symbol: str) -> Any:
-        # Texts and lists are kept away from *, % and the rest: "x" * 10**9 is one of those.
-        if not isinstance(value, (int, float)):
-            raise self._refusal(f"uses `{symbol}` on {describe_value(value)}")
-        return value
-
-    def _read_compare(self, node: ast.Compare) -> Evaluate:
-        operators = [COMPARE[type(op)] for op in node.ops]
-        values = [self._read(value) for value in (node.left, *node.comparators)]
-        for op, right in zip(node.ops, node.comparators, strict=True):
-            is_none = isinstance(right, ast.Constant) and right.value is None
-            if isinstance(op, (ast.Is, ast.IsNot)) and not is_none:
-                raise self._refusal("uses `is` with something else than None; use ==")
-
-        def compare(scope: Scope) -> bool:
-            left = values[0](scope)
-            for apply, value in zip(operators, values[1:], strict=True):
-                right = value(scope)
-                if not apply(left, right):
-                    return False
-                left = right
-            return True
-
-        return compare
-
-    def _read_call(self, node: ast.Call) -> Evaluate:
-        known = ", ".join(FUNCTIONS)
-        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
-            raise self._refusal(f"calls something else than {known}")
-        if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
-            raise self._refusal(f"must give {node.func.id}() exactly one value")
-        function, argument = FUNCTIONS[node.func.id], self._read(node.args[0])
-        return lambda scope: function(argument(scope))
-
-
-def _show(factors: Scope) -> str:
-    text = canonical_json(factors)
-    return text if len(text) <= SHOWN_LENGTH else f"{text[: SHOWN_LENGTH - 3]}..."
-
-
-def _syntax(text: str, error: SyntaxError) -> str:
-    at = f" (at character {error.offset})" if error.offset else ""
-    for sign, word in (("&&", "and"), ("||", "or"), ("=", "==")):
-        if sign in re.sub("[=!<>]=", "", text):
-            return f"{error.msg}{at}; for `{sign}` write `{word}`"
-    return f"{error.msg}{at}"
-
-
-def message_of(constraint: Constraint) -> str:
-    """What a condition that breaks a constraint says of it."""
+def constraint_message(constraint: Constraint) -> str:
+    """Return the message of a condition that breaks a constraint."""
     return f"{constraint.constraint_id}: {constraint.description}"
 
 
-def at(place: FieldPath, do: Callable[P, T]) -> Callable[P, T]:
-    """`do`, which says of its mistakes where in the study they are."""
+def locate_mistakes(path: FieldPath, function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function with a path in the study prepended to the paths of its mistakes."""
 
-    def placed(*args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return do(*args, **kwargs)
+            return function(*args, **kwargs)
         except StudyError as error:
-            raise StudyError([mistake.under(place) for mistake in error.mistakes]) from None
+            raise StudyError([mistake.under(path) for mistake in error.mistakes]) from None
 
-    return placed
+    return wrapper
 
 
-class Judge:
-    """Applies a study's constraints to one assignment after the other."""
+class ConstraintChecker:
+    """Checks assignments of factors and blocks by a study's constraints."""
 
     def __init__(self, constraints: Sequence[Constraint], folder: Path | None = None) -> None:
         self._rules: list[tuple[Constraint, list[Check]]] = []
         for index, constraint in enumerate(constraints):
             checks: list[Check] = []
             if constraint.expression is not None:
-                place: FieldPath = ("constraints", index, "expression")
-                checks.append(at(place, at(place, Expression)(constraint.expression).holds))
+                path: FieldPath = ("constraints", index, "expression")
+                expression = locate_mistakes(path, Expression)(constraint.expression)
+                checks.append(locate_mistakes(path, expression.holds))
             if constraint.callable_ref is not None:
-                place = ("constraints", index, "callable_ref")
-                checks.append(at(place, at(place, _predicate)(constraint.callable_ref, folder)))
+                path = ("constraints", index, "callable_ref")
+                check = locate_mistakes(path, _load_check)(constraint.callable_ref, folder)
+                checks.append(locate_mistakes(path, check))
             self._rules.append((constraint, checks))
 
     def __call__(self, factors: Scope, blocks: Scope) -> tuple[bool, tuple[str, ...]]:
-        """Whether the assignment may run, and what it breaks."""
+        """Return whether an assignment may run, and a message for each constraint it breaks."""
         admissible = True
         messages = []
         for constraint, checks in self._rules:
             if all(check(factors, blocks) for check in checks):
                 continue
-            messages.append(message_of(constraint))
+            messages.append(constraint_message(constraint))
             if constraint.severity is ConstraintSeverity.ERROR:
                 admissible = False
         return admissible, tuple(messages)
 
 
-def _predicate(reference: str, folder: Path | None) -> Check:
+def _load_check(reference: str, folder: Path | None) -> Check:
+    """Return a constraint that is given as a function, ``module:name``."""
     function = load_reference(reference, folder)
 
     def check(factors: Scope, blocks: Scope) -> bool:
         try:
-            # Copies: what the function does to a list among the levels stays its own affair.
-            with contextlib.redirect_stdout(sys.stderr):  # ours may be JSON that somebody reads
+            # The function gets copies, as it may change a list among the levels. What it prints
+            # goes to stderr, as stdout may be JSON for another program.
+            with contextlib.redirect_stdout(sys.stderr):
                 result = function(copy.deepcopy(dict(factors)), copy.deepcopy(dict(blocks)))
         except (Exception, SystemExit) as error:
-            what = f"{type(error).__name__} for {_show(factors)}: {error}"
-            raise StudyError(f"{reference} raised {what}") from error
+            message = f"{type(error).__name__} for {format_factors(factors)}: {error}"
+            raise StudyError(f"{reference} raised {message}") from error
         if isinstance(result, Coroutine):
-            result.close()  # else Python complains of it as well
+            result.close()  # avoids Python's warning that it was never awaited
         if not isinstance(result, bool) and type(result).__module__ != "numpy":
             raise StudyError(
                 f"{reference} must return true or false, gave {describe_value(result)}"

@@ -1,11 +1,11 @@
-"""Factors that depend on others (`tied_to`, `when`): on which, and in which designs they can."""
+"""Checks of factors that depend on others by `tied_to` or `when`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from fairtrial.core import FieldPath, Mistake, StudyError, did_you_mean
-from fairtrial.study.design.constraints import Expression
+from fairtrial.study.design.expressions import Expression
 from fairtrial.study.model.factors import DesignKind, Factor
 from fairtrial.study.model.study import Study
 
@@ -16,37 +16,39 @@ BY_COMBINATION = (
     DesignKind.REPEATED_MEASURES,
     DesignKind.D_OPTIMAL,
 )
-"""Designs that choose among combinations of levels, which may be any."""
+"""Designs that select combinations of levels; they support `tied_to` and `when`."""
 BY_LEVEL = (
     DesignKind.FRACTIONAL_FACTORIAL_2LEVEL,
     DesignKind.PLACKETT_BURMAN,
     DesignKind.LATIN_SQUARE,
 )
-"""Designs that set factors to levels, not to numbers: tied factors can follow."""
+"""Designs that set each factor to one of its levels; they support `tied_to`."""
 
 
-def dependence_mistakes(study: Study) -> Iterator[Mistake]:
-    """What is wrong with the study's `tied_to` and `when`; a plug-in says itself what it takes."""
+def find_dependency_mistakes(study: Study) -> Iterator[Mistake]:
+    """Yield the mistakes in `tied_to` and `when`; designs of plug-ins check for themselves."""
     kind = study.design_spec.kind
-    is_ours = isinstance(kind, DesignKind)
+    is_builtin = isinstance(kind, DesignKind)
     earlier: dict[str, Factor] = {}
     for index, factor in enumerate(study.factors):
         for path, text in iter_conditions(factor, ("factors", index)):
-            yield from expression_mistakes(path, text, list(earlier), "a factor listed earlier")
-            if is_ours and kind not in BY_COMBINATION:
+            yield from find_expression_mistakes(
+                path, text, list(earlier), "a factor listed earlier"
+            )
+            if is_builtin and kind not in BY_COMBINATION:
                 message = f"a {kind} design can't follow `when`"
                 yield Mistake(path, message, "use a factorial design or d_optimal")
         if factor.tied_to is not None:
             path = ("factors", index, "tied_to")
-            yield from _tie_mistakes(path, factor, factor.tied_to, earlier)
-            if is_ours and kind not in (*BY_COMBINATION, *BY_LEVEL):
+            yield from _find_tie_mistakes(path, factor, factor.tied_to, earlier)
+            if is_builtin and kind not in (*BY_COMBINATION, *BY_LEVEL):
                 message = f"a {kind} design can't follow ties"
                 yield Mistake(path, message, "use a factorial design or d_optimal")
         earlier[factor.name] = factor
 
 
 def iter_conditions(factor: Factor, at: FieldPath) -> Iterator[tuple[FieldPath, str]]:
-    """The `when` of a factor, and those of its levels, with their places."""
+    """Yield the `when` of a factor and of its levels, each with its path."""
     if factor.when is not None:
         yield (*at, "when"), factor.when
     for index, level in enumerate(factor.levels):
@@ -54,7 +56,7 @@ def iter_conditions(factor: Factor, at: FieldPath) -> Iterator[tuple[FieldPath, 
             yield (*at, "levels", index, "when"), level.when
 
 
-def _tie_mistakes(
+def _find_tie_mistakes(
     path: FieldPath, factor: Factor, name: str, earlier: Mapping[str, Factor]
 ) -> Iterator[Mistake]:
     leader = earlier.get(name)
@@ -71,10 +73,13 @@ def _tie_mistakes(
         )
 
 
-def expression_mistakes(
+def find_expression_mistakes(
     path: FieldPath, text: str, known: Sequence[str], what: str
 ) -> Iterator[Mistake]:
-    """What is wrong with an expression over the `known` names, each of which is `what`."""
+    """Yield the mistakes in an expression over the `known` names.
+
+    what: what a known name is, for messages: "a factor listed earlier"
+    """
     try:
         names = Expression(text).names
     except StudyError as error:

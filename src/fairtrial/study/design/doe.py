@@ -1,4 +1,4 @@
-"""Design tables without a study: factors in, rows and a summary out."""
+"""Generate design tables without a study: from factors to rows and a summary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairtrial.core import (
     plugins,
     to_plain,
 )
-from fairtrial.study.design.association import label
+from fairtrial.study.design.association import label_values
 from fairtrial.study.design.balance import DesignBalance, design_balance, design_balance_report
 from fairtrial.study.design.build import design_table, make_design
 from fairtrial.study.design.rows import Assignment, add_center_points, is_number, shuffle_rows
@@ -34,11 +34,11 @@ CODED = (
     DesignKind.CENTRAL_COMPOSITE,
     DesignKind.BOX_BEHNKEN,
 )
-"""Designs whose factors may come without levels: they are then coded as -1 and +1."""
+"""Designs whose factors may be given without levels, which are then -1 and +1."""
 ORDERED = (DesignKind.RANDOMIZED_BLOCK, DesignKind.REPEATED_MEASURES)
-"""Designs that put each replicate in an order of its own."""
+"""Designs that have an order of its own for each replicate."""
 SURFACES = (DesignKind.CENTRAL_COMPOSITE, DesignKind.BOX_BEHNKEN)
-"""Designs that are uneven on purpose: more runs in the middle."""
+"""Designs that are uneven by construction, with more runs at the center."""
 UNEVEN_RATIO = 2.0
 NO_ASSOCIATION = 0.005
 STRONG_ASSOCIATION = 0.7
@@ -58,25 +58,26 @@ def generate_doe(
     options: Mapping[str, Any] | None = None,
     max_conditions: int = 100_000,
 ) -> dict[str, Any]:
-    """A design's table, and what to know about it, without a study.
+    """Return a design's table and a description of it, without a study.
 
-    kind: any design, by name or alias
-    factors: a list of levels for each factor; [low, high] for designs that sample; nothing (None or
-        an empty list) for -1 and +1, in designs of two levels
-    n_samples: the number of rows, for designs that ask for one
-    seed: where random numbers come from
-    center_points: rows at the centre of all numeric factors, added at the end
+    kind: a design, by name or alias
+    factors: a list of levels for each factor; [low, high] for designs that sample; None or an empty
+        list for levels -1 and +1, in designs of two levels
+    n_samples: the number of rows, for designs that sample or select rows
+    seed: the seed of random numbers
+    center_points: the number of rows at the center of all numeric factors, added at the end
     replicates: how often the rows are repeated
-    randomize: whether the rows are shuffled; a square, a file or a sequence keeps its own order
-    block_randomization_key: the factor within whose values rows are shuffled
-    backend: where a Latin hypercube's random numbers come from
-    options: what the design itself understands
-    max_conditions: more rows than this are refused before they are made
+    randomize: whether the rows are shuffled; Latin squares, matrix files and sequences keep their
+        own order
+    block_randomization_key: a factor; rows are shuffled only among those with the same value of it
+    backend: the source of random numbers of a Latin hypercube
+    options: options of the design itself
+    max_conditions: a table with more rows than this is refused before they are generated
 
-    Returns `design` (the rows), `summary`, `interpretation`, `warnings` and `facts` (what the
-    design says of itself: aliases, efficiency, ...). The rows are those of a study with the same
-    factors and seed; a design that leaves replicates to the runs has them as rows here, those of a
-    randomised block and of repeated measures each in an order of its own.
+    Returns a mapping with `design` (the rows), `summary`, `interpretation`, `warnings` and `facts`
+    (properties of the design: aliases, efficiency, ...). The rows are those of a study with the
+    same factors and seed; replicates are rows here for every design, and for randomized blocks and
+    repeated measures each replicate has an order of its own. Raises `StudyError` with all mistakes.
     """
     settings: dict[str, Any] = {
         "kind": kind,
@@ -88,18 +89,18 @@ def generate_doe(
         "options": {} if options is None else options,
         "max_conditions": max_conditions,
     }
-    study = _study(factors, seed, backend, settings)
+    study = _make_study(factors, seed, backend, settings)
     try:
         table = design_table(study)
-        rows = _rows(study, table)
+        rows = _make_rows(study, table)
     except StudyError as error:
         names = [factor.name for factor in study.factors]
         raise StudyError([_relocate(mistake, names) for mistake in error.mistakes]) from None
     return _describe(study, rows, backend, table.facts)
 
 
-def _study(factors: Any, seed: int, backend: str, settings: Mapping[str, Any]) -> Study:
-    """A throw-away study around the design; raises all that is wrong with the arguments."""
+def _make_study(factors: Any, seed: int, backend: str, settings: Mapping[str, Any]) -> Study:
+    """Return a temporary study with the design; raises one `StudyError` for the arguments."""
     mistakes: list[Mistake] = []
     spec, policy = DesignSpec(), SeedPolicy()
     try:
@@ -113,7 +114,7 @@ def _study(factors: Any, seed: int, backend: str, settings: Mapping[str, Any]) -
         policy = SeedPolicy(base_seed=seed)
     except StudyError as error:
         mistakes.extend(replace(mistake, path=("seed",)) for mistake in error.mistakes)
-    made = _factors(factors, spec.kind, mistakes)
+    study_factors = _make_factors(factors, spec.kind, mistakes)
     names = [str(name) for name in factors] if isinstance(factors, Mapping) else []
     within = settings["block_randomization_key"]
     if isinstance(within, str) and names and within not in names:
@@ -126,9 +127,7 @@ def _study(factors: Any, seed: int, backend: str, settings: Mapping[str, Any]) -
         )
     if mistakes:
         raise StudyError([_relocate(mistake, names) for mistake in mistakes])
-    study = Study(
-        study_id="doe", title="doe", factors=tuple(made), design_spec=spec, seed_policy=policy
-    )
+    study = Study("doe", "doe", factors=study_factors, design_spec=spec, seed_policy=policy)
     if spec.kind in ORDERED and 1 < spec.replicates <= spec.max_conditions:
         replicates = Block("replicate", tuple(range(1, spec.replicates + 1)))
         study = replace(study, blocks=(replicates,), design_spec=replace(spec, replicates=1))
@@ -139,10 +138,10 @@ def _with_backend(spec: DesignSpec, backend: str, mistakes: list[Mistake]) -> De
     if backend == "stdlib":
         return spec
     try:
-        known = field_types(plugins.load("designs", str(spec.kind)))
+        options = field_types(plugins.load("designs", str(spec.kind)))
     except PluginError:
-        return spec  # make_design says so
-    if "backend" in known:
+        return spec  # `make_design` reports it
+    if "backend" in options:
         return replace(spec, options={"backend": backend, **spec.options})
     mistakes.append(
         Mistake(("backend",), f"{spec.kind} has no back end '{backend}'", "leave it out")
@@ -150,44 +149,47 @@ def _with_backend(spec: DesignSpec, backend: str, mistakes: list[Mistake]) -> De
     return spec
 
 
-def _factors(given: Any, kind: DesignKind | str, mistakes: list[Mistake]) -> list[Factor]:
-    if not isinstance(given, Mapping) or not given:
+def _make_factors(
+    factors: Any, kind: DesignKind | str, mistakes: list[Mistake]
+) -> tuple[Factor, ...]:
+    if not isinstance(factors, Mapping) or not factors:
         expected = "expected a mapping of names to levels"
-        shown = describe_value(given) if not isinstance(given, Mapping) else "an empty one"
+        shown = describe_value(factors) if not isinstance(factors, Mapping) else "an empty one"
         mistakes.append(Mistake(("factors",), f"{expected}, got {shown}"))
-        return []
-    made = []
-    for name, levels in given.items():
+        return ()
+    result = []
+    for name, levels in factors.items():
         try:
-            made.append(_factor(str(name), levels, kind))
+            result.append(_make_factor(str(name), levels, kind))
         except StudyError as error:
             path: FieldPath = ("factors", str(name))
             mistakes.extend(replace(mistake, path=path) for mistake in error.mistakes)
-    return made
+    return tuple(result)
 
 
-def _factor(name: str, given: Any, kind: DesignKind | str) -> Factor:
-    is_list = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
-    is_empty = given is None or (is_list and not given)
+def _make_factor(name: str, levels: Any, kind: DesignKind | str) -> Factor:
+    is_list = isinstance(levels, Sequence) and not isinstance(levels, (str, bytes))
+    is_empty = levels is None or (is_list and not levels)
     if is_empty and kind in CODED:
-        return Factor(name, levels=_levels((-1.0, 1.0)))
+        return Factor(name, levels=_make_levels((-1.0, 1.0)))
     if is_empty and kind == DesignKind.CUSTOM_MATRIX:
-        # Its cells are taken as the file has them; an empty one is an empty text.
+        # Without levels cells are not converted; an empty cell is an empty text.
         return Factor(name, default="")
     if is_empty or not is_list:
-        shown = "none" if is_empty else describe_value(given)
+        shown = "none" if is_empty else describe_value(levels)
         raise StudyError(Mistake((), f"expected a list of levels, got {shown}"))
-    return Factor(name, levels=_levels(given))
+    return Factor(name, levels=_make_levels(levels))
 
 
-def _levels(values: Sequence[Any]) -> tuple[Level, ...]:
+def _make_levels(values: Sequence[Any]) -> tuple[Level, ...]:
     for _, second in find_equal_values(values):
         raise StudyError(Mistake((), f"lists {describe_value(values[second])} twice"))
-    return tuple(Level(name, value) for name, value in zip(label(values), values, strict=True))
+    names = label_values(values)
+    return tuple(Level(name, value) for name, value in zip(names, values, strict=True))
 
 
 def _relocate(mistake: Mistake, names: Sequence[str]) -> Mistake:
-    """The same mistake in the terms of `generate_doe`'s arguments."""
+    """Return the mistake with a path to an argument of `generate_doe`."""
     path = mistake.path[1:] if mistake.path[:1] == ("design_spec",) else mistake.path
     if len(path) > 1 and path[0] == "factors" and isinstance(path[1], int):
         path = ("factors", names[path[1]])
@@ -196,12 +198,12 @@ def _relocate(mistake: Mistake, names: Sequence[str]) -> Mistake:
     return replace(mistake, path=path, hint=mistake.hint.replace("design_spec.", ""))
 
 
-def _rows(study: Study, table: DesignTable) -> list[Assignment]:
+def _make_rows(study: Study, table: DesignTable) -> list[Assignment]:
     spec = study.design_spec
     # Designs that number their rows have repeated them already.
     is_pending = not table.settled or spec.kind in REPLICATED_BY_RUNS
-    repeats, centres = (spec.replicates, spec.center_points) if is_pending else (1, 0)
-    count = table.size * repeats + centres
+    repeats, centers = (spec.replicates, spec.center_points) if is_pending else (1, 0)
+    count = table.size * repeats + centers
     if count > spec.max_conditions:
         raise StudyError(
             Mistake(
@@ -211,8 +213,8 @@ def _rows(study: Study, table: DesignTable) -> list[Assignment]:
                 "repeat it less often, or raise max_conditions",
             )
         )
-    made = [dict(row.factors) for row in table.rows]
-    rows = add_center_points([dict(row) for _ in range(repeats) for row in made], centres)
+    design_rows = [row.factors for row in table.rows]
+    rows = add_center_points([dict(row) for _ in range(repeats) for row in design_rows], centers)
     if spec.randomize and not table.settled:
         rows = shuffle_rows(rows, study.seed_policy.base_seed, spec.block_randomization_key)
     return rows
@@ -229,7 +231,7 @@ def _describe(
         values = [row[name] for row in rows]
         if values and all(is_number(value) for value in values):
             ranges[name] = [float(min(values)), float(max(values))]
-    size = f"{_count(len(rows), 'run')} over {_count(len(names), 'factor')}"
+    size = f"{_format_count(len(rows), 'run')} over {_format_count(len(names), 'factor')}"
     return {
         "design": rows,
         "summary": {
@@ -240,21 +242,21 @@ def _describe(
             "backend": backend,
             "balance": design_balance_report(rows),
         },
-        "interpretation": f"{kind}: {size}. {_verdict(balance)}",
-        "warnings": _warnings(balance, study.design_spec.kind),
+        "interpretation": f"{kind}: {size}. {_describe_balance(balance)}",
+        "warnings": _find_warnings(balance, study.design_spec.kind),
         "facts": to_plain(facts),
     }
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _verdict(balance: DesignBalance) -> str:
-    """How even the table is, in a sentence or two."""
-    levelled = [factor for factor in balance.factors if factor.counts]
-    uneven = [factor.name for factor in levelled if not factor.is_even]
-    text = "All levels occur equally often" if levelled else "Values are spread over ranges"
+def _describe_balance(balance: DesignBalance) -> str:
+    """Return how even the table is, in a sentence or two."""
+    with_levels = [factor for factor in balance.factors if factor.counts]
+    uneven = [factor.name for factor in with_levels if not factor.is_even]
+    text = "All levels occur equally often" if with_levels else "Values are spread over ranges"
     if uneven:
         text = f"Levels occur unequally often in {', '.join(uneven)}"
     if balance.is_even and balance.pairs:
@@ -270,8 +272,8 @@ def _verdict(balance: DesignBalance) -> str:
     )
 
 
-def _warnings(balance: DesignBalance, kind: DesignKind | str) -> list[str]:
-    found = [
+def _find_warnings(balance: DesignBalance, kind: DesignKind | str) -> list[str]:
+    warnings = [
         f"{factor.name}: its commonest level occurs {factor.max_to_min_ratio:.2g} times as often "
         "as its rarest"
         for factor in balance.factors
@@ -280,10 +282,10 @@ def _warnings(balance: DesignBalance, kind: DesignKind | str) -> list[str]:
     for pair in balance.pairs:
         both = f"{pair.first} and {pair.second}"
         if pair.is_confounded:
-            found.append(f"{both} change together: their effects can't be told apart")
+            warnings.append(f"{both} change together: their effects can't be told apart")
         elif pair.association >= STRONG_ASSOCIATION:
-            how = pair.measure.replace("cramers_v", "Cramér's V").replace("_", " ")
-            found.append(f"{both} go together: {how} {pair.association:.2f}")
+            measure = pair.measure.replace("cramers_v", "Cramér's V").replace("_", " ")
+            warnings.append(f"{both} go together: {measure} {pair.association:.2f}")
     if balance.pairs_left_out:
-        found.append(f"{balance.pairs_left_out} pairs of factors were not looked at: too many")
-    return found
+        warnings.append(f"{balance.pairs_left_out} pairs of factors were not looked at: too many")
+    return warnings

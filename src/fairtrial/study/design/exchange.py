@@ -1,9 +1,10 @@
-"""Which rows of a candidate set make the best design of a given size: an exchange algorithm.
+"""An exchange algorithm that selects the rows of a D-optimal design from a set of candidates.
 
 A design's rows, coded as model columns, are a matrix X. The larger the determinant of X'X, its
-*information matrix*, the smaller the joint uncertainty of the model's coefficients; a design with
-the largest is D-optimal. The search is the modified Fedorov algorithm: Cook and Nachtsheim,
-"A comparison of algorithms for constructing exact D-optimal designs", Technometrics 22 (1980).
+*information matrix*, the smaller is the joint uncertainty of the model's coefficients; a design
+with the largest determinant is D-optimal. The search is the modified Fedorov algorithm: Cook and
+Nachtsheim, "A comparison of algorithms for constructing exact D-optimal designs", Technometrics 22
+(1980).
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
 
 MAX_PASSES = 100
-# Relative gains below this are taken for rounding, which differs between machines: of candidates
-# that are as good as each other the first is chosen everywhere.
+# Relative gains below this are rounding errors, which differ between machines: of equally good
+# candidates the first is chosen on every machine.
 _TOLERANCE = 1e-8
-# Multiplications to spend on a bound: about half a second.
+# The multiplications for an upper bound: about half a second.
 _BOUND_WORK = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExchangeResult:
     """The best design of all restarts.
 
-    rows: positions in the candidate set, in its order; one may come more than once
-    log_determinant: of the information matrix of these rows and the kept ones
-    reached: how many of the restarts ended as well as this one
+    rows: the sorted indexes of the selected candidates; one may occur more than once
+    log_determinant: the log-determinant of the information matrix of these and the kept rows
+    reached: how many of the restarts reached this determinant
     """
 
     rows: tuple[int, ...]
@@ -44,25 +45,29 @@ class Found:
     reached: int
 
 
-def search(
+def search_rows(
     candidates: Floats, kept: Floats, count: int, restarts: int, rng: random.Random
-) -> Found | None:
-    """The best `count` candidates to add to the rows that are kept; None if all are singular."""
-    ends = []
+) -> ExchangeResult | None:
+    """Return the best `count` candidates to add to the kept rows.
+
+    None if the information matrix stays singular in all restarts.
+    """
+    results = []
     for _ in range(restarts):
         start = rng.choices(range(len(candidates)), k=count)
-        ends.append(improve(candidates, kept, start))
-    best = max(log_determinant for _, log_determinant in ends)
+        results.append(improve_rows(candidates, kept, start))
+    best = max(log_determinant for _, log_determinant in results)
     if best == -math.inf:
         return None
-    as_good = [rows for rows, value in ends if value >= best - _TOLERANCE * candidates.shape[1]]
-    return Found(tuple(sorted(as_good[0])), best, len(as_good))
+    tolerance = _TOLERANCE * candidates.shape[1]
+    best_rows = [rows for rows, value in results if value >= best - tolerance]
+    return ExchangeResult(tuple(sorted(best_rows[0])), best, len(best_rows))
 
 
-def improve(candidates: Floats, kept: Floats, start: Sequence[int]) -> tuple[list[int], float]:
-    """Exchange one row after the other for the best candidate, until no exchange helps.
+def improve_rows(candidates: Floats, kept: Floats, start: Sequence[int]) -> tuple[list[int], float]:
+    """Exchange one row after the other for the best candidate, until no exchange is a gain.
 
-    Returns the rows and the log of the determinant, minus infinity where it stays zero.
+    Returns the rows and the log-determinant, which is minus infinity for a singular matrix.
     """
     import numpy as np
 
@@ -80,32 +85,32 @@ def improve(candidates: Floats, kept: Floats, start: Sequence[int]) -> tuple[lis
 
 
 def _exchange_each(candidates: Floats, rows: list[int], inverse: Floats) -> bool:
-    """One pass over the rows, changing them in place; whether any was exchanged.
+    """Exchange each row in place if that is a gain; return whether any was exchanged.
 
     With variances d(x) = x'Mx and covariances d(x, y) = x'My, where M is the inverse of the
     information matrix, exchanging row x for candidate y multiplies the determinant by
-    1 + d(y) - d(x) - d(x) d(y) + d(x, y)^2. M and all variances follow by rank-one updates.
+    1 + d(y) - d(x) - d(x) d(y) + d(x, y)^2. M and the variances are changed by rank-one updates.
     """
     import numpy as np
 
     variances = ((candidates @ inverse) * candidates).sum(axis=1)
     exchanged = False
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         old = candidates[row]
         covariances = candidates @ (inverse @ old)
-        own = covariances[row]
-        gains = variances - own - own * variances + covariances**2
+        variance = covariances[row]
+        gains = variances - variance - variance * variances + covariances**2
         largest = gains.max()
         if largest <= _TOLERANCE:
             continue
         chosen = int(np.argmax(gains >= largest - _TOLERANCE * (1 + largest)))
-        # First the new row, then without the old one: never through a singular matrix.
+        # The new row is added before the old one is removed, so that the matrix is never singular.
         for point, sign in ((candidates[chosen], 1.0), (old, -1.0)):
             direction = inverse @ point
             scale = sign / (1.0 + sign * (point @ direction))
             inverse -= scale * np.outer(direction, direction)
             variances -= scale * (candidates @ direction) ** 2
-        rows[place] = chosen
+        rows[index] = chosen
         exchanged = True
     return exchanged
 
@@ -116,7 +121,7 @@ def _information(rows: Floats, kept: Floats) -> Floats:
 
 
 def _ridge(information: Floats) -> float:
-    """Zero, or what to add to the diagonal of a singular matrix so that the search gets going."""
+    """Return what to add to the diagonal of a singular matrix to invert it; 0 if it is regular."""
     import numpy as np
 
     eigenvalues = np.linalg.eigvalsh(information)
@@ -124,11 +129,11 @@ def _ridge(information: Floats) -> float:
 
 
 def bound_log_determinant(points: Floats, design: Floats) -> float:
-    """What the log-determinant of X'X / n exceeds for no design of these points, whatever n.
+    """Return an upper bound of the log-determinant of X'X / n over all designs of these points.
 
-    Any weights on the points give a bound (`_bound`), and the best weights the tightest one. Tried
-    are those of the design itself, equal ones, and what the multiplicative algorithm of Silvey,
-    Titterington and Torsney (1978) makes of these.
+    Any weights of the points give a bound (`_bound`), and the optimal weights the tightest one. The
+    weights are those of the design itself, equal weights, and those that the multiplicative
+    algorithm of Silvey, Titterington and Torsney (1978) derives from them.
     """
     import numpy as np
 
@@ -145,7 +150,7 @@ def bound_log_determinant(points: Floats, design: Floats) -> float:
 
 
 def _bound(points: Floats, information: Floats) -> tuple[float, Floats]:
-    """A bound on the log-determinant, and each point's variance as a share of their average.
+    """Return a bound of the log-determinant, and each point's variance relative to their average.
 
     Let M be this information matrix, and B any other weighted mean of xx'. The geometric mean of
     the p eigenvalues of inv(M) B is at most the arithmetic one, trace(inv(M) B) / p. That is a mean

@@ -1,4 +1,4 @@
-"""Rows that exist already: read back so that a design can be added to."""
+"""Read existing rows of a design from a CSV file, so that the design can be extended."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fairtrial.core import Mistake, StudyError, did_you_mean
-from fairtrial.study.design.constraints import Judge
-from fairtrial.study.design.matrix_cells import Column
+from fairtrial.study.design.constraints import ConstraintChecker
+from fairtrial.study.design.matrix_cells import MatrixColumn
 from fairtrial.study.design.rows import Assignment, block_assignments
 from fairtrial.study.design.terms import Model
 from fairtrial.study.model.study import Study
 
-HERE = ("design_spec", "options", "start_from")
+PATH = ("design_spec", "options", "start_from")
 
 
-def read_earlier(study: Study, file: str, model: Model) -> list[Assignment]:
-    """The rows of a CSV file with a column for each factor; other columns are ignored.
+def read_existing_rows(study: Study, file: str, model: Model) -> list[Assignment]:
+    """Return the rows of a CSV file with a column for each factor; other columns are ignored.
 
-    A conditions.csv lists each row once for each combination of blocks (`block_...` columns): only
-    those of the first one are read. Raises one error with all that is wrong.
+    A conditions.csv has each row once for each combination of blocks (`block_...` columns); only
+    the rows of the first combination are read. Raises one `StudyError` with all mistakes.
     """
-    cells = list(_read_lines(study, file))
-    judge, blocks = Judge(study.constraints, study.folder), block_assignments(study)
-    columns = [Column.of_factor(factor) for factor in study.factors]
+    lines = list(_read_lines(study, file))
+    check, blocks = ConstraintChecker(study.constraints, study.folder), block_assignments(study)
+    columns = [MatrixColumn.from_factor(factor) for factor in study.factors]
     codings = {coding.name: coding for coding in model.codings}
     rows: list[Assignment] = []
     mistakes: list[Mistake] = []
-    for line, texts in cells:
+    for line, cells in lines:
         row: Assignment = {}
         for column in columns:
             try:
-                value = column.read_text(texts[column.name])
-                if column.name in codings and not codings[column.name].knows(value):
+                value = column.read_text(cells[column.name])
+                if column.name in codings and not codings[column.name].has_value(value):
                     raise ValueError("is empty")
                 row[column.name] = value
             except ValueError as error:
-                mistakes.append(Mistake(HERE, f"{file} line {line}, '{column.name}': {error}"))
+                mistakes.append(Mistake(PATH, f"{file} line {line}, '{column.name}': {error}"))
         if len(row) < len(columns):
             continue
         rows.append(row)
-        for admissible, broken in (judge(row, block) for block in blocks):
+        for admissible, messages in (check(row, block) for block in blocks):
             if not admissible:
-                message = f"{file} line {line} would never run: it breaks {'; '.join(broken)}"
-                mistakes.append(Mistake(HERE, message, "leave the line out"))
+                message = f"{file} line {line} would never run: it breaks {'; '.join(messages)}"
+                mistakes.append(Mistake(PATH, message, "leave the line out"))
                 break
     if mistakes:
         raise StudyError(mistakes)
@@ -52,9 +52,9 @@ def read_earlier(study: Study, file: str, model: Model) -> list[Assignment]:
 
 
 def _read_lines(study: Study, file: str) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Line number and cells of each row of the first block.
+    """Yield line number and cells of each row of the first combination of blocks.
 
-    The file is looked for in the study's own folder first, then in the working directory.
+    The file is searched in the study's folder, then in the working directory.
     """
     path = Path(file)
     if study.folder is not None and (study.folder / file).is_file():
@@ -65,13 +65,13 @@ def _read_lines(study: Study, file: str) -> Iterator[tuple[int, Mapping[str, str
             names = list(reader.fieldnames or ())
             lines = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise StudyError(Mistake(HERE, f"'{file}' can't be read: {error}")) from error
-    absent = [factor.name for factor in study.factors if factor.name not in names]
-    if absent:
+        raise StudyError(Mistake(PATH, f"'{file}' can't be read: {error}")) from error
+    missing = [factor.name for factor in study.factors if factor.name not in names]
+    if missing:
         raise StudyError(
             [
-                Mistake(HERE, f"{file} has no column '{name}'", did_you_mean(name, names))
-                for name in absent
+                Mistake(PATH, f"{file} has no column '{name}'", did_you_mean(name, names))
+                for name in missing
             ]
         )
     blocks = {f"block_{block.name}" for block in study.blocks} & set(names)

@@ -1,7 +1,7 @@
-"""Every combination of levels: the designs without rows of their own.
+"""Factorial designs: every combination of levels.
 
-Their conditions are what they assign and nothing else, so a level or a factor's replicate that is
-added later leaves all earlier ids as they were.
+The id of a condition depends only on what it assigns, so ids stay the same when levels or
+replicates are added later.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.study.design.constraints import Expression, at
+from fairtrial.study.design.constraints import locate_mistakes
+from fairtrial.study.design.expressions import Expression
 from fairtrial.study.design.rows import Assignment, block_assignments, count_blocks
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study
 
-MOST_STATES = 100_000
-"""Beyond this many different ways to begin, nobody looks whether one of them leads anywhere."""
+MAX_STATES = 100_000
+"""The most partial combinations for which it is checked that at least one can be completed."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,18 @@ class FullFactorial:
     """All combinations of all levels, in every block; constraints mark those that never run."""
 
     def table(self, study: Study) -> DesignTable:
-        return DesignTable(size=count_conditions(study), rows=_rows(study))
+        """Return the table of all combinations."""
+        return DesignTable(size=count_conditions(study), rows=_generate_rows(study))
 
 
 def count_conditions(study: Study) -> int:
-    """How many conditions there are; one more than `max_conditions` where counting was given up."""
+    """Return the number of conditions; `max_conditions` + 1 if counting was given up."""
     limit = study.design_spec.max_conditions
     count = count_combinations(study.factors, limit)
     return count if count == limit + 1 else count * count_blocks(study)
 
 
-def _rows(study: Study) -> Iterator[DesignRow]:
+def _generate_rows(study: Study) -> Iterator[DesignRow]:
     blocks = block_assignments(study)
     for factors in combinations(study.factors):
         for block in blocks:
@@ -45,51 +47,51 @@ def _rows(study: Study) -> Iterator[DesignRow]:
 
 
 def combinations(factors: Sequence[Factor]) -> Iterator[Assignment]:
-    """Every combination of levels, the last factor changing fastest.
+    """Yield every combination of levels; the last factor changes fastest.
 
-    A tied factor moves with the one it is tied to; a level whose `when` doesn't hold is left out;
-    a factor whose `when` doesn't hold has its default.
+    A tied factor has the level of the factor it is tied to. A level whose `when` is false is left
+    out, and a factor whose `when` is false has its default.
     """
     if not any(_is_conditional(factor) for factor in factors):
         names = [factor.name for factor in factors]
         for values in itertools.product(*(factor.iter_values() for factor in factors)):
             yield dict(zip(names, values, strict=True))
-    elif count_combinations(factors, MOST_STATES):  # else all of very many ways lead nowhere
-        yield from _walk(factors, _expressions(factors))
+    elif count_combinations(factors, MAX_STATES):  # avoids a search that finds no combination
+        yield from _walk(factors, _parse_expressions(factors))
 
 
 def count_combinations(factors: Sequence[Factor], limit: int) -> int:
-    """How many combinations there are, without making them.
+    """Return the number of combinations, without generating them.
 
-    Where that depends on too many factors at once, counting is given up at `limit` + 1.
+    If it depends on too many factors at once, counting is given up and `limit` + 1 returned.
     """
     if not any(_is_conditional(factor) for factor in factors):
         return math.prod(len(factor.iter_values()) for factor in factors)
-    expressions = _expressions(factors)
-    # What is chosen for the first factors matters only as far as later ones refer to it: of all
-    # choices that look the same to those, one is followed up, and they are counted.
-    tally: dict[tuple[int, ...], tuple[Assignment, dict[str, int], int]] = {(): ({}, {}, 1)}
+    expressions = _parse_expressions(factors)
+    # Earlier choices matter only as far as later factors refer to them: of all partial combinations
+    # that are equal in those factors one is extended, and their number is kept with it.
+    states: dict[tuple[int, ...], tuple[Assignment, dict[str, int], int]] = {(): ({}, {}, 1)}
     for index, factor in enumerate(factors):
-        later = _references(factors[index + 1 :], expressions)
-        following: dict[tuple[int, ...], tuple[Assignment, dict[str, int], int]] = {}
-        for chosen, positions, times in tally.values():
+        referenced = _find_references(factors[index + 1 :], expressions)
+        extended: dict[tuple[int, ...], tuple[Assignment, dict[str, int], int]] = {}
+        for chosen, positions, count in states.values():
             for position, value in _choices(factors, index, chosen, positions, expressions):
-                now = {**positions, factor.name: position}
-                key = tuple(now[name] for name in now if name in later)
-                known = following.get(key)
-                following[key] = (
-                    ({**chosen, factor.name: value}, now, times)
-                    if known is None
-                    else (*known[:2], known[2] + times)
+                new_positions = {**positions, factor.name: position}
+                key = tuple(new_positions[name] for name in new_positions if name in referenced)
+                equal = extended.get(key)
+                extended[key] = (
+                    ({**chosen, factor.name: value}, new_positions, count)
+                    if equal is None
+                    else (*equal[:2], equal[2] + count)
                 )
-        if len(following) > limit:
+        if len(extended) > limit:
             return limit + 1
-        tally = following
-    return sum(times for _, _, times in tally.values())
+        states = extended
+    return sum(count for _, _, count in states.values())
 
 
-def _references(factors: Sequence[Factor], expressions: Mapping[str, Expression]) -> set[str]:
-    """The names of the factors that these depend on."""
+def _find_references(factors: Sequence[Factor], expressions: Mapping[str, Expression]) -> set[str]:
+    """Return the names of the factors that these depend on."""
     names = {factor.tied_to for factor in factors if factor.tied_to is not None}
     for factor in factors:
         texts = [factor.when, *(level.when for level in factor.levels)]
@@ -105,15 +107,14 @@ def _is_conditional(factor: Factor) -> bool:
     )
 
 
-def _expressions(factors: Sequence[Factor]) -> dict[str, Expression]:
+def _parse_expressions(factors: Sequence[Factor]) -> dict[str, Expression]:
     texts = [factor.when for factor in factors]
     texts += [level.when for factor in factors for level in factor.levels]
     return {text: Expression(text) for text in texts if text is not None}
 
 
 def _walk(factors: Sequence[Factor], expressions: Mapping[str, Expression]) -> Iterator[Assignment]:
-    """Choose a level for one factor after the other, and go back for the next; not recursive, for
-    there may be thousands of factors."""
+    """Yield all combinations by backtracking, without recursion: factors may be thousands."""
     chosen: Assignment = {}
     positions: dict[str, int] = {}
     open_choices = [iter(list(_choices(factors, 0, chosen, positions, expressions)))]
@@ -140,12 +141,15 @@ def _choices(
     positions: Mapping[str, int],
     expressions: Mapping[str, Expression],
 ) -> Iterator[tuple[int, Any]]:
-    """The levels that a factor may take after what has been chosen: (level number, value)."""
+    """Yield (index, value) of each level that a factor may have after earlier choices.
+
+    The index is -1 for the default of a factor whose `when` is false.
+    """
     factor = factors[index]
 
     def holds(text: str | None, *path: str | int) -> bool:
-        place = ("factors", index, *path, "when")
-        return text is None or at(place, expressions[text].holds)(chosen, {})
+        full_path = ("factors", index, *path, "when")
+        return text is None or locate_mistakes(full_path, expressions[text].holds)(chosen, {})
 
     if not holds(factor.when):
         yield -1, factor.default

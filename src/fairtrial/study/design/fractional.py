@@ -1,6 +1,4 @@
-"""Two-level fractions: part of all combinations of two levels, chosen so that it is known which
-effects can't be told apart.
-"""
+"""Two-level fractional factorial designs, with a known alias structure."""
 
 from __future__ import annotations
 
@@ -23,12 +21,13 @@ from fairtrial.study.design.rows import Assignment, decode, number_rows, two_lev
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.study import Study
 
-MOST_FACTORS = 15
+MAX_FACTORS = 15
 NUMERALS = {"III": 3, "IV": 4, "V": 5}
 
-# For each resolution: base factors, the numbers of factors (from, to), and the words that the
-# further factors equal, as many as are needed. Fewer factors than the first entry's: all 2^k.
-PUBLISHED: dict[str, tuple[tuple[int, int, int, str], ...]] = {
+# For each resolution: the number of base factors, the range of numbers of factors, and the
+# generators of the further factors, of which as many are used as needed. For fewer factors than in
+# the first entry all 2^k combinations are used.
+PUBLISHED_FRACTIONS: dict[str, tuple[tuple[int, int, int, str], ...]] = {
     "III": (
         (3, 4, 7, "ABC AC BC AB"),
         (4, 8, 8, "BCD ACD ABC ABD"),
@@ -58,30 +57,31 @@ PUBLISHED: dict[str, tuple[tuple[int, int, int, str], ...]] = {
 }
 """The smallest regular fractions of at least each resolution, for 4 to 15 factors.
 
-Up to 11 factors, and all of resolution III and IV: Box, Hunter & Hunter, *Statistics for
+Sources: for up to 11 factors, and for resolution III and IV, Box, Hunter & Hunter, *Statistics for
 Experimenters* (1978), table 12.15, and Montgomery, *Design and Analysis of Experiments*, table
-"Selected 2^(k-p) fractional factorial designs". Those of 4 to 7 factors in 8 runs have their
-columns in the order ABC, AC, BC, AB, which older studies are used to. 12 to 15 factors of
-resolution V: the Walsh indices 15, 51, 85, 106, 150, 171, 219 of Sanchez & Sanchez, "Very large
-fractional factorial and central composite designs", *ACM TOMACS* 15 (2005).
+"Selected 2^(k-p) fractional factorial designs". The generators of 4 to 7 factors in 8 runs are in
+the order ABC, AC, BC, AB of *design-research-experiments*, so that ids stay the same. For 12 to 15
+factors of resolution V, the Walsh indices 15, 51, 85, 106, 150, 171, 219 of Sanchez & Sanchez,
+"Very large fractional factorial and central composite designs", *ACM TOMACS* 15 (2005).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FractionalFactorial(Record):
-    """A fraction of all combinations of two levels; low is a factor's first level.
+    """A fraction of all combinations of two levels; the low level is a factor's first level.
 
-    In resolution III main effects are aliased with two-factor interactions, in IV only these with
-    each other, in V main effects and two-factor interactions are all clear of each other. The
-    design's facts list what is aliased with what.
+    In resolution III main effects are aliased with two-factor interactions; in IV only two-factor
+    interactions are aliased with each other; in V main effects and two-factor interactions are not
+    aliased with each other. The design's facts list the aliases.
 
-    resolution: the least that will do; the smallest published fraction that has it is taken, of 4
-        factors or more: of 2 or 3 it is all combinations
-    generators: your own instead, for up to 16 factors: `D = ABC` or `E = -AC`, where letters stand
-        for the factors in order (A to H, J to Q), or with names, `depth = model * prompt`
-    foldover: whether the mirror image of every row is added, after the original rows: it clears
-        main effects of two-factor interactions
-    backend: of older studies; the rows are the same with each
+    resolution: the smallest acceptable resolution; the smallest published fraction with it is used
+        for 4 factors or more, and all combinations for 2 or 3 factors
+    generators: generators in place of a published fraction, for up to 16 factors: `D = ABC` or
+        `E = -AC`, where letters denote the factors in order (A to H, J to Q); or with names,
+        `depth = model * prompt`
+    foldover: whether the mirror image of every row is added after the original rows, so that main
+        effects are not aliased with two-factor interactions
+    backend: accepted for older studies; the rows are the same for every backend
     """
 
     resolution: Literal["III", "IV", "V"] = "III"
@@ -90,19 +90,20 @@ class FractionalFactorial(Record):
     backend: Literal["stdlib", "pydoe3", "pydoe"] = "stdlib"
 
     def table(self, study: Study) -> DesignTable:
+        """Return the table of the fraction; raises `StudyError` if the factors don't fit."""
         factors = two_level_factors(study, str(study.design_spec.kind))
         names = [factor.name for factor in factors]
-        base, columns = self._columns(names)
+        base, columns = self._find_columns(names)
         runs = 2**base * (2 if self.foldover else 1)
 
-        def make() -> list[Assignment]:
+        def make_rows() -> list[Assignment]:
             rows = list(coded_rows(base, columns))
-            return decode(study, factors, mirror(rows) if self.foldover else rows)
+            return decode(study, factors, add_mirror(rows) if self.foldover else rows)
 
-        return number_rows(study, runs, make, self._facts(runs, base, columns, names))
+        return number_rows(study, runs, make_rows, self._describe(runs, base, columns, names))
 
-    def _columns(self, names: Sequence[str]) -> tuple[int, list[Product]]:
-        """How many base columns there are, and each factor's column as a product of them."""
+    def _find_columns(self, names: Sequence[str]) -> tuple[int, list[Product]]:
+        """Return the number of base columns, and each factor's column as a product of them."""
         if not self.generators:
             return published_fraction(len(names), self.resolution)
         base, columns = solve_generators(self.generators, names)
@@ -112,19 +113,20 @@ class FractionalFactorial(Record):
                 Mistake(
                     ("design_spec", "options", "generators"),
                     f"give resolution {roman(len(words[0]))}, not {self.resolution}: "
-                    f"{words[0].spell(names, ' × ')} is the same in every row",
+                    f"{words[0].format(names, ' × ')} is the same in every row",
                     "use longer words, fewer generators, or none: a published fraction is taken",
                 )
             )
         return base, columns
 
-    def _facts(
+    def _describe(
         self, runs: int, base: int, columns: Sequence[Product], names: Sequence[str]
     ) -> dict[str, Any]:
-        facts = {"rows": runs, "generators": _spell_generators(columns)}
+        """Return the facts of the design."""
+        facts = {"rows": runs, "generators": _format_generators(columns)}
         if self.foldover:
-            # One more base column, + in the original rows and - in their mirror images: there
-            # every factor is what it was, times this column.
+            # A foldover has one more base column, + in the original rows and - in their mirror
+            # images; every factor's column is multiplied by it.
             columns = [column * Product(1 << base) for column in columns]
             if len(columns) - len(independent_words(columns)) == base:
                 facts["note"] = (
@@ -135,25 +137,28 @@ class FractionalFactorial(Record):
 
 
 def published_fraction(count: int, resolution: str) -> tuple[int, list[Product]]:
-    """The smallest published fraction for so many factors: base columns, and all columns."""
-    if count > MOST_FACTORS:
+    """Return the smallest published fraction for `count` factors.
+
+    The fraction is the number of base columns, and each factor's column as a product of them.
+    """
+    if count > MAX_FACTORS:
         raise StudyError(
             Mistake(
                 ("factors",),
-                f"fractions are listed for up to {MOST_FACTORS} factors; there are {count}",
+                f"fractions are listed for up to {MAX_FACTORS} factors; there are {count}",
                 "use plackett_burman (47 factors) or d_optimal, or give generators (16 factors)",
             )
         )
     base, words = count, ""
-    for base_count, least, most, listed in PUBLISHED[resolution]:
-        if least <= count <= most:
-            base, words = base_count, listed
+    for base_count, first, last, generators in PUBLISHED_FRACTIONS[resolution]:
+        if first <= count <= last:
+            base, words = base_count, generators
     columns = [*LETTERS[:base], *words.split()[: count - base]]
     return base, [Product(sum(1 << LETTERS.index(letter) for letter in word)) for word in columns]
 
 
 def coded_rows(base: int, columns: Sequence[Product]) -> Iterator[tuple[int, ...]]:
-    """Rows of -1 and 1: all combinations of the base columns, the last changing fastest."""
+    """Yield rows of -1 and 1 for all combinations of the base columns; the last changes fastest."""
     for levels in itertools.product((-1, 1), repeat=base):
         low = sum(1 << index for index, level in enumerate(levels) if level < 0)
         yield tuple(
@@ -162,12 +167,12 @@ def coded_rows(base: int, columns: Sequence[Product]) -> Iterator[tuple[int, ...
         )
 
 
-def mirror(rows: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-    """`rows` and after them their mirror images: a foldover."""
+def add_mirror(rows: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """Return the rows followed by their mirror images: a foldover."""
     return [*rows, *(tuple(-value for value in row) for row in rows)]
 
 
-def _spell_generators(columns: Sequence[Product]) -> list[str]:
+def _format_generators(columns: Sequence[Product]) -> list[str]:
     base = {
         column.bits: letter
         for letter, column in zip(LETTERS, columns, strict=False)
@@ -175,7 +180,7 @@ def _spell_generators(columns: Sequence[Product]) -> list[str]:
     }
     letters = [base[1 << bit] for bit in range(len(base))]
     return [
-        f"{letter} = {column.spell(letters)}"
+        f"{letter} = {column.format(letters)}"
         for letter, column in zip(LETTERS, columns, strict=False)
         if len(column) > 1
     ]

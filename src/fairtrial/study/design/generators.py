@@ -1,4 +1,4 @@
-"""Generators as people write them: `D = ABC`, `E = -AC`, `depth = model * prompt`."""
+"""Parse generators of fractions: `D = ABC`, `E = -AC`, `depth = model * prompt`."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ Symbols = Mapping[str, set[int]]
 
 
 def solve_generators(texts: Sequence[str], names: Sequence[str]) -> tuple[int, list[Product]]:
-    """How many factors stay free, and each factor's column as a product of the free ones' columns.
+    """Return the number of base factors, and each factor's column as a product of base columns.
 
-    Raises one `StudyError` with all that is wrong with the generators.
+    Raises one `StudyError` with all mistakes in the generators.
     """
     if len(names) > len(LETTERS):
         message = f"are for up to {len(LETTERS)} factors; there are {len(names)}"
         raise StudyError(Mistake(PATH, message, "use plackett_burman or d_optimal"))
-    solved = _eliminate(texts, _read_all(texts, names))
-    free = [index for index in range(len(names)) if index not in solved]
+    solved = _eliminate(texts, _parse_all(texts, names))
+    base = [index for index in range(len(names)) if index not in solved]
     columns = []
     for index in range(len(names)):
-        equal = solved.get(index, Product(1 << index))
-        bits = sum(1 << free.index(member) for member in equal.members)
-        columns.append(Product(bits, equal.sign))
-    return len(free), columns
+        product = solved.get(index, Product(1 << index))
+        bits = sum(1 << base.index(member) for member in product.members)
+        columns.append(Product(bits, product.sign))
+    return len(base), columns
 
 
-def _read_all(texts: Sequence[str], names: Sequence[str]) -> dict[int, Product]:
-    """The factor that each generator defines and its word, a product of factors, in order."""
-    symbols = _symbols(names)
+def _parse_all(texts: Sequence[str], names: Sequence[str]) -> dict[int, Product]:
+    """Return the word of each generator, a product of factors, by the factor that it defines."""
+    symbols = _make_symbols(names)
     words: dict[int, Product] = {}
     mistakes = []
     for index, text in enumerate(texts):
         try:
-            defined, word = _read(text, symbols, names)
+            defined, word = _parse(text, symbols, names)
             if defined in words:
                 raise ValueError(f"defines '{names[defined]}' once more")
             words[defined] = word
@@ -48,10 +48,11 @@ def _read_all(texts: Sequence[str], names: Sequence[str]) -> dict[int, Product]:
     return words
 
 
-def _symbols(names: Sequence[str]) -> Symbols:
-    """Which factor each name and each letter stands for; two where one's name is another's letter.
+def _make_symbols(names: Sequence[str]) -> Symbols:
+    """Return the factors that each name and letter may denote.
 
-    Small letters stand for factors too, unless they are a factor's name.
+    There are two if one factor's name is another one's letter. Lower-case letters denote factors
+    too, unless they are a factor's name.
     """
     symbols = {name: {index} for index, name in enumerate(names)}
     for index, letter in enumerate(LETTERS[: len(names)]):
@@ -60,8 +61,8 @@ def _symbols(names: Sequence[str]) -> Symbols:
     return symbols
 
 
-def _read(text: str, symbols: Symbols, names: Sequence[str]) -> tuple[int, Product]:
-    """The factor that a generator defines, and its word; a `ValueError` says what is wrong."""
+def _parse(text: str, symbols: Symbols, names: Sequence[str]) -> tuple[int, Product]:
+    """Return the factor that a generator defines, and its word; raises `ValueError`."""
     left, equals, right = (part.strip() for part in text.partition("="))
     sign = -1 if right.startswith("-") else 1
     right = right.removeprefix("-").removeprefix("+").strip()
@@ -73,7 +74,7 @@ def _read(text: str, symbols: Symbols, names: Sequence[str]) -> tuple[int, Produ
         parts = [right]
     else:
         parts = list(right)
-    defined, *members = (_find(symbol, symbols, names) for symbol in (left, *parts))
+    defined, *members = (_find_factor(symbol, symbols, names) for symbol in (left, *parts))
     if defined in members:
         raise ValueError(f"defines '{names[defined]}' by itself")
     for member in members:
@@ -82,27 +83,28 @@ def _read(text: str, symbols: Symbols, names: Sequence[str]) -> tuple[int, Produ
     return defined, Product(sum(1 << member for member in (defined, *members)), sign)
 
 
-def _find(symbol: str, symbols: Symbols, names: Sequence[str]) -> int:
-    found = sorted(symbols.get(symbol, ()))
-    if not found:
+def _find_factor(symbol: str, symbols: Symbols, names: Sequence[str]) -> int:
+    """Return the index of the factor that a symbol denotes; raises `ValueError`."""
+    indexes = sorted(symbols.get(symbol, ()))
+    if not indexes:
         letters = f"{LETTERS[0]} to {LETTERS[len(names) - 1]}"
         raise ValueError(
             f"has '{symbol}', which is no factor and no word of letters ({letters}); "
             + did_you_mean(symbol, names)
         )
-    if len(found) > 1:
-        both = " and ".join(f"'{names[index]}' (factor {index + 1})" for index in found)
+    if len(indexes) > 1:
+        both = " and ".join(f"'{names[index]}' (factor {index + 1})" for index in indexes)
         raise ValueError(
             f"has '{symbol}', which may mean {both}: one's name is the other's letter; rename it"
         )
-    return found[0]
+    return indexes[0]
 
 
 def _eliminate(texts: Sequence[str], words: Mapping[int, Product]) -> dict[int, Product]:
-    """As many factors as there are words, each as a product of others: Gauss's elimination.
+    """Return as many factors as there are words, each as a product of the others.
 
-    The factors are the defined ones, unless their definitions go round in a circle: of `A = BC` and
-    `B = ADE`, which together say `E = CD`, it is A and E.
+    This is Gaussian elimination. The factors are the defined ones, unless definitions are circular:
+    for `A = BC` and `B = ADE`, which together mean `E = CD`, they are A and E.
     """
     rows = list(words.values())
     solved: dict[int, int] = {}
@@ -110,8 +112,8 @@ def _eliminate(texts: Sequence[str], words: Mapping[int, Product]) -> dict[int, 
     for index, defined in enumerate(words):
         row = rows[index]
         if not row.bits:
-            what = "says what the others say" if row.sign > 0 else "contradicts the others"
-            mistakes.append(Mistake((*PATH, index), f"`{texts[index]}` {what}"))
+            problem = "follows from the others" if row.sign > 0 else "contradicts the others"
+            mistakes.append(Mistake((*PATH, index), f"`{texts[index]}` {problem}"))
             continue
         pivot = defined if defined in row.members else row.members[-1]
         solved[pivot] = index

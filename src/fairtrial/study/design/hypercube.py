@@ -1,7 +1,7 @@
-"""Points spread evenly over numeric ranges: Latin hypercubes, Sobol and Halton sequences.
+"""Space-filling designs over numeric ranges: Latin hypercubes, Sobol and Halton sequences.
 
-All of them work on the unit cube, one axis for each factor, and scale the points to the factors'
-ranges at the end.
+All of them generate points in the unit cube, with one axis for each factor, and scale them to the
+factors' ranges at the end.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Any, Literal
 
 from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.maximin import measure_spread, spread_apart
-from fairtrial.study.design.ranges import Points, Range, empty_ranges, plan_samples, scale
+from fairtrial.study.design.ranges import Points, Range, find_range_mistakes, plan_samples, scale
 from fairtrial.study.design.rows import number_rows
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.identity import hash_id
 from fairtrial.study.model.study import Study
 
 MAX_COMPARED = 1_000
-"""More samples than this are not compared pair by pair: that takes their square in memory."""
+"""The most samples that `maximin` compares pair by pair, which takes memory of their square."""
 MAX_MEASURED = 2_000
-"""Of more samples than this the discrepancy is not computed: that takes their square in time."""
+"""The most samples whose discrepancy is computed, which takes time of their square."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatinHypercube(Record):
-    """Samples that cover every factor's range evenly: one in each of n equal strata of it.
+    """Samples that cover every factor's range evenly: one in each of n equal strata.
 
-    `design_spec.n_samples` is the number of samples. A factor's range goes from its smallest to its
+    `design_spec.n_samples` is the number of samples. A factor's range is from its smallest to its
     largest level.
 
     bounds: low and high of each factor, in place of its levels
-    backend: where the random numbers come from: `stdlib` gives the same rows everywhere; `scipy`
-        (or `qmc`) those of the installed scipy
-    criterion: `maximin` moves the samples apart: the smallest distance between two of them, in the
-        unit cube, grows, and every stratum keeps its one sample
-    tries: how many swaps `maximin` tries; more is slower and a little better
+    backend: the source of random numbers: `stdlib` gives the same rows everywhere; `scipy` (or
+        `qmc`) those of the installed scipy
+    criterion: `maximin` maximizes the smallest distance between two samples in the unit cube; every
+        stratum keeps its one sample
+    tries: how many swaps `maximin` tries; more are slower and slightly better
     integers: whether factors of dtype int get whole numbers, low and high included, each with an
-        equal share of the range; without it all values are fractions
+        equal share of the range; otherwise their values are fractions
     """
 
     bounds: Mapping[str, tuple[float, float]] | None = None
@@ -50,18 +50,19 @@ class LatinHypercube(Record):
     integers: bool = False
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from empty_ranges(self.bounds)
+        yield from find_range_mistakes(self.bounds)
         if self.tries < 1:
             yield Mistake(("tries",), f"must be 1 or more, got {self.tries}")
 
     def table(self, study: Study) -> DesignTable:
+        """Return the table of samples; raises `StudyError` if a factor has no numeric range."""
         count, ranges = plan_samples(study, self.bounds, self.integers)
         seed = study.seed_policy.base_seed
         facts: dict[str, Any] = {"samples": count}
 
         def draw() -> Points:
             if self.backend == "stdlib":
-                return draw_strata(count, len(ranges), seed)
+                return draw_latin_hypercube(count, len(ranges), seed)
             points: Points = _engine("LatinHypercube", len(ranges), seed).random(count).tolist()
             return points
 
@@ -75,73 +76,75 @@ class LatinHypercube(Record):
                         "leave out options.criterion, or use sobol",
                     )
                 )
-            plain = draw()
+            drawn = draw()
             rng = random.Random(hash_id("maximin", {"base_seed": seed}))
-            apart = spread_apart(plain, self.tries, rng)
-            facts["smallest_distance"] = measure_spread(apart)
-            facts["smallest_distance_before_maximin"] = measure_spread(plain)
-            return number_rows(study, count, lambda: scale(ranges, apart), facts)
+            improved = spread_apart(drawn, self.tries, rng)
+            facts["smallest_distance"] = measure_spread(improved)
+            facts["smallest_distance_before_maximin"] = measure_spread(drawn)
+            return number_rows(study, count, lambda: scale(ranges, improved), facts)
         return number_rows(study, count, lambda: scale(ranges, draw()), facts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Sequence(Record):
-    """What sequences of points have in common."""
+class _LowDiscrepancySequence(Record):
+    """The options of Sobol and Halton sequences."""
 
     bounds: Mapping[str, tuple[float, float]] | None = None
     scramble: bool = True
     integers: bool = False
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return empty_ranges(self.bounds)
+        return find_range_mistakes(self.bounds)
 
 
 @dataclass(frozen=True, slots=True)
-class Sobol(_Sequence):
-    """The first points of a Sobol sequence: more even than random ones, and easy to add to.
+class Sobol(_LowDiscrepancySequence):
+    """The first points of a Sobol sequence: more even than random points, and extensible.
 
-    `design_spec.n_samples` is the number of points; powers of two are balanced. A larger number
-    later leaves the earlier rows and their ids as they are, where rows are neither randomised nor
-    repeated and there are no centre points. The points are those of the installed scipy.
+    `design_spec.n_samples` is the number of points; powers of two are balanced. With a larger
+    number later, the earlier rows keep their ids, unless rows are randomized or repeated or there
+    are center points. The points are those of the installed scipy.
 
     bounds: low and high of each factor, in place of its smallest and largest level
-    scramble: whether the sequence is shifted at random, by the study's seed; without it the first
-        point has every factor at its low
+    scramble: whether the sequence is scrambled by the study's seed; otherwise the first point has
+        every factor at its low
     integers: whether factors of dtype int get whole numbers, as for `latin_hypercube`
     """
 
     def table(self, study: Study) -> DesignTable:
+        """Return the table of points; raises `StudyError` if a factor has no numeric range."""
         count, ranges = plan_samples(study, self.bounds, self.integers)
 
         def draw() -> Any:
             engine = _engine(
                 "Sobol", len(ranges), study.seed_policy.base_seed, scramble=self.scramble
             )
-            # Drawn up to the next power of two: scipy warns of any other number.
+            # Drawn up to the next power of two, as scipy warns of any other number.
             return engine.random_base2((count - 1).bit_length())[:count]
 
         facts: dict[str, Any] = {}
         if count & (count - 1):
             below = 1 << (count.bit_length() - 1)
             facts["balance"] = f"balanced only at powers of two: {below} or {2 * below}"
-        return _sequence_table(study, ranges, count, draw, facts)
+        return _make_table(study, ranges, count, draw, facts)
 
 
 @dataclass(frozen=True, slots=True)
-class Halton(_Sequence):
-    """The first points of a Halton sequence: even for any number of points, and easy to add to.
+class Halton(_LowDiscrepancySequence):
+    """The first points of a Halton sequence: even for any number of points, and extensible.
 
-    `design_spec.n_samples` is the number of points. A larger number later leaves the earlier rows
-    and their ids as they are, where rows are neither randomised nor repeated and there are no
-    centre points. Best for up to about ten factors. The points are those of the installed scipy.
+    `design_spec.n_samples` is the number of points. With a larger number later, the earlier rows
+    keep their ids, unless rows are randomized or repeated or there are center points. Best for up
+    to about ten factors. The points are those of the installed scipy.
 
     bounds: low and high of each factor, in place of its smallest and largest level
-    scramble: whether the sequence is permuted at random, by the study's seed; without it the first
-        point has every factor at its low
+    scramble: whether the sequence is scrambled by the study's seed; otherwise the first point has
+        every factor at its low
     integers: whether factors of dtype int get whole numbers, as for `latin_hypercube`
     """
 
     def table(self, study: Study) -> DesignTable:
+        """Return the table of points; raises `StudyError` if a factor has no numeric range."""
         count, ranges = plan_samples(study, self.bounds, self.integers)
 
         def draw() -> Any:
@@ -150,29 +153,29 @@ class Halton(_Sequence):
             )
             return engine.random(count)
 
-        return _sequence_table(study, ranges, count, draw, {})
+        return _make_table(study, ranges, count, draw, {})
 
 
-def _sequence_table(
+def _make_table(
     study: Study,
     ranges: Sequence[Range],
     count: int,
     draw: Callable[[], Any],
     facts: Mapping[str, Any],
 ) -> DesignTable:
-    known: dict[str, Any] = {"samples": count, **facts}
+    all_facts: dict[str, Any] = {"samples": count, **facts}
     if count <= MAX_MEASURED:
         from scipy.stats import qmc
 
-        known["centred_discrepancy"] = float(qmc.discrepancy(draw(), method="CD"))
-    return number_rows(study, count, lambda: scale(ranges, draw().tolist()), known)
+        all_facts["centered_discrepancy"] = float(qmc.discrepancy(draw(), method="CD"))
+    return number_rows(study, count, lambda: scale(ranges, draw().tolist()), all_facts)
 
 
-def draw_strata(count: int, dimensions: int, seed: int) -> list[tuple[float, ...]]:
-    """A Latin hypercube: for each axis in turn one point in each stratum, and then a shuffle.
+def draw_latin_hypercube(count: int, dimensions: int, seed: int) -> list[tuple[float, ...]]:
+    """Return the points of a Latin hypercube: on each axis one in each stratum, shuffled.
 
-    The order in which random numbers are used is part of the format: rows, and so condition ids,
-    are the same as those of *design-research-experiments* 0.3.
+    The order in which random numbers are drawn must not change: rows, and so condition ids, are the
+    same as those of *design-research-experiments* 0.3.
     """
     rng = random.Random(seed)
     columns = []
@@ -187,11 +190,11 @@ def draw_strata(count: int, dimensions: int, seed: int) -> list[tuple[float, ...
 
 
 def _engine(name: str, dimensions: int, seed: int, **options: Any) -> Any:
-    """A sampler of scipy's, seeded."""
+    """Return a seeded sampler of `scipy.stats.qmc`."""
     from scipy.stats import qmc
 
-    kind = getattr(qmc, name)
-    # scipy 1.15 renamed the parameter; the older name is on its way out.
-    parameter = "rng" if "rng" in inspect.signature(kind).parameters else "seed"
-    # numpy takes no negative seeds: those go where no ordinary seed is.
-    return kind(dimensions, **{parameter: seed if seed >= 0 else 2**64 - seed}, **options)
+    sampler = getattr(qmc, name)
+    # scipy 1.15 renamed the parameter `seed`.
+    parameter = "rng" if "rng" in inspect.signature(sampler).parameters else "seed"
+    # numpy takes no negative seeds; they are mapped beyond the range of ordinary seeds.
+    return sampler(dimensions, **{parameter: seed if seed >= 0 else 2**64 - seed}, **options)

@@ -17,15 +17,15 @@ OPTIONS = ("row_factor", "column_factor", "treatment_factor")
 
 @dataclass(frozen=True)
 class LatinSquare:
-    """Each treatment once in each row and once in each column: the treatment of row i and column j
-    is number (i + j) mod n.
+    """A Latin square: each treatment occurs once in each row and once in each column.
 
-    A study of exactly three factors may leave all options out: they are row, column and treatment
-    in the order in which they are listed. The conditions always stand in the order of the square.
+    The treatment of row i and column j is number (i + j) mod n. In a study of exactly three factors
+    the options may be left out: the factors are row, column and treatment in the order in which
+    they are listed. The conditions are always in the order of the square.
 
     row_factor: the factor whose levels are the rows
     column_factor: the factor whose levels are the columns
-    treatment_factor: the factor that each row and each column meets every level of
+    treatment_factor: the factor whose levels occur once in each row and each column
     """
 
     row_factor: str = ""
@@ -33,27 +33,29 @@ class LatinSquare:
     treatment_factor: str = ""
 
     def table(self, study: Study) -> DesignTable:
-        factors = self._factors(study)
+        """Return the table of the square; raises `StudyError` if the factors don't fit."""
+        factors = self._find_factors(study)
         size = len(factors[0].levels)
         facts: dict[str, Any] = {
             option: factor.name for option, factor in zip(OPTIONS, factors, strict=True)
         }
         if not self.row_factor:
             facts["note"] = "row, column and treatment are the factors in the order listed"
-        return DesignTable(size=size * size, rows=_cells(study, factors), facts=facts, settled=True)
+        rows = _generate_cells(study, factors)
+        return DesignTable(size=size * size, rows=rows, facts=facts, settled=True)
 
-    def _factors(self, study: Study) -> list[Factor]:
-        """The row, the column and the treatment factor; raises all that is wrong with them."""
+    def _find_factors(self, study: Study) -> list[Factor]:
+        """Return the row, column and treatment factor; raises one `StudyError`."""
         free = free_factors(study)
-        given = (self.row_factor, self.column_factor, self.treatment_factor)
-        if not any(given) and len(free) == 3:
-            given = (free[0].name, free[1].name, free[2].name)
+        names = (self.row_factor, self.column_factor, self.treatment_factor)
+        if not any(names) and len(free) == 3:
+            names = (free[0].name, free[1].name, free[2].name)
         by_name = {factor.name: factor for factor in free}
-        mistakes = list(_name_mistakes(given, by_name))
-        chosen = [by_name[name] for name in dict.fromkeys(given) if name in by_name]
-        mistakes += _level_mistakes(study, chosen)
-        if all(name in by_name for name in given):
-            mistakes += _left_over(study, given)
+        mistakes = list(_find_name_mistakes(names, by_name))
+        chosen = [by_name[name] for name in dict.fromkeys(names) if name in by_name]
+        mistakes += _find_level_mistakes(study, chosen)
+        if all(name in by_name for name in names):
+            mistakes += _find_unused_factors(study, names)
         if study.blocks:
             mistakes.append(
                 Mistake(
@@ -67,23 +69,23 @@ class LatinSquare:
         return chosen
 
 
-def _name_mistakes(given: Sequence[str], by_name: dict[str, Factor]) -> Iterator[Mistake]:
-    for index, (option, name) in enumerate(zip(OPTIONS, given, strict=True)):
+def _find_name_mistakes(names: Sequence[str], by_name: dict[str, Factor]) -> Iterator[Mistake]:
+    for index, (option, name) in enumerate(zip(OPTIONS, names, strict=True)):
         path = ("design_spec", "options", option)
         if not name:
             yield Mistake(
                 path,
                 "is missing: a Latin square needs a row, a column and a treatment factor",
-                did_you_mean("", [known for known in by_name if known not in given]),
+                did_you_mean("", [other for other in by_name if other not in names]),
             )
         elif name not in by_name:
             yield Mistake(path, f"'{name}' is not a free factor", did_you_mean(name, by_name))
-        elif name in given[:index]:
-            first = OPTIONS[given.index(name)]
+        elif name in names[:index]:
+            first = OPTIONS[names.index(name)]
             yield Mistake(path, f"'{name}' is the {first} already", "name three different factors")
 
 
-def _level_mistakes(study: Study, chosen: Sequence[Factor]) -> Iterator[Mistake]:
+def _find_level_mistakes(study: Study, chosen: Sequence[Factor]) -> Iterator[Mistake]:
     for factor in chosen:
         path = ("factors", study.factors.index(factor))
         if len(factor.levels) < 2:
@@ -95,9 +97,9 @@ def _level_mistakes(study: Study, chosen: Sequence[Factor]) -> Iterator[Mistake]
         )
 
 
-def _left_over(study: Study, given: Sequence[str]) -> Iterator[Mistake]:
+def _find_unused_factors(study: Study, names: Sequence[str]) -> Iterator[Mistake]:
     for index, factor in enumerate(study.factors):
-        if factor.name not in given and factor.tied_to is None:
+        if factor.name not in names and factor.tied_to is None:
             yield Mistake(
                 ("factors", index),
                 f"'{factor.name}' is neither row, column nor treatment of the Latin square",
@@ -105,7 +107,7 @@ def _left_over(study: Study, given: Sequence[str]) -> Iterator[Mistake]:
             )
 
 
-def _cells(study: Study, factors: Sequence[Factor]) -> Iterator[DesignRow]:
+def _generate_cells(study: Study, factors: Sequence[Factor]) -> Iterator[DesignRow]:
     row_factor, column_factor, treatment_factor = factors
     treatments = treatment_factor.levels
     for row, row_level in enumerate(row_factor.levels):
@@ -115,9 +117,11 @@ def _cells(study: Study, factors: Sequence[Factor]) -> Iterator[DesignRow]:
                 column_factor.name: column_level.value,
                 treatment_factor.name: treatments[(row + column) % len(treatments)].value,
             }
-            keyed = {
+            id_metadata = {
                 "design_kind": str(study.design_spec.kind),
                 "latin_square_row": row,
                 "latin_square_col": column,
             }
-            yield DesignRow(follow_ties(study, values), keyed=keyed, metadata=keyed)
+            yield DesignRow(
+                follow_ties(study, values), id_metadata=id_metadata, metadata=id_metadata
+            )

@@ -1,4 +1,4 @@
-"""How far apart points lie, and how to move those of a Latin hypercube apart.
+"""The maximin criterion: the smallest distance between points of a Latin hypercube, maximized.
 
 Distances are between points of the unit cube.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# Gains below this are rounding, which differs between machines.
+# Gains below this are rounding errors, which differ between machines.
 _LEAST_GAIN = 1e-12
 
 
 def measure_spread(points: Sequence[Sequence[float]]) -> float | None:
-    """The smallest distance between two points; None where there is only one."""
+    """Return the smallest distance between two points; None if there is only one."""
     import numpy as np
 
     if len(points) < 2:
@@ -32,11 +32,12 @@ def measure_spread(points: Sequence[Sequence[float]]) -> float | None:
 def spread_apart(
     points: Sequence[Sequence[float]], tries: int, rng: random.Random
 ) -> Sequence[Sequence[float]]:
-    """The same values on every axis, combined so that the two closest points are further apart.
+    """Return points with the same values on every axis and a larger smallest distance.
 
-    Takes the closest pair, swaps one coordinate of one of the two with another point's, and keeps
-    the swap if none of the distances that it changes is as small as the pair's was. So the smallest
-    distance never falls, and each axis keeps its values: a Latin hypercube stays one.
+    Each try swaps a coordinate of one of the two closest points with that of another point, and
+    keeps the swap if all distances that it changes are larger than the smallest distance before. So
+    the smallest distance never decreases, and each axis keeps its values: the points remain a Latin
+    hypercube.
     """
     import numpy as np
 
@@ -53,7 +54,7 @@ def spread_apart(
             continue
         change = (axis - axis[other]) ** 2 - (axis - axis[one]) ** 2
         moved_one, moved_other = squared[one] + change, squared[other] - change
-        # The two points' own distance is the same after the swap.
+        # The swap doesn't change the distance between the two points.
         moved_one[other] = moved_other[one] = squared[one, other]
         moved_one[one] = moved_other[other] = np.inf
         if min(moved_one.min(), moved_other.min()) <= squared[closest] + _LEAST_GAIN:
@@ -62,12 +63,12 @@ def spread_apart(
         squared[one] = squared[:, one] = moved_one
         squared[other] = squared[:, other] = moved_other
         closest = divmod(int(squared.argmin()), count)
-    apart: list[list[float]] = cube.tolist()
-    return apart
+    improved: list[list[float]] = cube.tolist()
+    return improved
 
 
 def _squared_distances(cube: Floats) -> Floats:
-    """Of each point to each other one; infinite to itself."""
+    """Return the squared distances between all points, infinite on the diagonal."""
     import numpy as np
 
     squared = np.zeros((len(cube), len(cube)))

@@ -1,8 +1,8 @@
-"""What constraint expressions compute with: Python's operators, kept from running away.
+"""Operators and functions of constraint expressions, with limits on time and memory.
 
-Levels may be long, and an expression may name one many times: without limits a product of large
-numbers takes minutes and a sum of texts gigabytes, for every condition. What goes past a limit
-raises `ValueError`.
+Levels may be long texts or large numbers, and an expression may use one many times: without limits
+a product of numbers could take minutes, and a sum of texts gigabytes. Operands beyond the limits
+raise `ValueError`.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Any
 
 from fairtrial.core import describe_value
 
-MOST_BITS = 4_096
-"""How large a computed whole number may be: some 1,200 digits."""
-MOST_JOINED = 100_000
-"""How many characters or items may be joined by `+`."""
+MAX_BITS = 4_096
+"""The largest size of a computed integer: about 1,200 digits."""
+MAX_LENGTH = 100_000
+"""The largest number of characters or items that `+` may join."""
 
 
 def _add(one: Any, two: Any) -> Any:
-    if isinstance(one, (str, list, tuple)) and len(one) + len(two) > MOST_JOINED:
-        raise ValueError(f"`+` may join {MOST_JOINED:,} characters or items at most")
+    if isinstance(one, (str, list, tuple)) and len(one) + len(two) > MAX_LENGTH:
+        raise ValueError(f"`+` may join {MAX_LENGTH:,} characters or items at most")
     return one + two
 
 
 def _bounded(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def compute(one: Any, two: Any) -> Any:
         result = apply(one, two)
-        if isinstance(result, int) and result.bit_length() > MOST_BITS:
+        if isinstance(result, int) and result.bit_length() > MAX_BITS:
             raise ValueError("a number gets too large")
         return result
 
     return compute
 
 
-def _spell(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if value is not None and not isinstance(value, (str, int, float)):
         raise ValueError(f"str() takes a text or a number, not {describe_value(value)}")
     return str(value)
@@ -66,6 +66,6 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "len": len,
     "int": int,
     "float": float,
-    "str": _spell,
+    "str": _to_text,
     "bool": bool,
 }

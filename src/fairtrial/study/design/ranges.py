@@ -1,4 +1,4 @@
-"""The numeric ranges that space-filling designs sample, and all that can be wrong with them."""
+"""The numeric ranges that space-filling designs sample, and their mistakes."""
 
 from __future__ import annotations
 
@@ -16,32 +16,41 @@ Points = Sequence[Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One factor's range, and whether only its whole numbers count."""
+    """The range of one factor.
+
+    name: the factor
+    low, high: the limits of the range
+    whole: whether the factor takes whole numbers only
+    """
 
     name: str
     low: float
     high: float
     whole: bool = False
 
-    def at(self, point: float) -> float:
-        """The value at a point between 0 and 1."""
+    def scale(self, point: float) -> float:
+        """Return the value at a point between 0 and 1."""
         if not self.whole:
             return self.low + point * (self.high - self.low)
         low, high = int(self.low), int(self.high)
-        # A point may round up to 1, which is past the last number's share.
+        # A point may be rounded up to 1, which is beyond the last number's share.
         return min(low + math.floor(point * (high - low + 1)), high)
 
 
 def scale(ranges: Sequence[Range], points: Points) -> list[Assignment]:
-    """Points of the unit cube as rows of the factors' values."""
+    """Return points of the unit cube as rows of the factors' values."""
     return [
-        {one.name: one.at(value) for one, value in zip(ranges, point, strict=True)}
+        {span.name: span.scale(value) for span, value in zip(ranges, point, strict=True)}
         for point in points
     ]
 
 
-def plan_samples(study: Study, explicit: Bounds | None, integers: bool) -> tuple[int, list[Range]]:
-    """How many samples, over which ranges; raises one error with all that doesn't fit."""
+def plan_samples(study: Study, bounds: Bounds | None, integers: bool) -> tuple[int, list[Range]]:
+    """Return the number of samples and the factors' ranges; raises one `StudyError`.
+
+    bounds: the ranges in place of the factors' levels
+    integers: whether factors of dtype int take whole numbers
+    """
     spec = study.design_spec
     mistakes: list[Mistake] = []
     if spec.n_samples is None:
@@ -50,35 +59,36 @@ def plan_samples(study: Study, explicit: Bounds | None, integers: bool) -> tuple
         )
     if not study.factors:
         mistakes.append(Mistake(("factors",), f"{spec.kind} needs at least one factor"))
-    ranges = _ranges(study, explicit, mistakes)
+    limits = _find_limits(study, bounds, mistakes)
     whole = {factor.name for factor in study.factors if integers and factor.dtype == "int"}
     if integers:
-        mistakes.extend(_fractions(study, ranges, whole))
+        mistakes.extend(_find_fractions(study, limits, whole))
     if mistakes:
         raise StudyError(mistakes)
     assert spec.n_samples is not None
-    found = [Range(name, low, high, name in whole) for name, (low, high) in ranges.items()]
-    return spec.n_samples, found
+    ranges = [Range(name, low, high, name in whole) for name, (low, high) in limits.items()]
+    return spec.n_samples, ranges
 
 
-def _ranges(
-    study: Study, explicit: Bounds | None, mistakes: list[Mistake]
+def _find_limits(
+    study: Study, bounds: Bounds | None, mistakes: list[Mistake]
 ) -> dict[str, tuple[float, float]]:
+    """Return the limits of each factor's range, and append mistakes in them."""
     names = [factor.name for factor in study.factors]
-    if explicit is not None:
+    if bounds is not None:
         path = ("design_spec", "options", "bounds")
         mistakes.extend(
             Mistake((*path, name), f"'{name}' is not a factor", did_you_mean(name, names))
-            for name in explicit
+            for name in bounds
             if name not in names
         )
         mistakes.extend(
             Mistake(path, f"there is no range for '{name}'", "give each factor its [low, high]")
             for name in names
-            if name not in explicit
+            if name not in bounds
         )
-        return dict(explicit)
-    found: dict[str, tuple[float, float]] = {}
+        return dict(bounds)
+    limits: dict[str, tuple[float, float]] = {}
     for index, factor in enumerate(study.factors):
         values = factor.iter_values()
         if len(values) < 2 or not all(is_number(value) for value in values):
@@ -91,14 +101,14 @@ def _ranges(
                 )
             )
             continue
-        found[factor.name] = (float(min(values)), float(max(values)))
-        empty = empty_ranges({factor.name: found[factor.name]}, "levels")
-        mistakes.extend(mistake.under(("factors", index)) for mistake in empty)
-    return found
+        limits[factor.name] = (float(min(values)), float(max(values)))
+        range_mistakes = find_range_mistakes({factor.name: limits[factor.name]}, "levels")
+        mistakes.extend(mistake.under(("factors", index)) for mistake in range_mistakes)
+    return limits
 
 
-def empty_ranges(ranges: Bounds | None, field: str = "bounds") -> Iterator[Mistake]:
-    """A mistake for each range that does not go up, or goes beyond what can be reckoned with."""
+def find_range_mistakes(ranges: Bounds | None, field: str = "bounds") -> Iterator[Mistake]:
+    """Yield a mistake for each range that is empty, reversed or too wide to compute with."""
     for name, (low, high) in (ranges or {}).items():
         path = (field, name) if field == "bounds" else (field,)
         got = f"got {low:g} to {high:g}"
@@ -108,8 +118,8 @@ def empty_ranges(ranges: Bounds | None, field: str = "bounds") -> Iterator[Mista
             yield Mistake(path, f"the range of '{name}' must go up, {got}", "[low, high]")
 
 
-def _fractions(study: Study, ranges: Bounds, whole: set[str]) -> Iterator[Mistake]:
-    """What keeps whole-number factors from being whole."""
+def _find_fractions(study: Study, ranges: Bounds, whole: set[str]) -> Iterator[Mistake]:
+    """Yield what prevents factors of whole numbers from having whole values."""
     if not whole:
         path = ("design_spec", "options", "integers")
         yield Mistake(path, "no factor has the dtype int", "say so: `dtype: int`")

@@ -1,6 +1,6 @@
-"""Response-surface designs: enough points of numeric factors to fit a full quadratic model.
+"""Response-surface designs, which allow to fit a full quadratic model of numeric factors.
 
-Points are coded, -1 at a factor's smallest level and 1 at its largest, and read back at the end.
+Points are coded, with -1 at a factor's smallest level and 1 at its largest, and decoded at the end.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Literal
 
 from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.aliases import LETTERS, Product
-from fairtrial.study.design.coded_points import Point, read_axes, read_point, refuse_fractions
-from fairtrial.study.design.fractional import MOST_FACTORS, coded_rows, published_fraction
+from fairtrial.study.design.coded_points import Point, decode_point, read_axes, refuse_fractions
+from fairtrial.study.design.fractional import MAX_FACTORS, coded_rows, published_fraction
 from fairtrial.study.design.rows import Assignment, number_rows
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.study import Study
 
-# Factors that vary together, with all others in the middle; how many centre runs there are.
-PUBLISHED: dict[int, tuple[str, int]] = {
+# For each number of factors: the groups of factors that vary together, with all others at their
+# center, and the number of center runs.
+PUBLISHED_GROUPS: dict[int, tuple[str, int]] = {
     3: ("AB AC BC", 3),
     4: ("AB CD AD BC AC BD", 3),
     5: ("AB CD BE AC DE BC AD CE AE BD", 6),
@@ -37,28 +38,28 @@ PUBLISHED: dict[int, tuple[str, int]] = {
     ),
 }
 """The designs of Box & Behnken, "Some new three level designs for the study of quantitative
-variables", *Technometrics* 2 (1960), as later programs that cite the paper have them (it was not
-at hand; tests compute what the designs promise), by the usual letters (without I). Each group takes
-all combinations of low and high; a group of five the half of them with E = ABCD."""
+variables", *Technometrics* 2 (1960), taken from later programs that cite the paper; the tests
+verify the designs' properties. Factors are denoted by the usual letters (without I). A group has
+all combinations of low and high; a group of five factors the half of them with E = ABCD."""
 
 
 @dataclass(frozen=True, slots=True)
 class CentralComposite(Record):
-    """A cube of two-level points, two points on each factor's axis, and runs in the centre.
+    """A cube of two-level points, two points on each factor's axis, and runs at the center.
 
-    A factor's smallest and largest level are its range. By default no point lies outside of it: a
-    range is often a hard limit (a share, a temperature, a number of tokens).
+    A factor's range is from its smallest to its largest level. By default no point lies outside of
+    the ranges, as they are often hard limits (a share, a temperature, a number of tokens).
 
-    alpha: how far axial points lie from the centre, where the cube's corners are at 1: `rotatable`
-        (predictions are equally good in all directions; Box & Hunter 1957), `orthogonal`
-        (quadratic effects are estimated independently of each other; Box & Wilson 1951),
-        `spherical` (as far as the corners), `face` (1), or a number
-    face: how that fits the ranges: `inscribed` shrinks the whole design until it lies within them,
-        `circumscribed` puts the corners at their ends and axial points outside, `faced` has both at
-        their ends: alpha is 1, and three levels do
-    fraction: whether the cube is the smallest fraction of resolution V; the quadratic model needs
-        no more, and from 5 factors on it saves half of the corners and then more
-    center: runs in the centre; 3 to 5 measure pure error and steady predictions there
+    alpha: the distance of axial points from the center, where the cube's corners are at 1:
+        `rotatable` (predictions are equally precise in all directions; Box & Hunter 1957),
+        `orthogonal` (quadratic effects are estimated independently of each other; Box & Wilson
+        1951), `spherical` (as far as the corners), `face` (1), or a number
+    face: how the design fits the ranges: `inscribed` shrinks it until it lies within them,
+        `circumscribed` has the corners at the limits and axial points outside, `faced` has both at
+        the limits, with an alpha of 1 and three levels
+    fraction: whether the cube is the smallest fraction of resolution V, which is enough for the
+        quadratic model and has half of the corners, or fewer, for 5 factors or more
+    center: the number of center runs; 3 to 5 measure pure error and stabilize predictions there
     """
 
     alpha: float | Literal["rotatable", "orthogonal", "spherical", "face"] = "rotatable"
@@ -75,21 +76,23 @@ class CentralComposite(Record):
             yield Mistake(("center",), f"must be 0 or more, got {self.center}")
 
     def table(self, study: Study) -> DesignTable:
-        axes = read_axes(study, least=2)
+        """Return the table of points; raises `StudyError` if the factors don't fit."""
+        axes = read_axes(study, minimum=2)
         count = len(axes)
-        base, columns = self._cube(count)
-        alpha = self._distance(study, count, 2**base)
-        # The model's rank falls by one where all points are equally far from the centre.
+        base, columns = self._find_cube(count)
+        alpha = self._compute_alpha(study, count, 2**base)
+        # If all points are equally far from the center, the model's rank is one too low.
         if math.isclose(alpha * alpha, count):
             refuse_no_center(study, self.center)
         unit = 1 / alpha if self.face == "inscribed" and alpha > 1 else 1.0
         star = 1.0 if self.face == "inscribed" and alpha > 1 else alpha
         refuse_fractions(axes, (0.0, -unit, unit, -star, star))
 
-        def make() -> list[Assignment]:
+        def make_rows() -> list[Assignment]:
             cube = (tuple(unit * sign for sign in row) for row in coded_rows(base, columns))
             center = [(0.0,) * count] * self.center
-            return [read_point(axes, point) for point in (*cube, *_star(count, star), *center)]
+            points = (*cube, *_axial_points(count, star), *center)
+            return [decode_point(axes, point) for point in points]
 
         runs = 2**base + 2 * count + self.center
         facts = {
@@ -98,27 +101,31 @@ class CentralComposite(Record):
             "cube": 2**base,
             "axial": 2 * count,
             "center": self.center,
-            "ranges": {a.name: [a.at(-max(unit, star)), a.at(max(unit, star))] for a in axes},
+            "ranges": {
+                axis.name: [axis.decode(-max(unit, star)), axis.decode(max(unit, star))]
+                for axis in axes
+            },
             "rank": count_terms(count),
         }
-        return number_rows(study, runs, make, facts)
+        return number_rows(study, runs, make_rows, facts)
 
-    def _cube(self, count: int) -> tuple[int, list[Product]]:
+    def _find_cube(self, count: int) -> tuple[int, list[Product]]:
+        """Return the number of the cube's base columns, and each factor's column."""
         if not self.fraction:
             return count, [Product(1 << index) for index in range(count)]
-        if count > MOST_FACTORS:
+        if count > MAX_FACTORS:
             raise StudyError(
                 Mistake(
                     ("factors",),
-                    f"the cube's fractions are listed for up to {MOST_FACTORS} factors; "
+                    f"the cube's fractions are listed for up to {MAX_FACTORS} factors; "
                     f"there are {count}",
                     "find those that matter first (plackett_burman), or use d_optimal",
                 )
             )
         return published_fraction(count, "V")
 
-    def _distance(self, study: Study, count: int, cube: int) -> float:
-        """`alpha` as a number; square roots only, which are the same on every machine."""
+    def _compute_alpha(self, study: Study, count: int, cube: int) -> float:
+        """Return `alpha` as a number, by square roots only: they are the same on every machine."""
         if self.alpha == "face" or self.face == "faced":
             return 1.0
         if self.alpha == "rotatable":
@@ -135,12 +142,12 @@ class CentralComposite(Record):
 
 @dataclass(frozen=True, slots=True)
 class BoxBehnken(Record):
-    """Points in the middle of edges or faces of the cube, and runs in its centre; no corners.
+    """Points at the middle of edges or faces of the cube, and runs at its center; no corners.
 
-    Three levels of each factor: its smallest, its largest, and halfway. Good where all factors at
+    Each factor has three levels: its smallest, its largest, and halfway. Useful if all factors at
     an extreme at once would be too expensive or impossible. For 3 to 7, 9 to 12 and 16 factors.
 
-    center: runs in the centre; by default as many as published: 3 to 12, by the number of factors
+    center: the number of center runs; by default as published: 3 to 12, by the number of factors
     """
 
     center: int | None = None
@@ -150,9 +157,10 @@ class BoxBehnken(Record):
             yield Mistake(("center",), f"must be 0 or more, got {self.center}")
 
     def table(self, study: Study) -> DesignTable:
-        axes = read_axes(study, least=3)
+        """Return the table of points; raises `StudyError` if the factors don't fit."""
+        axes = read_axes(study, minimum=3)
         count = len(axes)
-        if count not in PUBLISHED:
+        if count not in PUBLISHED_GROUPS:
             raise StudyError(
                 Mistake(
                     ("factors",),
@@ -160,14 +168,14 @@ class BoxBehnken(Record):
                     "use central_composite, with face: faced for three levels",
                 )
             )
-        groups, published_center = PUBLISHED[count]
+        groups, published_center = PUBLISHED_GROUPS[count]
         center = published_center if self.center is None else self.center
         refuse_no_center(study, center)
         refuse_fractions(axes, (-1.0, 0.0, 1.0))
 
-        def make() -> list[Assignment]:
+        def make_rows() -> list[Assignment]:
             points = [*edge_points(count, groups.split()), *[(0.0,) * count] * center]
-            return [read_point(axes, point) for point in points]
+            return [decode_point(axes, point) for point in points]
 
         edges = sum(2 ** min(len(group), 4) for group in groups.split())
         facts = {
@@ -176,14 +184,14 @@ class BoxBehnken(Record):
             "center": center,
             "rank": count_terms(count),
         }
-        return number_rows(study, edges + center, make, facts)
+        return number_rows(study, edges + center, make_rows, facts)
 
 
 def edge_points(count: int, groups: Sequence[str]) -> Iterator[Point]:
-    """For each group of factors its combinations of low and high, all others in the middle."""
+    """Yield each group's combinations of low and high, with all other factors at the center."""
     for group in groups:
         members = [LETTERS.index(letter) for letter in group]
-        # Half of the combinations of five factors: the last is the product of the others.
+        # Of five factors half of the combinations: the last is the product of the others.
         base = min(len(members), 4)
         for signs in itertools.product((-1.0, 1.0), repeat=base):
             point = [0.0] * count
@@ -192,27 +200,27 @@ def edge_points(count: int, groups: Sequence[str]) -> Iterator[Point]:
             yield tuple(point)
 
 
-def _star(count: int, distance: float) -> Iterator[Point]:
+def _axial_points(count: int, distance: float) -> Iterator[Point]:
     for index in range(count):
         for value in (-distance, distance):
-            yield tuple(value if other == index else 0.0 for other in range(count))
+            yield tuple(value if position == index else 0.0 for position in range(count))
 
 
 def count_terms(count: int) -> int:
-    """Terms of the full quadratic model: a constant, lines, squares and products of two.
+    """Return the number of terms of the full quadratic model of `count` factors.
 
-    It is the model's rank too, in every design here: where it would be less, the design is refused.
+    It equals the model's rank in these designs; designs with a lower rank are refused.
     """
     return (count + 1) * (count + 2) // 2
 
 
 def refuse_no_center(study: Study, center: int) -> None:
-    """Refuse a design whose points are all equally far from the centre and none in it."""
+    """Raise `StudyError` if there are no center runs, in a design that can't be fitted without."""
     if center + study.design_spec.center_points == 0:
         raise StudyError(
             Mistake(
                 ("design_spec", "options", "center"),
-                "without runs in the centre the quadratic model can't be fitted here",
+                "without runs at the center the quadratic model can't be fitted here",
                 "1 will do, 3 or more measure error too",
             )
         )

@@ -1,7 +1,7 @@
-"""What designs share: blocks, repeated rows, centre points, order, row numbers.
+"""What designs have in common: blocks, repeated rows, center points, order, row numbers.
 
-A design that computes its own rows makes a list of plain mappings (factor -> value) and hands it to
-`number_rows`, which does the rest the same way for all of them.
+A design that computes its own rows returns them as plain mappings (factor -> value); `number_rows`
+makes a table of them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fairtrial.study.model.study import Study
 
 Assignment = dict[str, Any]
 T = TypeVar("T")
-LARGEST = 1e150
-"""Of larger numbers neither squares nor distances can be computed."""
+LARGEST_NUMBER = 1e150
+"""The largest number whose squares and distances can be computed without overflow."""
 
 
 def block_assignments(study: Study) -> list[Assignment]:
-    """Every combination of block levels, in order; one empty combination without blocks."""
+    """Return all combinations of block levels, in order; one empty combination without blocks."""
     names = [block.name for block in study.blocks]
     return [
         dict(zip(names, levels, strict=True))
@@ -34,77 +34,83 @@ def block_assignments(study: Study) -> list[Assignment]:
 
 
 def count_blocks(study: Study) -> int:
-    """How many combinations of block levels there are, without making them."""
+    """Return the number of combinations of block levels, without generating them."""
     return math.prod(len(block.levels) for block in study.blocks)
 
 
 def number_rows(
     study: Study,
     size: int,
-    make: Callable[[], Sequence[Mapping[str, Any]]],
+    make_rows: Callable[[], Sequence[Mapping[str, Any]]],
     facts: Mapping[str, Any] | None = None,
 ) -> DesignTable:
-    """The table of a design that comes as rows.
+    """Return the table of a design that computes its own rows.
 
-    `size` is how many rows `make` will give. They are repeated, given centre points and shuffled as
-    the spec says, numbered from 0 after that, copied for each combination of blocks and, last,
-    counterbalanced.
+    The rows are repeated, extended by center points and shuffled as the design spec says; then
+    numbered from 0, repeated for each combination of blocks and counterbalanced.
+
+    size: the number of rows that `make_rows` returns
+    make_rows: computes the rows; called when the table's rows are iterated
+    facts: properties of the design for its users
     """
     spec = study.design_spec
     count = size * spec.replicates + spec.center_points
 
-    def rows() -> Iterator[DesignRow]:
-        once = make()
-        made = [dict(row) for _ in range(spec.replicates) for row in once]
-        made = add_center_points(made, spec.center_points)
+    def generate() -> Iterator[DesignRow]:
+        design_rows = make_rows()
+        rows = [dict(row) for _ in range(spec.replicates) for row in design_rows]
+        rows = add_center_points(rows, spec.center_points)
         if spec.randomize:
-            made = shuffle_rows(made, study.seed_policy.base_seed, spec.block_randomization_key)
+            rows = shuffle_rows(rows, study.seed_policy.base_seed, spec.block_randomization_key)
         blocks = block_assignments(study)
-        for index, row in enumerate(made):
-            keyed = {"design_kind": str(spec.kind), "row_index": index}
+        for index, row in enumerate(rows):
+            id_metadata = {"design_kind": str(spec.kind), "row_index": index}
             for block in blocks:
-                yield DesignRow(row, block, keyed=keyed, metadata=keyed)
+                yield DesignRow(row, block, id_metadata=id_metadata, metadata=id_metadata)
 
     return DesignTable(
         size=count * count_blocks(study),
-        rows=_interleaved(rows()) if spec.counterbalance else rows(),
+        rows=_interleave_lazily(generate()) if spec.counterbalance else generate(),
         facts=facts or {},
         settled=True,
     )
 
 
-def _interleaved(rows: Iterable[DesignRow]) -> Iterator[DesignRow]:
+def _interleave_lazily(rows: Iterable[DesignRow]) -> Iterator[DesignRow]:
     yield from interleave(list(rows))
 
 
 def interleave(items: Sequence[T]) -> list[T]:
-    """The 1st, 3rd, 5th, ... and then the others from the back: neighbours come apart."""
+    """Return the 1st, 3rd, 5th, ... item, then the others in reverse: neighbors are moved apart."""
     if len(items) < 3:
         return list(items)
     return [*items[::2], *reversed(items[1::2])]
 
 
 def add_center_points(rows: list[Assignment], count: int) -> list[Assignment]:
-    """`rows` and, at the end, `count` rows in the middle of all of them.
+    """Return the rows followed by `count` center points.
 
-    A numeric column's middle is halfway between its extremes; another column takes its most
-    frequent value, the earliest of several.
+    The center of a numeric column is halfway between its extremes; that of another column is its
+    most frequent value, the first of several.
     """
     if not count or not rows:
         return rows
-    centre: Assignment = {}
+    center: Assignment = {}
     for name in rows[0]:
         values = [row[name] for row in rows]
         if all(is_number(value) for value in values):
-            centre[name] = (float(min(values)) + float(max(values))) / 2.0
+            center[name] = (float(min(values)) + float(max(values))) / 2.0
         else:
-            times = Counter(map(canonical_json, values))
-            centre[name] = max(values, key=lambda value: times[canonical_json(value)])
-    return [*rows, *(dict(centre) for _ in range(count))]
+            counts = Counter(map(canonical_json, values))
+            center[name] = max(values, key=lambda value: counts[canonical_json(value)])
+    return [*rows, *(dict(center) for _ in range(count))]
 
 
 def shuffle_rows(rows: list[Assignment], seed: int, within: str | None) -> list[Assignment]:
-    """`rows` in a seeded random order; with `within`, each value's rows in their own order."""
+    """Return the rows in a seeded random order.
+
+    With `within`, the name of a factor, rows are shuffled only among those with the same value.
+    """
     rng = random.Random(seed)
     if within is None:
         shuffled = list(rows)
@@ -126,19 +132,18 @@ def shuffle_rows(rows: list[Assignment], seed: int, within: str | None) -> list[
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number that can be reckoned with (true and false are not, and numbers
-    whose squares are too large for a computer aren't either)."""
+    """Return whether a value is a number, not a truth value, and at most `LARGEST_NUMBER`."""
     is_numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_numeric and abs(value) <= LARGEST
+    return is_numeric and abs(value) <= LARGEST_NUMBER
 
 
 def free_factors(study: Study) -> list[Factor]:
-    """The factors that a design may set; tied ones follow their leader (`follow_ties`)."""
+    """Return the factors that a design sets; `follow_ties` adds the tied ones."""
     return [factor for factor in study.factors if factor.tied_to is None]
 
 
 def follow_ties(study: Study, row: Mapping[str, Any]) -> Assignment:
-    """`row` with the tied factors added, each at the level number of the factor it is tied to."""
+    """Return the row with tied factors added, each at the level with its leader's index."""
     by_name = {factor.name: factor for factor in study.factors}
     result: Assignment = {}
     for factor in study.factors:
@@ -146,7 +151,7 @@ def follow_ties(study: Study, row: Mapping[str, Any]) -> Assignment:
             result[factor.name] = row[factor.name]
         else:
             leader = by_name[factor.tied_to]
-            # By their text: as levels 1 and true are two, though Python takes them for equal.
+            # Compared as JSON: 1 and true are different levels, but equal to Python.
             texts = [canonical_json(value) for value in leader.iter_values()]
             position = texts.index(canonical_json(row[leader.name]))
             result[factor.name] = factor.iter_values()[position]
@@ -154,10 +159,9 @@ def follow_ties(study: Study, row: Mapping[str, Any]) -> Assignment:
 
 
 def two_level_factors(study: Study, kind: str) -> list[Factor]:
-    """The free factors, two or more, each of two levels; else an error that names those that
-    aren't."""
+    """Return the free factors; raises `StudyError` unless all of two or more have two levels."""
     factors = free_factors(study)
-    wrong = [
+    mistakes = [
         Mistake(
             ("factors", study.factors.index(factor), "levels"),
             f"{kind} needs two levels for each factor; '{factor.name}' has {len(factor.levels)}",
@@ -167,16 +171,16 @@ def two_level_factors(study: Study, kind: str) -> list[Factor]:
     ]
     if len(factors) < 2:
         message = f"{kind} needs at least two factors (tied ones don't count); got {len(factors)}"
-        wrong.append(Mistake(("factors",), message))
-    if wrong:
-        raise StudyError(wrong)
+        mistakes.append(Mistake(("factors",), message))
+    if mistakes:
+        raise StudyError(mistakes)
     return factors
 
 
 def decode(
     study: Study, factors: Sequence[Factor], coded: Iterable[Sequence[float]]
 ) -> list[Assignment]:
-    """Rows of -1 and +1 as rows of the factors' low and high levels, ties followed."""
+    """Return rows of -1 and +1 as rows of the factors' first and second levels, ties included."""
     rows = []
     for row in coded:
         values = {

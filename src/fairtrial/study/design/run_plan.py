@@ -1,4 +1,4 @@
-"""The whole plan of a study, addressed by place: any of a million runs without the others."""
+"""The plan of a study as a sequence: any run can be computed from its index alone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from fairtrial.core import dump_record
 from fairtrial.study.design.runs import (
-    Pair,
-    agents_of,
+    AgentProblemPair,
+    count_replicates,
     execution_order,
-    pairs_of,
-    problems_of,
-    replicates_of,
-    spec_of,
+    get_agents,
+    get_problems,
+    make_pairs,
+    make_run_spec,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunSpec
@@ -27,87 +27,93 @@ CACHED_CONDITIONS = 4_096
 class RunPlan:
     """The runs of a study in plan order: conditions × replicates × agents × problems.
 
-    Holds the conditions and a few numbers for each; a run's spec is made when it is asked for.
+    It keeps the conditions and a few numbers for each of them; the specs of runs are computed when
+    they are asked for. A run's position in the plan is its `plan_index`.
     """
 
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
         self.study = study
         self.conditions = conditions
-        self._policy = dump_record(study.seed_policy)
+        self._seed_policy = dump_record(study.seed_policy)
         self._admissible = [condition for condition in conditions if condition.admissible]
-        self._sizes = [self._size(condition) for condition in self._admissible]
-        self._starts = array("Q")
+        self._sizes = [self._count_runs(condition) for condition in self._admissible]
+        self._first_indexes = array("Q")
         end = 0
         for size in self._sizes:
-            self._starts.append(end)
+            self._first_indexes.append(end)
             end += size
         self._length = end
-        self._quota = self._quotas()
-        self._pairs = functools.lru_cache(CACHED_CONDITIONS)(self._make_pairs)
+        self._quotas = self._compute_quotas()
+        self._get_pairs = functools.lru_cache(CACHED_CONDITIONS)(self._make_pairs)
 
     def __len__(self) -> int:
         return self._length
 
-    def spec(self, place: int) -> RunSpec:
-        """The run at a place in the plan."""
-        index = bisect_right(self._starts, place) - 1
-        condition = self._admissible[index]
-        pairs = self._pairs(index)
-        replicate, pair = divmod(place - self._starts[index], len(pairs))
-        return spec_of(self.study.study_id, condition, pairs[pair], replicate + 1)
+    def spec(self, plan_index: int) -> RunSpec:
+        """Return the spec of the run at an index of the plan."""
+        position = self._find_condition(plan_index)
+        condition = self._admissible[position]
+        pairs = self._get_pairs(position)
+        offset = plan_index - self._first_indexes[position]
+        replicate, pair_index = divmod(offset, len(pairs))
+        return make_run_spec(self.study.study_id, condition, pairs[pair_index], replicate + 1)
 
-    def condition_at(self, place: int) -> Condition:
-        """The condition of the run at a place."""
-        return self._admissible[bisect_right(self._starts, place) - 1]
+    def condition_at(self, plan_index: int) -> Condition:
+        """Return the condition of the run at an index of the plan."""
+        return self._admissible[self._find_condition(plan_index)]
 
-    def first_places(self) -> Sequence[int]:
-        """Where the runs of each condition begin."""
-        return self._starts
+    def first_indexes(self) -> Sequence[int]:
+        """Return the plan index of the first run of each admissible condition."""
+        return self._first_indexes
 
     def specs(self) -> Iterator[RunSpec]:
-        """All runs, in plan order."""
+        """Yield the specs of all runs, in plan order."""
         return map(self.spec, range(self._length))
 
     def order(self) -> array[int]:
-        """The order of execution: places in the plan (`execution_order`)."""
+        """Return the plan indexes in the order of execution."""
         return execution_order(self.study, self.conditions)
 
-    def is_skipped(self, place: int) -> bool:
-        """Whether a balanced `max_runs` leaves this run out."""
-        if self._quota is None:
+    def is_skipped(self, plan_index: int) -> bool:
+        """Return whether a balanced `max_runs` leaves out the run at an index."""
+        if self._quotas is None:
             return False
-        index = bisect_right(self._starts, place) - 1
-        return place - self._starts[index] >= self._quota[index]
+        position = self._find_condition(plan_index)
+        return plan_index - self._first_indexes[position] >= self._quotas[position]
 
     @property
     def runnable(self) -> int:
-        """How many runs are to happen: all but those that a balanced `max_runs` leaves out."""
-        return self._length if self._quota is None else sum(self._quota)
+        """The number of runs without those that a balanced `max_runs` leaves out."""
+        return self._length if self._quotas is None else sum(self._quotas)
 
-    def _size(self, condition: Condition) -> int:
-        pairs = len(agents_of(self.study, condition)) * len(problems_of(self.study, condition))
-        return pairs * replicates_of(self.study)
+    def _find_condition(self, plan_index: int) -> int:
+        """Return the position, among the admissible conditions, of a run's condition."""
+        return bisect_right(self._first_indexes, plan_index) - 1
 
-    def _make_pairs(self, index: int) -> list[Pair]:
-        return pairs_of(self.study, self._admissible[index], self._policy)
+    def _count_runs(self, condition: Condition) -> int:
+        pairs = len(get_agents(self.study, condition)) * len(get_problems(self.study, condition))
+        return pairs * count_replicates(self.study)
 
-    def _quotas(self) -> list[int] | None:
-        """How many runs of each condition happen, where `max_runs` is to cut the plan evenly.
+    def _make_pairs(self, position: int) -> list[AgentProblemPair]:
+        return make_pairs(self.study, self._admissible[position], self._seed_policy)
 
-        Every condition gets the same number, its first replicates first; what is left over goes to
-        the conditions that stand first in the plan.
+    def _compute_quotas(self) -> list[int] | None:
+        """Return how many runs of each condition are kept, if `max_runs` reduces the plan evenly.
+
+        Every condition keeps the same number of runs, lower replicates first; the remainder goes
+        to the first conditions of the plan.
         """
         budget = self.study.run_budget
         if budget.max_runs is None or not budget.is_balanced or self._length <= budget.max_runs:
             return None
         quotas = [0] * len(self._sizes)
-        left = budget.max_runs
-        wanting = list(range(len(self._sizes)))
-        while left and wanting:
-            share, extra = divmod(left, len(wanting))
-            for rank, index in enumerate(wanting):
-                given = min(share + (rank < extra), self._sizes[index] - quotas[index])
-                quotas[index] += given
-                left -= given
-            wanting = [index for index in wanting if quotas[index] < self._sizes[index]]
+        remaining = budget.max_runs
+        unfilled = list(range(len(self._sizes)))
+        while remaining and unfilled:
+            share, extra = divmod(remaining, len(unfilled))
+            for rank, position in enumerate(unfilled):
+                added = min(share + (rank < extra), self._sizes[position] - quotas[position])
+                quotas[position] += added
+                remaining -= added
+            unfilled = [index for index in unfilled if quotas[index] < self._sizes[index]]
         return quotas

@@ -1,4 +1,4 @@
-"""From conditions to runs: who meets what, in which order, with which id and seed."""
+"""Planned runs: agents and problems of each condition, ids and seeds, and the execution order."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DEFAULT_AGENT = "default-agent"
 DEFAULT_PROBLEM = "default-problem"
 SUBJECT = "subject"
 """The name of the block whose levels are the subjects of repeated measures."""
-MOST_RUNS = 10_000_000
-"""Of many more runs than this two would surely share an id."""
-# Designs that don't repeat their own rows (`number_rows`): their replicates are those of runs.
+MAX_RUNS = 10_000_000
+"""The most runs in a plan; with many more, two runs would almost surely share an id."""
+# Designs that don't repeat their own rows (`number_rows`), so that runs are replicated instead.
 REPLICATED_BY_RUNS = (
     DesignKind.FULL_FACTORIAL,
     DesignKind.CONSTRAINED_FACTORIAL,
@@ -34,29 +34,29 @@ REPLICATED_BY_RUNS = (
 )
 
 
-def replicates_of(study: Study) -> int:
-    """How often each agent meets each problem under each condition."""
+def count_replicates(study: Study) -> int:
+    """Return how often each agent runs on each problem under each condition."""
     by_design = study.design_spec.kind in REPLICATED_BY_RUNS
     return study.run_budget.replicates * (study.design_spec.replicates if by_design else 1)
 
 
-def agents_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
-    """The agents that a condition is tried with."""
+def get_agents(study: Study, condition: Condition) -> tuple[str | None, ...]:
+    """Return the agents that run under a condition; (None,) for a condition runner."""
     if study.condition_runner is not None:
         return (None,)
-    named = _assigned(condition, AGENT_FACTORS)
-    return named or study.agent_specs or tuple(study.agents) or (DEFAULT_AGENT,)
+    assigned = _get_assigned(condition, AGENT_FACTORS)
+    return assigned or study.agent_specs or tuple(study.agents) or (DEFAULT_AGENT,)
 
 
-def problems_of(study: Study, condition: Condition) -> tuple[str | None, ...]:
-    """The problems that a condition is tried on."""
+def get_problems(study: Study, condition: Condition) -> tuple[str | None, ...]:
+    """Return the problems that are used under a condition; (None,) for a condition runner."""
     if study.condition_runner is not None:
         return (None,)
-    named = _assigned(condition, PROBLEM_FACTORS)
-    return named or study.problem_ids or tuple(study.problems) or (DEFAULT_PROBLEM,)
+    assigned = _get_assigned(condition, PROBLEM_FACTORS)
+    return assigned or study.problem_ids or tuple(study.problems) or (DEFAULT_PROBLEM,)
 
 
-def _assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
+def _get_assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name in condition.factor_assignments:
             return (str(condition.factor_assignments[name]),)
@@ -64,34 +64,41 @@ def _assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def count_runs(study: Study, conditions: Sequence[Condition]) -> int:
-    """How many runs the plan has, without making them."""
-    # Not by len(), which stops at what a list could hold.
-    return sum(places.stop - places.start for _, places in _places(study, conditions))
+    """Return the number of runs in the plan, without generating them."""
+    # `len` of a range fails beyond the largest size of a list.
+    return sum(indexes.stop - indexes.start for _, indexes in _plan_indexes(study, conditions))
 
 
 def plan_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
-    """The runs, in plan order: conditions × replicates × agents × problems.
+    """Yield the runs in plan order: conditions × replicates × agents × problems.
 
-    Lazy: a plan of a million runs takes no more memory than its conditions.
+    The runs are generated lazily: a plan of a million runs takes no more memory than its
+    conditions. Raises `StudyError` if two runs would be the same.
     """
-    _refuse_twins(study, conditions)
-    return _runs(study, conditions)
+    _refuse_duplicates(study, conditions)
+    return _generate_runs(study, conditions)
 
 
-def _runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
-    replicates = range(1, replicates_of(study) + 1)
-    policy = dump_record(study.seed_policy)
+def _generate_runs(study: Study, conditions: Sequence[Condition]) -> Iterator[RunSpec]:
+    replicates = range(1, count_replicates(study) + 1)
+    seed_policy = dump_record(study.seed_policy)
     for condition in conditions:
         if not condition.admissible:
             continue
-        pairs = pairs_of(study, condition, policy)
+        pairs = make_pairs(study, condition, seed_policy)
         for replicate in replicates:
             for pair in pairs:
-                yield spec_of(study.study_id, condition, pair, replicate)
+                yield make_run_spec(study.study_id, condition, pair, replicate)
 
 
-class Pair(NamedTuple):
-    """An agent and a problem under a condition, and how their runs get ids and seeds."""
+class AgentProblemPair(NamedTuple):
+    """An agent and a problem under a condition, with functions for the ids and seeds of their runs.
+
+    agent: the agent's name; None for a condition runner
+    problem: the problem's name; None for a condition runner
+    make_id: returns the id of a replicate's run
+    make_seed: returns the seed of a replicate's run
+    """
 
     agent: str | None
     problem: str | None
@@ -99,23 +106,30 @@ class Pair(NamedTuple):
     make_seed: Callable[[int], int]
 
 
-def pairs_of(study: Study, condition: Condition, policy: Mapping[str, Any]) -> list[Pair]:
-    """Who meets what under a condition; `policy` holds the fields of the study's SeedPolicy."""
+def make_pairs(
+    study: Study, condition: Condition, policy: Mapping[str, Any]
+) -> list[AgentProblemPair]:
+    """Return the pairs of agent and problem under a condition.
+
+    `policy` holds the fields of the study's `SeedPolicy`.
+    """
     study_id, condition_id = study.study_id, condition.condition_id
     return [
-        Pair(
+        AgentProblemPair(
             agent,
             problem,
             run_id_maker(study_id, condition_id, agent, problem),
             seed_maker(policy, study_id, condition_id, f"{agent}:{problem}"),
         )
-        for agent in agents_of(study, condition)
-        for problem in problems_of(study, condition)
+        for agent in get_agents(study, condition)
+        for problem in get_problems(study, condition)
     ]
 
 
-def spec_of(study_id: str, condition: Condition, pair: Pair, replicate: int) -> RunSpec:
-    """One run: a pair under a condition, as one of its replicates."""
+def make_run_spec(
+    study_id: str, condition: Condition, pair: AgentProblemPair, replicate: int
+) -> RunSpec:
+    """Return the spec of one replicate of a pair under a condition."""
     agent, problem, make_id, make_seed = pair
     return RunSpec(
         run_id=make_id(replicate),
@@ -134,9 +148,9 @@ def spec_of(study_id: str, condition: Condition, pair: Pair, replicate: int) -> 
     )
 
 
-def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:
-    """Refuse a plan in which two runs are the same by what they are made of."""
-    repeated = list(repeated_names(study))
+def _refuse_duplicates(study: Study, conditions: Sequence[Condition]) -> None:
+    """Raise `StudyError` if an agent, a problem or a condition occurs twice."""
+    repeated = list(find_repeated_names(study))
     if repeated:
         raise StudyError(repeated)
     seen: set[str] = set()
@@ -153,8 +167,8 @@ def _refuse_twins(study: Study, conditions: Sequence[Condition]) -> None:
         seen.add(condition.condition_id)
 
 
-def repeated_names(study: Study) -> Iterator[Mistake]:
-    """A mistake for each agent and problem that is listed a second time."""
+def find_repeated_names(study: Study) -> Iterator[Mistake]:
+    """Yield a mistake for each agent and problem that is listed a second time."""
     for field, names in (("agent_specs", study.agent_specs), ("problem_ids", study.problem_ids)):
         seen: set[str] = set()
         for index, name in enumerate(names):
@@ -165,15 +179,15 @@ def repeated_names(study: Study) -> Iterator[Mistake]:
 
 
 def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
-    """Refuse a plan in which two different runs happen to hash to one id.
+    """Raise `StudyError` if two different runs have the same id by chance.
 
-    Ids have 48 bits: among a million runs the odds are about 1 in 560, among `MOST_RUNS` 1 in 6.
-    Costs 8 bytes a run.
+    Ids have 48 bits: the probability is about 1 in 560 for a million runs, and 1 in 6 for
+    `MAX_RUNS`. Takes 8 bytes of memory for each run.
     """
     import numpy as np
 
-    _refuse_twins(study, conditions)
-    numbers = _run_numbers(study, conditions)
+    _refuse_duplicates(study, conditions)
+    numbers = _generate_id_numbers(study, conditions)
     ids = np.fromiter(numbers, dtype=np.uint64, count=count_runs(study, conditions))
     ids.sort()
     repeated = ids[1:][ids[1:] == ids[:-1]]
@@ -194,16 +208,16 @@ def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
     )
 
 
-def _run_numbers(study: Study, conditions: Sequence[Condition]) -> Iterator[int]:
-    """The runs' ids as numbers, in plan order, without the rest of what makes a run."""
-    replicates = range(1, replicates_of(study) + 1)
+def _generate_id_numbers(study: Study, conditions: Sequence[Condition]) -> Iterator[int]:
+    """Yield the runs' ids as numbers, in plan order, without creating their specs."""
+    replicates = range(1, count_replicates(study) + 1)
     for condition in conditions:
         if not condition.admissible:
             continue
         makers = [
             run_id_maker(study.study_id, condition.condition_id, agent, problem)
-            for agent in agents_of(study, condition)
-            for problem in problems_of(study, condition)
+            for agent in get_agents(study, condition)
+            for problem in get_problems(study, condition)
         ]
         for replicate in replicates:
             for make in makers:
@@ -211,19 +225,19 @@ def _run_numbers(study: Study, conditions: Sequence[Condition]) -> Iterator[int]
 
 
 def execution_order(study: Study, conditions: Sequence[Condition]) -> array[int]:
-    """The order in which to run the plan: positions in it, shuffled by the study's seed.
+    """Return the plan indexes of the runs in the order of execution, shuffled by the study's seed.
 
-    Replicates of one condition would otherwise sit side by side in time, and whatever drifts while
-    the study runs would look like an effect. Where there are blocks, one block is finished before
-    the next is begun, each in an order of its own. Repeated measures keep each subject's sequence.
+    In plan order replicates of a condition would be executed one after the other, so that any drift
+    over time would look like an effect. Blocks are executed one after the other, each in an order
+    of its own. Repeated measures keep the sequence of each subject.
     """
     rng = random.Random(hash_id("order", {"base_seed": study.seed_policy.base_seed}))
     if study.design_spec.kind == DesignKind.REPEATED_MEASURES:
         return _order_by_subject(study, conditions, rng)
     groups: dict[str, array[int]] = {}
-    for condition, places in _places(study, conditions):
+    for condition, indexes in _plan_indexes(study, conditions):
         block = canonical_json(condition.block_assignments)
-        groups.setdefault(block, array("Q")).extend(places)
+        groups.setdefault(block, array("Q")).extend(indexes)
     order: array[int] = array("Q")
     for group in groups.values():
         rng.shuffle(group)
@@ -234,38 +248,42 @@ def execution_order(study: Study, conditions: Sequence[Condition]) -> array[int]
 def _order_by_subject(
     study: Study, conditions: Sequence[Condition], rng: random.Random
 ) -> array[int]:
-    """One session after the other, shuffled; in each a subject meets its treatments in sequence.
+    """Return the plan indexes session by session; the order of sessions is random.
 
-    A subject is a block named so, or else a replicate. One with several replicates, agents or
-    problems has a session for each. The sessions of one combination of other blocks are finished
-    before those of the next are begun.
+    In each session the treatments of a subject keep their sequence.
+    A session is one subject with one replicate, agent and problem. Subjects are the levels of the
+    block `subject`, or the replicates if there is no such block. The sessions of one combination of
+    other blocks come before those of the next.
     """
     groups: dict[str, dict[tuple[str, int, int], list[tuple[int, int]]]] = {}
-    for condition, places in _places(study, conditions):
+    for condition, indexes in _plan_indexes(study, conditions):
         blocks = condition.block_assignments
-        others = {name: level for name, level in blocks.items() if name != SUBJECT}
-        sessions = groups.setdefault(canonical_json(others), {})
+        other_blocks = {name: level for name, level in blocks.items() if name != SUBJECT}
+        sessions = groups.setdefault(canonical_json(other_blocks), {})
         subject = canonical_json(blocks.get(SUBJECT))
-        turns = condition.metadata["within_subject_positions"]
-        pairs = len(places) // replicates_of(study)
-        for offset, place in enumerate(places):
+        positions = condition.metadata["within_subject_positions"]
+        pairs = len(indexes) // count_replicates(study)
+        for offset, plan_index in enumerate(indexes):
             replicate, pair = divmod(offset, pairs)
-            turn = turns[replicate % len(turns)]
-            sessions.setdefault((subject, replicate, pair), []).append((turn, place))
+            position = positions[replicate % len(positions)]
+            session = (subject, replicate, pair)
+            sessions.setdefault(session, []).append((position, plan_index))
     order: array[int] = array("Q")
     for sessions in groups.values():
-        names = list(sessions)
-        rng.shuffle(names)
-        order.extend(place for name in names for _, place in sorted(sessions[name]))
+        keys = list(sessions)
+        rng.shuffle(keys)
+        order.extend(plan_index for key in keys for _, plan_index in sorted(sessions[key]))
     return order
 
 
-def _places(study: Study, conditions: Sequence[Condition]) -> Iterator[tuple[Condition, range]]:
-    """Each condition that runs, and where its runs stand in the plan."""
+def _plan_indexes(
+    study: Study, conditions: Sequence[Condition]
+) -> Iterator[tuple[Condition, range]]:
+    """Yield each admissible condition with the range of its runs' plan indexes."""
     start = 0
     for condition in conditions:
         if condition.admissible:
-            pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
-            end = start + pairs * replicates_of(study)
+            pairs = len(get_agents(study, condition)) * len(get_problems(study, condition))
+            end = start + pairs * count_replicates(study)
             yield condition, range(start, end)
             start = end

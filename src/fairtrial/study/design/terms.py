@@ -1,9 +1,9 @@
-"""Rows of factor values as the columns of a linear model.
+"""The columns of a linear model for rows of factor values.
 
-A numeric factor is one column, its values scaled to -1 ... +1. Another factor of k levels is k - 1
-columns: contrasts that are orthogonal and as long as those of ±1, so that any design with balanced
-and independent factors has X'X = n times the identity, whatever the numbers of levels. They span
-what effect coding spans, so the same designs are optimal.
+A numeric factor has one column, with its values scaled to -1 ... +1. Another factor of k levels has
+k - 1 columns: orthogonal contrasts of the same length as a column of ±1, so that a design with
+balanced and independent factors has X'X = n times the identity for any numbers of levels. They span
+the same space as effect coding, so the same designs are optimal.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 ModelName = Literal["main", "interactions", "quadratic"]
 INTERCEPT = "(intercept)"
-# Below this share of the largest eigenvalue another one is taken for zero.
+# Eigenvalues below this share of the largest one count as zero.
 SINGULAR = 1e-10
 
 
 @dataclass(frozen=True)
 class Coding:
-    """How one factor's values become columns.
+    """The columns of one factor in a model.
 
     name: the factor
-    columns: what stands in its columns for each value, by the value's token
-    width: how many columns it has
-    curved: whether its square is a column of its own: a numeric factor of three values or more
+    columns: the entries of its columns, by the key of the factor's value
+    width: the number of its columns
+    curved: whether a quadratic model has its square: a numeric factor of three values or more
     """
 
     name: str
@@ -46,34 +46,34 @@ class Coding:
     curved: bool
 
     @classmethod
-    def of(cls, factor: Factor) -> Coding:
-        """The coding of a factor of two levels or more."""
+    def from_factor(cls, factor: Factor) -> Coding:
+        """Return the coding of a factor of two levels or more."""
         values = list(factor.iter_values())
         is_numeric = factor.dtype != "str" and all(map(is_number, values)) and len(set(values)) > 1
-        contrasts = [] if is_numeric else _contrasts(len(values))
-        if factor.when is not None and _token(factor.default) not in map(_token, values):
+        contrasts = [] if is_numeric else _make_contrasts(len(values))
+        if factor.when is not None and _make_key(factor.default) not in map(_make_key, values):
             values.append(factor.default)
         coded = _scale(values) if is_numeric else contrasts
-        # A factor that doesn't apply, and has no level there, counts as its average.
+        # A factor that doesn't apply, and has no level there, is coded as its average.
         width = len(coded[0])
         coded += [(0.0,) * width] * (len(values) - len(coded))
-        columns = dict(zip(map(_token, values), coded, strict=True))
+        columns = dict(zip(map(_make_key, values), coded, strict=True))
         return cls(factor.name, columns, width, curved=is_numeric and len(set(coded)) > 2)
 
-    def knows(self, value: Any) -> bool:
-        """Whether the factor can have this value."""
-        return _token(value) in self.columns
+    def has_value(self, value: Any) -> bool:
+        """Return whether the factor can have a value."""
+        return _make_key(value) in self.columns
 
     def encode(self, values: Sequence[Any]) -> Floats:
-        """The factor's columns for these values."""
+        """Return the factor's columns for these values."""
         import numpy as np
 
-        coded = [self.columns[_token(value)] for value in values]
+        coded = [self.columns[_make_key(value)] for value in values]
         return np.array(coded, dtype=float).reshape(len(coded), self.width)
 
 
-def _token(value: Any) -> Any:
-    """A value as a key: 1, 1.0, True and "1" are four values, and a list is one too."""
+def _make_key(value: Any) -> Any:
+    """Return a hashable key that distinguishes 1, 1.0, True and "1"; a list has a key too."""
     return (type(value), value) if is_scalar(value) else canonical_json(value)
 
 
@@ -85,8 +85,8 @@ def _scale(values: Sequence[Any]) -> list[tuple[float, ...]]:
     ]
 
 
-def _contrasts(count: int) -> list[tuple[float, ...]]:
-    """Each level against the mean of those before it (Helmert), to a mean square of 1."""
+def _make_contrasts(count: int) -> list[tuple[float, ...]]:
+    """Return Helmert contrasts, each level against the mean of earlier ones, of mean square 1."""
     rows = [[0.0] * (count - 1) for _ in range(count)]
     for column in range(count - 1):
         before = column + 1
@@ -99,10 +99,10 @@ def _contrasts(count: int) -> list[tuple[float, ...]]:
 
 @dataclass(frozen=True)
 class Model:
-    """A linear model: what an outcome is thought to be a sum of.
+    """A linear model of an outcome.
 
-    codings: the factors that vary
-    name: main effects only; with interactions of two factors; or with squares too (quadratic)
+    codings: the factors of the model
+    name: `main` effects only, with two-factor `interactions`, or also with squares (`quadratic`)
     """
 
     codings: tuple[Coding, ...]
@@ -110,7 +110,7 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """How many columns the model has, the intercept among them."""
+        """The number of the model's columns, the intercept included."""
         widths = [coding.width for coding in self.codings]
         count = 1 + sum(widths)
         if self.name != "main":
@@ -119,8 +119,8 @@ class Model:
             count += sum(coding.curved for coding in self.codings)
         return count
 
-    def matrix(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Floats, list[str]]:
-        """The model's columns for these rows, and the term that each column belongs to."""
+    def make_matrix(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Floats, list[str]]:
+        """Return the model's matrix for these rows, and the name of each column's term."""
         import numpy as np
 
         coded = [coding.encode([row[coding.name] for row in rows]) for coding in self.codings]
@@ -141,20 +141,20 @@ class Model:
         return np.hstack([columns for _, columns in parts]), terms
 
 
-def confounded(points: Floats, terms: Sequence[str]) -> list[str]:
-    """The terms that can't be told apart by any design made of these points."""
+def find_confounded_terms(points: Floats, terms: Sequence[str]) -> list[str]:
+    """Return the terms that no design of these points can estimate separately."""
     null = _null_space(points)
-    named = [term for term, row in zip(terms, null, strict=True) if (abs(row) > 1e-6).any()]
-    return [term for term in dict.fromkeys(named) if term != INTERCEPT]
+    confounded = [term for term, row in zip(terms, null, strict=True) if (abs(row) > 1e-6).any()]
+    return [term for term in dict.fromkeys(confounded) if term != INTERCEPT]
 
 
-def rank(points: Floats) -> int:
-    """How many parameters these rows can estimate."""
+def compute_rank(points: Floats) -> int:
+    """Return the number of parameters that these rows can estimate."""
     return int(points.shape[1] - _null_space(points).shape[1])
 
 
 def _null_space(points: Floats) -> Floats:
-    """The combinations of columns that are zero in every row, one to a column."""
+    """Return a basis of the column combinations that are zero in every row, as columns."""
     import numpy as np
 
     eigenvalues, vectors = np.linalg.eigh(points.T @ points)

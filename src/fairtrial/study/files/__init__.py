@@ -1,1 +1,1 @@
-"""Study files: reading, writing, overriding values, and their JSON Schema."""
+"""Study files: reading, writing, overriding values, and the JSON Schema."""

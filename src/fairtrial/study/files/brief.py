@@ -1,4 +1,4 @@
-"""A study as a person would write it: no defaults, and the short forms where there are any."""
+"""Dump records without defaults, and in their short forms: as a person would write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairtrial.core import (
 
 
 def dump_brief(value: Any) -> Any:
-    """Plain data that reads back as the same records, with as few words as that takes."""
+    """Return the shortest plain data that reads back as the same records."""
     if isinstance(value, Record):
         return _dump_record(value)
     if isinstance(value, tuple):
@@ -30,17 +30,17 @@ def _dump_record(record: Record) -> Any:
     cls = type(record)
     fields = {name: getattr(record, name) for name in field_types(cls)}
     for name in [name for name in fields if name not in required_fields(cls)]:
-        others = {key: value for key, value in fields.items() if key != name}
-        if _makes(record, others):
-            fields = others
+        remaining = {key: value for key, value in fields.items() if key != name}
+        if _is_made_by(record, remaining):
+            fields = remaining
     for value in fields.values():
         if cls._short_form(value) is not None and build_record(cls, value, (), []) == record:
             return dump_record(value)
     return {name: dump_brief(value) for name, value in fields.items()}
 
 
-def _makes(record: Record, fields: Mapping[str, Any]) -> bool:
-    """Whether these fields alone make the same record."""
+def _is_made_by(record: Record, fields: Mapping[str, Any]) -> bool:
+    """Return whether these fields alone make the same record."""
     try:
         return type(record)(**fields) == record
     except StudyError:

@@ -1,4 +1,4 @@
-"""A study with some of its values set from outside: ``run_budget.replicates=3``."""
+"""Override values of a study by assignments such as ``run_budget.replicates=3``."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from fairtrial.core import (
     parse_document,
 )
 from fairtrial.study.model.study import Study
-from fairtrial.study.validation import study_mistakes
+from fairtrial.study.validation import find_study_mistakes
 
 SOURCE = "--set"
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]=]+)\.?|\.")
-_NAMES = ("name", "hypothesis_id", "analysis_plan_id", "constraint_id")
+_NAME_FIELDS = ("name", "hypothesis_id", "analysis_plan_id", "constraint_id")
 
 
 def override(study: Study, assignments: Iterable[str]) -> Study:
-    """The study with each ``path=value`` set; values are read as YAML.
+    """Return the study with each ``path=value`` applied; values are read as YAML.
 
-    A path is spelt as in reports of mistakes (``factors[0].levels``); an item of a list can be
-    named instead of counted (``factors.style.levels``).
+    Paths have the form used in error messages (``factors[0].levels``); an item of a list can be
+    given by its name instead of its number (``factors.style.levels``). Raises one `StudyError` with
+    all mistakes in the assignments and in the resulting study.
     """
     data = _plain_copy(study.to_dict())
     if study.output_dir == Study(study.study_id, study.title).output_dir:
-        del data["output_dir"]  # it follows study_id
+        del data["output_dir"]  # the default, which depends on study_id
     mistakes: list[Mistake] = []
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
@@ -39,13 +40,13 @@ def override(study: Study, assignments: Iterable[str]) -> Study:
             mistakes.append(Mistake((), f"'{assignment}' is not of the form path=value"))
             continue
         try:
-            _put(data, _steps(path.strip()), _value(text), path.strip())
+            _set_value(data, _parse_path(path.strip()), _parse_value(text), path.strip())
         except StudyError as error:
             mistakes.extend(error.mistakes)
     changed = build_record(Study, data, (), mistakes)
-    object.__setattr__(changed, "folder", study.folder)  # nobody else's yet
+    object.__setattr__(changed, "folder", study.folder)  # no one else has a reference to it yet
     if not mistakes:
-        mistakes.extend(study_mistakes(changed, with_plan=False))
+        mistakes.extend(find_study_mistakes(changed, with_plan=False))
     if mistakes:
         raise StudyError(mistakes, source=SOURCE)
     return changed
@@ -59,56 +60,59 @@ def _plain_copy(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     document = parse_document(f"value: {text}", "yaml")
     if document.mistakes or not isinstance(document.data, Mapping):
         raise StudyError(f"'{text}' is not a value that YAML can read")
     return document.data["value"]
 
 
-def _steps(path: str) -> list[str | int]:
+def _parse_path(path: str) -> list[str | int]:
+    """Return the keys and indexes in a path."""
     steps: list[str | int] = []
     end = 0
-    for found in _STEP.finditer(path):
-        if found.start() != end:
+    for match in _STEP.finditer(path):
+        if match.start() != end:
             break
-        end = found.end()
-        if found[1] is not None:
-            steps.append(int(found[1]))
-        elif found[2] is not None:
-            steps.append(found[2])
+        end = match.end()
+        if match[1] is not None:
+            steps.append(int(match[1]))
+        elif match[2] is not None:
+            steps.append(match[2])
     if end != len(path) or not steps:
         raise StudyError(f"'{path}' is not a path such as run_budget.replicates or factors[0].name")
     return steps
 
 
-def _put(data: Any, steps: list[str | int], value: Any, path: str) -> None:
-    *way, last = steps
-    for depth, step in enumerate(way):
-        here: FieldPath = tuple(steps[: depth + 1])
+def _set_value(data: Any, steps: list[str | int], value: Any, path: str) -> None:
+    """Set one value inside nested data; missing mappings on the way are added."""
+    *parents, last = steps
+    for depth, step in enumerate(parents):
+        location: FieldPath = tuple(steps[: depth + 1])
         if isinstance(data, list):
-            data = data[_index(data, step, here)]
+            data = data[_find_index(data, step, location)]
         elif isinstance(data, dict):
             if data.get(str(step)) is None:
                 data[str(step)] = {}
             data = data[str(step)]
         else:
-            raise StudyError(Mistake(here, f"there is nothing inside this value ({path})"))
+            raise StudyError(Mistake(location, f"there is nothing inside this value ({path})"))
     if isinstance(data, list):
-        data[_index(data, last, tuple(steps))] = value
+        data[_find_index(data, last, tuple(steps))] = value
     elif isinstance(data, dict):
         data[str(last)] = value
     else:
-        raise StudyError(Mistake(tuple(way), f"there is nothing inside this value ({path})"))
+        raise StudyError(Mistake(tuple(parents), f"there is nothing inside this value ({path})"))
 
 
-def _index(items: list[Any], step: str | int, path: FieldPath) -> int:
+def _find_index(items: list[Any], step: str | int, path: FieldPath) -> int:
+    """Return the index of an item that is given by its number or its name."""
     if isinstance(step, int):
         if step >= len(items):
             raise StudyError(Mistake(path, f"there are only {len(items)} items, counted from 0"))
         return step
     names = [
-        next((str(item[key]) for key in _NAMES if key in item), "")
+        next((str(item[key]) for key in _NAME_FIELDS if key in item), "")
         for item in items
         if isinstance(item, dict)
     ]

@@ -1,4 +1,4 @@
-"""Reading study files: one call, one report with every mistake and its line."""
+"""Read study files, and report every mistake in them at once, with its line."""
 
 from __future__ import annotations
 
@@ -19,21 +19,25 @@ from fairtrial.core import (
     parse_document,
     read_text,
 )
-from fairtrial.study.design.expression_warnings import expression_doubts
+from fairtrial.study.design.expression_warnings import find_expression_warnings
 from fairtrial.study.model.study import Study
-from fairtrial.study.validation import binding_doubts, setting_doubts, study_mistakes, word_doubts
+from fairtrial.study.validation import (
+    find_study_mistakes,
+    find_unbound_names,
+    find_unknown_terms,
+    find_unused_settings,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedStudy:
-    """A study without mistakes, and what to know about its file.
+    """A valid study, and warnings about its file.
 
     study: the study
-    warnings: values that are read as something else than they look, and comparisons with what a
-        factor never is
-    source: the file, as its path was given
-    unbound: agents and problems that the file doesn't bind, though it binds others; `run` says so,
-        unless Python binds them
+    warnings: ambiguous values, comparisons that can never be true, unused settings, unknown terms
+    source: the path of the file, as it was given
+    unbound: agents and problems that the file doesn't bind although it binds others; a mistake
+        unless Python code binds them
     """
 
     study: Study
@@ -43,19 +47,23 @@ class LoadedStudy:
     _document: Document | None = field(default=None, compare=False, repr=False)
 
     def locate(self, error: StudyError) -> StudyError:
-        """The same with the lines of the file where what is wrong is written."""
+        """Return the same error with the file's name and the lines of its mistakes.
+
+        Returns the error unchanged if it has a source, or is about something not in the file.
+        """
         data = self._document.data if self._document is not None else {}
-        if error.source or not all(each.path and each.path[0] in data for each in error.mistakes):
+        is_in_file = all(mistake.path and mistake.path[0] in data for mistake in error.mistakes)
+        if error.source or not is_in_file:
             return error
         assert self._document is not None
         return StudyError(self._document.locate(error.mistakes), source=self.source)
 
     def warning_lines(self) -> list[str]:
-        """The warnings as text, one line each, with file and line."""
+        """Return the warnings as lines of text, each with file name and line number."""
         return self._lines(self.warnings)
 
     def unbound_lines(self) -> list[str]:
-        """What is not bound, in the same form."""
+        """Return the unbound names as lines of text, each with file name and line number."""
         return self._lines(self.unbound)
 
     def _lines(self, warnings: Iterable[Mistake]) -> list[str]:
@@ -63,12 +71,11 @@ class LoadedStudy:
 
 
 def load_study(path: str | os.PathLike[str], format: str | None = None) -> Study:
-    """Read a study from a YAML or JSON file; `format` overrules the file's ending.
+    """Read a study from a YAML or JSON file; `format` takes precedence over the file's suffix.
 
-    Raises one `StudyError` with all mistakes, or returns the study and issues a `StudyWarning` for
-    each value that is read as something else than it looks, and for each comparison that is never
-    met. Whether the study makes sense as a whole is left to `validate_study`, and told here only if
-    the file has other mistakes.
+    Raises one `StudyError` with all mistakes, and issues a `StudyWarning` for each ambiguous value
+    and each comparison that can never be true. The study as a whole is checked by `validate_study`;
+    here such mistakes are reported only together with others.
     """
     loaded = _load(path, format, validate=False)
     for line in loaded.warning_lines():
@@ -92,19 +99,20 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
         raise StudyError(Mistake((), "this is a code problem, not a study", hint), source=source)
     mistakes: list[Mistake] = []
     study = build_record(Study, document.data, (), mistakes)
-    # The study is nobody else's yet; a provisional one could not be made anew with its folder.
+    # Set in place: a provisional study, one with mistakes, can't be created again with its folder.
     object.__setattr__(study, "folder", Path(path).absolute().parent)
-    unreadable = [*mistakes, *document.mistakes]
-    if isinstance(document.data, dict) and (validate or unreadable):
-        # What could not be read may look wrong for a second reason, which helps nobody.
-        told = {mistake.path for mistake in unreadable} - {()}
-        across = study_mistakes(study, unreadable)
-        mistakes.extend(mistake for mistake in across if mistake.path not in told)
-    found = document.locate(mistakes)
-    if found:
-        raise StudyError(found, source=source)
-    doubts = document.locate(
-        [*expression_doubts(study), *setting_doubts(study), *word_doubts(study)]
+    field_mistakes = [*mistakes, *document.mistakes]
+    if isinstance(document.data, dict) and (validate or field_mistakes):
+        # A field with a mistake may break rules for the whole study too; reporting that is no help.
+        reported = {mistake.path for mistake in field_mistakes} - {()}
+        study_mistakes = find_study_mistakes(study, field_mistakes)
+        mistakes.extend(mistake for mistake in study_mistakes if mistake.path not in reported)
+    located = document.locate(mistakes)
+    if located:
+        raise StudyError(located, source=source)
+    study_warnings = document.locate(
+        [*find_expression_warnings(study), *find_unused_settings(study), *find_unknown_terms(study)]
     )
-    unbound = document.locate(list(binding_doubts(study)))
-    return LoadedStudy(study, (*document.warnings, *doubts), source, tuple(unbound), document)
+    unbound = document.locate(list(find_unbound_names(study)))
+    all_warnings = (*document.warnings, *study_warnings)
+    return LoadedStudy(study, all_warnings, source, tuple(unbound), document)

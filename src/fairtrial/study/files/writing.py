@@ -1,4 +1,4 @@
-"""Writing study files: whole or not at all, and read back as they were."""
+"""Write study files atomically, and only if they can be read back unchanged."""
 
 from __future__ import annotations
 
@@ -33,17 +33,15 @@ LINE_WIDTH = 100
 def write_study(
     study: Study, path: str | os.PathLike[str], format: str, *, brief: bool = False
 ) -> Path:
-    """Write a study as ``yaml`` or ``json``; returns the path.
+    """Write a study as ``yaml`` or ``json``, and return the path.
 
-    All fields are written, for readers that expect them; with `brief` only those that say
-    something, for people.
-
-    The file takes its place in one step: a reader sees the old one or the new one. What couldn't be
-    read back, such as half of a surrogate pair, is refused, and nothing is written.
+    All fields are written, as other programs may expect them; with `brief` only those that differ
+    from their defaults. The file is replaced atomically. Raises `StudyError`, and writes nothing,
+    if the study has a value that couldn't be read back, such as half of a surrogate pair.
     """
     target = Path(path)
     try:
-        text = _spell(study, format, brief=brief)
+        text = _format_study(study, format, brief=brief)
         if len(text.encode("utf-8")) > SIZE_LIMIT_BYTES:
             raise StudyError(f"would be larger than {SIZE_LIMIT_BYTES // 1024**2} MB")
     except StudyError as error:
@@ -53,14 +51,14 @@ def write_study(
     return target
 
 
-def _spell(study: Study, format: str, *, brief: bool) -> str:
+def _format_study(study: Study, format: str, *, brief: bool) -> str:
     if format not in ("yaml", "json"):
         raise StudyError(f"expected yaml or json as the format, got {format!r}")
     try:
         data = dump_brief(study) if brief else study.to_dict()
     except RecursionError:
         raise StudyError(TOO_DEEP) from None
-    mistakes = list(_unwritable(data))
+    mistakes = list(_find_unwritable(data))
     if mistakes:
         raise StudyError(mistakes)
     if format == "json":
@@ -68,13 +66,13 @@ def _spell(study: Study, format: str, *, brief: bool) -> str:
     import yaml
 
     text: str = yaml.dump(
-        data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=LINE_WIDTH
+        data, Dumper=_make_dumper(), sort_keys=False, allow_unicode=True, width=LINE_WIDTH
     )
     return text
 
 
-def _unwritable(data: Any) -> Iterator[Mistake]:
-    """What a study can hold in memory and no reader would give back."""
+def _find_unwritable(data: Any) -> Iterator[Mistake]:
+    """Yield a mistake for each value that a file can't contain, or that couldn't be read back."""
     for count, (path, value) in enumerate(_walk(data, ()), start=1):
         if count > VALUE_LIMIT:
             yield Mistake((), f"holds more than {VALUE_LIMIT:,} values")
@@ -92,7 +90,7 @@ def _unwritable(data: Any) -> Iterator[Mistake]:
 
 
 def _walk(data: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
-    """All values and keys, each with its path, down to the deepest that may be."""
+    """Yield all values and keys with their paths, down to `DEPTH_LIMIT`."""
     yield path, data
     if not isinstance(data, (dict, list)) or len(path) >= DEPTH_LIMIT:
         return
@@ -104,12 +102,12 @@ def _walk(data: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
 
 
 @functools.cache
-def _dumper() -> type[yaml.SafeDumper]:
+def _make_dumper() -> type[yaml.SafeDumper]:
     import yaml
 
-    # The one in Python, also where there is one in C: the same study gives the same bytes.
+    # The Python implementation even if PyYAML's C one is installed: the bytes must be the same.
     class StudyDumper(yaml.SafeDumper):
-        """Lists indented, no aliases, texts that can't be mistaken."""
+        """Indents lists, writes no aliases, and quotes texts that could be read as other values."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -117,22 +115,22 @@ def _dumper() -> type[yaml.SafeDumper]:
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             super().increase_indent(flow, False)
 
-    def spell_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         style = None
         if _fits_block(text):
             style = "|"
         elif not text.isprintable():
-            style = '"'  # the only one that spells every character
+            style = '"'  # the only style that can escape characters
         elif looks_like_number(text) or text.lower() in ("y", "n"):
-            style = "'"  # a text to PyYAML even without, but not to every reader
+            style = "'"  # PyYAML reads it as text without quotes, but other readers don't
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
-    StudyDumper.add_representer(str, spell_text)
+    StudyDumper.add_representer(str, represent_text)
     return StudyDumper
 
 
 def _fits_block(text: str) -> bool:
-    """Whether a text can stand as a block of lines, as it is."""
+    """Return whether a text can be written as a YAML block scalar without changes."""
     lines = text.removesuffix("\n").split("\n")
     return (
         "\n" in text

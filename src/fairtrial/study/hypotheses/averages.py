@@ -1,18 +1,21 @@
-"""Agents compared though a factor varies an option that only some of them have."""
+"""Comparisons of agents that average over levels of an option that only some agents have."""
 
 from __future__ import annotations
 
-from fairtrial.study.design.agent_options import agents_touched, spell_agents
+from fairtrial.study.design.agent_options import find_affected_agents, format_agents
 from fairtrial.study.design.runs import AGENT_FACTORS
-from fairtrial.study.hypotheses.comparisons import Comparison
+from fairtrial.study.hypotheses.planned_comparison import PlannedComparison
 from fairtrial.study.model.hypotheses import AnalysisPlan
 from fairtrial.study.model.study import Study
 
 
-def spell_averages(study: Study, plan: AnalysisPlan | None, comparison: Comparison) -> str:
-    """Which agents stand for an average over their options; empty if none does.
+def describe_averages(
+    study: Study, plan: AnalysisPlan | None, comparison: PlannedComparison
+) -> str:
+    """Return which agents are compared by an average over levels of their options.
 
-    plan: its filters may leave one level, of which there is no average
+    Empty if none is. A filter of the plan may select a single level of an option, so that there is
+    no average.
     """
     compared = {
         level
@@ -20,24 +23,24 @@ def spell_averages(study: Study, plan: AnalysisPlan | None, comparison: Comparis
         if name in AGENT_FACTORS
         for level in levels
     }
-    told = []
+    averages = []
     for factor in study.factors:
-        touched = agents_touched(study, factor.name)
-        if touched is None or factor.tied_to or len(factor.levels) < 2:
+        affected = find_affected_agents(study, factor.name)
+        if affected is None or factor.tied_to or len(factor.levels) < 2:
             continue
-        if _is_picked(plan, factor.name):
+        if _filters_one_level(plan, factor.name):
             continue
-        if compared & touched and compared - touched:
-            who = spell_agents(compared & touched)
-            told.append(f"the runs of {who} are those of all levels of {factor.name}")
-    if not told:
+        if compared & affected and compared - affected:
+            agents = format_agents(compared & affected)
+            averages.append(f"the runs of {agents} are those of all levels of {factor.name}")
+    if not averages:
         return ""
     return (
-        f"{'; '.join(told)}: what is compared is their average; a filter in the analysis plan "
+        f"{'; '.join(averages)}: what is compared is their average; a filter in the analysis plan "
         "picks one level"
     )
 
 
-def _is_picked(plan: AnalysisPlan | None, name: str) -> bool:
-    wanted = plan.filters.get(name, ()) if plan is not None else ()
-    return not isinstance(wanted, (list, tuple, set, frozenset)) or len(wanted) == 1
+def _filters_one_level(plan: AnalysisPlan | None, name: str) -> bool:
+    values = plan.filters.get(name, ()) if plan is not None else ()
+    return not isinstance(values, (list, tuple, set, frozenset)) or len(values) == 1

@@ -1,4 +1,7 @@
-"""How many runs a plan gives to each level: counted from the conditions, without making a run."""
+"""Variables that runs are grouped by, and the number of planned runs in each group.
+
+Runs are counted from the conditions, without generating them.
+"""
 
 from __future__ import annotations
 
@@ -7,74 +10,80 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairtrial.core import canonical_json, is_scalar, scalar_text
-from fairtrial.study.design.agent_options import agents_touched, spell_agents
+from fairtrial.study.design.agent_options import find_affected_agents, format_agents
 from fairtrial.study.design.rows import is_number
-from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, agents_of, problems_of
+from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, get_agents, get_problems
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 
 Cell = tuple[str, ...]
+"""A level of each of several variables."""
 MANY_LEVELS = 10
 
 
 class Variable:
-    """Something that runs can be grouped by: a factor, a block, the agent or the problem."""
+    """A factor, a block, the agent or the problem: something that runs can be grouped by."""
 
     def __init__(self, study: Study, name: str) -> None:
         self.name = name
-        self.source = _source(study, name)
-        """Where its value stands: factor, block, agent, problem; empty if there is no such name."""
+        self.source = _find_source(study, name)
+        """What it is: factor, block, agent or problem; empty if the study has no such variable."""
         self.values: dict[str, Any] = {}
-        """The value behind each level's name: those of the study, then those met in the plan."""
+        """The value of each level, by name: the study's levels, then others found in the plan."""
         self._names: dict[str, str] = {}
-        self._met: dict[Any, str | None] = {}
+        self._names_by_value: dict[Any, str | None] = {}
         self._only_declared = False
         for factor in study.factors:
             if factor.name == name:
-                # Where such a factor doesn't apply it holds a default, which is not a level.
+                # Where such a factor doesn't apply it has its default, which is not a level.
                 self._only_declared = factor.when is not None or factor.tied_to is not None
                 for level in factor.levels:
                     self.values[level.name] = level.value
                     self._names[canonical_json(level.value)] = level.name
         self.declared = tuple(self.values)
-        self.agents = agents_touched(study, name) if self.source == "factor" else None
-        """The agents whose option it is: it doesn't apply to runs of others; None if it is none."""
+        """The names of the levels that the study declares."""
+        self.agents = find_affected_agents(study, name) if self.source == "factor" else None
+        """The agents whose option it is; it doesn't apply to runs of others. None if it applies to
+        all."""
 
-    def assigned(self, condition: Condition) -> str | None:
-        """The name of the level that a condition has; None where the variable doesn't apply."""
-        holder, key = condition.factor_assignments, self.name
+    def get_assigned_level(self, condition: Condition) -> str | None:
+        """Return the level that a condition assigns, by name; None if it assigns none."""
+        assignments, key = condition.factor_assignments, self.name
         if self.source == "block":
-            holder = condition.block_assignments
-            key = key if key in holder else key.removeprefix("block_")
-        if key not in holder:
+            assignments = condition.block_assignments
+            key = key if key in assignments else key.removeprefix("block_")
+        if key not in assignments:
             return None
-        value = holder[key]
+        value = assignments[key]
         # The type keeps 1, 1.0 and true apart.
-        known = (type(value), value if is_scalar(value) else canonical_json(value))
-        if known not in self._met:
-            self._met[known] = self._name(value)
-        return self._met[known]
+        cache_key = (type(value), value if is_scalar(value) else canonical_json(value))
+        if cache_key not in self._names_by_value:
+            self._names_by_value[cache_key] = self._name_value(value)
+        return self._names_by_value[cache_key]
 
-    def level(self, assigned: str | None, agent: str | None, problem: str | None) -> str | None:
-        """The name of the level that a run has, given its condition's, its agent and problem."""
+    def get_level(self, assigned: str | None, agent: str | None, problem: str | None) -> str | None:
+        """Return the level of a run by name, given its condition's level, its agent and problem.
+
+        None if the variable doesn't apply to the run.
+        """
         if self.source not in ("agent", "problem"):
             return assigned if self.agents is None or agent in self.agents else None
-        met = agent if self.source == "agent" else problem
-        return None if met is None else self._remember(met, met)
+        name = agent if self.source == "agent" else problem
+        return None if name is None else self._add_level(name, name)
 
-    def _name(self, value: Any) -> str | None:
+    def _name_value(self, value: Any) -> str | None:
         text = canonical_json(value)
         name = self._names.get(text)
         if name is None and self._only_declared and self._names:
             return None
-        return self._remember(name or (scalar_text(value) if is_scalar(value) else text), value)
+        return self._add_level(name or (scalar_text(value) if is_scalar(value) else text), value)
 
-    def _remember(self, name: str, value: Any) -> str:
+    def _add_level(self, name: str, value: Any) -> str:
         self.values.setdefault(name, value)
         return name
 
     def find_level(self, text: str) -> str | None:
-        """The level that a text means, by its name or else by its value."""
+        """Return the level with this name or, if there is none, with this value."""
         if text in self.values:
             return text
         for name, value in self.values.items():
@@ -83,14 +92,16 @@ class Variable:
         return None
 
     def is_sampled(self, levels: Sequence[str]) -> bool:
-        """Whether these levels are points on a scale rather than groups: numbers that a design
-        chose within a range, or very many of them."""
+        """Return whether levels are points on a scale rather than groups.
+
+        They are if they are numbers that a design chose within a range, or if there are very many.
+        """
         if len(levels) < 3 or not all(is_number(self.values[level]) for level in levels):
             return False
         return len(levels) > MANY_LEVELS or not set(levels) <= set(self.declared)
 
 
-def _source(study: Study, name: str) -> str:
+def _find_source(study: Study, name: str) -> str:
     if any(factor.name == name for factor in study.factors):
         return "factor"
     if any(name in (block.name, f"block_{block.name}") for block in study.blocks):
@@ -103,25 +114,28 @@ def _source(study: Study, name: str) -> str:
 def count_cells(
     study: Study, conditions: Sequence[Condition], variables: Sequence[Variable]
 ) -> dict[Cell, int]:
-    """The runs of one replicate by the variables' levels; levels stand in the study's order."""
-    by_agent = any(each.source == "agent" or each.agents is not None for each in variables)
+    """Return the number of runs of one replicate in each cell, in the order of the levels."""
+    by_agent = any(
+        variable.source == "agent" or variable.agents is not None for variable in variables
+    )
     by_problem = any(variable.source == "problem" for variable in variables)
-    # Conditions that are alike are tallied first: there may be many of them, times many problems.
-    tally: Counter[Any] = Counter()
+    # Equal conditions are counted first: there may be many of them, times many problems.
+    condition_counts: Counter[Any] = Counter()
     for condition in conditions:
         if condition.admissible:
-            levels = tuple(variable.assigned(condition) for variable in variables)
-            tally[levels, agents_of(study, condition), problems_of(study, condition)] += 1
+            assigned = tuple(variable.get_assigned_level(condition) for variable in variables)
+            agents, problems = get_agents(study, condition), get_problems(study, condition)
+            condition_counts[assigned, agents, problems] += 1
     counts: Counter[Cell] = Counter()
-    for (levels, agents, problems), times in tally.items():
-        weight = times * (1 if by_agent else len(agents)) * (1 if by_problem else len(problems))
+    for (assigned, agents, problems), count in condition_counts.items():
+        weight = count * (1 if by_agent else len(agents)) * (1 if by_problem else len(problems))
         for agent in agents if by_agent else agents[:1]:
             for problem in problems if by_problem else problems[:1]:
-                pairs = zip(variables, levels, strict=True)
-                cell = [variable.level(level, agent, problem) for variable, level in pairs]
-                known = tuple(level for level in cell if level is not None)
-                if len(known) == len(cell):
-                    counts[known] += weight
+                pairs = zip(variables, assigned, strict=True)
+                levels = [variable.get_level(level, agent, problem) for variable, level in pairs]
+                cell = tuple(level for level in levels if level is not None)
+                if len(cell) == len(levels):
+                    counts[cell] += weight
     ranks = [{level: rank for rank, level in enumerate(v.values)} for v in variables]
     return {
         cell: counts[cell]
@@ -131,34 +145,34 @@ def count_cells(
     }
 
 
-def limiting_agents(
+def find_limiting_agents(
     study: Study, conditions: Sequence[Condition], variables: Sequence[Variable]
 ) -> tuple[str, ...]:
-    """The agents whose runs alone have all these variables; empty if the runs of all agents do."""
+    """Return the agents whose runs have all these variables; empty if the runs of all agents do."""
     limits = [variable.agents for variable in variables if variable.agents is not None]
     if not limits:
         return ()
-    tried = {
+    planned = {
         agent
         for condition in conditions
         if condition.admissible
-        for agent in agents_of(study, condition)
+        for agent in get_agents(study, condition)
         if agent is not None
     }
-    both = frozenset.intersection(*limits)
-    return () if tried <= both else tuple(sorted(tried & both))
+    common = frozenset.intersection(*limits)
+    return () if planned <= common else tuple(sorted(planned & common))
 
 
-def why_apart(variables: Sequence[Variable]) -> str:
-    """Why no run tells how two variables meet, where one of them is an option of some agents."""
-    limited = [variable for variable in variables if variable.agents is not None]
-    if not limited:
+def explain_disjoint(variables: Sequence[Variable]) -> str:
+    """Return why no run has two variables of which one is an option of some agents; else empty."""
+    options = [variable for variable in variables if variable.agents is not None]
+    if not options:
         return ""
-    both = frozenset.intersection(*(each.agents for each in limited if each.agents is not None))
-    if not both:
-        names = " and ".join(f"'{each.name}'" for each in limited)
+    common = frozenset.intersection(*(v.agents for v in options if v.agents is not None))
+    if not common:
+        names = " and ".join(f"'{variable.name}'" for variable in options)
         return f"{names} are options of different agents: no run has both"
-    if any(each.name in AGENT_FACTORS for each in variables) and len(both) < 2:
-        who = spell_agents(both)
-        return f"'{limited[0].name}' is an option of {who} alone: no other agent's runs have it"
+    if any(variable.name in AGENT_FACTORS for variable in variables) and len(common) < 2:
+        agents = format_agents(common)
+        return f"'{options[0].name}' is an option of {agents} alone: no other agent's runs have it"
     return ""

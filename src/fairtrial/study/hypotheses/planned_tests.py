@@ -1,4 +1,4 @@
-"""Hypotheses as they will be tested, said before anything is run: what minus what, and how."""
+"""The tests that a report will make of each hypothesis, known before any run."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairtrial.core import dump_record, is_scalar, scalar_text
-from fairtrial.study.hypotheses.averages import spell_averages
-from fairtrial.study.hypotheses.comparisons import Comparison, comparisons_of, contrast_ends
+from fairtrial.study.hypotheses.averages import describe_averages
+from fairtrial.study.hypotheses.comparisons import plan_comparisons
 from fairtrial.study.hypotheses.groups import Variable, count_cells
-from fairtrial.study.hypotheses.outcomes import YES_OR_NO, why_unreadable
+from fairtrial.study.hypotheses.outcome_types import explain_unreadable, is_binary_outcome
+from fairtrial.study.hypotheses.planned_comparison import PlannedComparison, find_contrast_levels
 from fairtrial.study.hypotheses.wording import (
-    is_equivalence,
-    spell_claim,
-    spell_test,
-    why_no_operation,
-    why_untestable,
+    describe_claim,
+    describe_test,
+    explain_unsuitable_test,
+    explain_unsupported_operation,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import (
@@ -28,24 +28,28 @@ from fairtrial.study.model.hypotheses import (
 from fairtrial.study.model.study import Study
 from fairtrial.study.stats.test_names import find_test
 
-GENERIC = "difference_in_means"
-NAMELESS = "primary_outcome"
-SIDED = (HypothesisDirection.GREATER, HypothesisDirection.LESS)
+DEFAULT_TEST = "difference_in_means"
+DEFAULT_OUTCOME = "primary_outcome"
+DIRECTED = (HypothesisDirection.GREATER, HypothesisDirection.LESS)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTest:
-    """One hypothesis on one outcome, as the report will test it.
+    """The test of one hypothesis on one outcome, as the report will make it.
 
+    hypothesis_id: the hypothesis
     analysis_plan_id: the plan that declares the test; None if no plan names the hypothesis
-    variables: what is compared
-    claim: what is tested: which level minus which, and which way
-    test: the test that decides, in words; `beside`: the plan's other tests, by its own words
-    is_exploratory: whether it decides nothing
-    agents: those whose runs alone are tested, as it is about their option; empty if all are
-    averages: which agents stand for an average over their options; empty if none does
-    warning: what may be meant otherwise; empty if nothing is
-    reason: why it will not be tested; empty if it will
+    outcome: the outcome that is compared
+    variables: the variables whose levels are compared
+    claim: what is tested: which level minus which, and in which direction
+    test: the test that decides, in words
+    beside: the names of the plan's other tests
+    is_exploratory: whether the test is exploratory, and decides nothing
+    agents: the agents whose runs are tested, if a variable is an option of theirs; empty if the
+        runs of all agents are
+    averages: which agents are compared by an average over levels of their options; empty if none is
+    warning: what the author of the study may have meant differently; empty if there is no doubt
+    reason: why there will be no test; empty if there will be one
     """
 
     hypothesis_id: str
@@ -62,183 +66,203 @@ class PlannedTest:
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the fields as plain data."""
         data: dict[str, Any] = dump_record(self)
         return data
 
 
 def planned_tests(study: Study, conditions: Sequence[Condition]) -> list[PlannedTest]:
-    """Each hypothesis as its plans will test it; those that no plan names, as they will be."""
-    found: list[PlannedTest] = []
-    for claim in study.hypotheses:
-        name = claim.hypothesis_id
-        plans = [each for each in study.analysis_plans if name in each.hypothesis_ids]
+    """Return the tests of each hypothesis, by each plan that names it.
+
+    A hypothesis that no plan names is tested by the default test.
+    """
+    tests: list[PlannedTest] = []
+    for hypothesis in study.hypotheses:
+        name = hypothesis.hypothesis_id
+        plans = [plan for plan in study.analysis_plans if name in plan.hypothesis_ids]
         for plan in plans:
-            found += _tests_of(study, conditions, claim, plan)
-        found += [] if plans else _tests_of(study, conditions, claim, None)
-    return found
+            tests += _plan_tests(study, conditions, hypothesis, plan)
+        if not plans:
+            tests += _plan_tests(study, conditions, hypothesis, None)
+    return tests
 
 
 def claim_warnings(study: Study, conditions: Sequence[Condition]) -> list[str]:
-    """What may be meant otherwise than it will be tested, each thing once."""
+    """Return warnings about hypotheses that may be meant differently than they will be tested."""
     tests = planned_tests(study, conditions)
-    found = [test.warning for test in tests if test.warning]
-    found += [
+    warnings = [test.warning for test in tests if test.warning]
+    warnings += [
         f"{test.hypothesis_id} compares agents, but {test.averages}"
         for test in tests
         if test.averages
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(warnings))
 
 
 def untested_claims(tests: Sequence[PlannedTest]) -> dict[str, list[str]]:
-    """The hypotheses that won't be tested, each reason once; where only some of its outcomes are
-    concerned, `h1 on speed`. What one plan leaves to another is tested.
+    """Return the hypotheses that won't be tested, each with the reasons.
+
+    If only some outcomes of a hypothesis are not tested, its key names the outcome: `h1 on speed`.
+    What one plan leaves out and another one tests is tested.
     """
-    done = {(test.hypothesis_id, test.outcome) for test in tests if not test.reason}
-    partly = {name for name, _ in done}
-    found: dict[str, list[str]] = {}
+    tested = {(test.hypothesis_id, test.outcome) for test in tests if not test.reason}
+    partly_tested = {name for name, _ in tested}
+    untested: dict[str, list[str]] = {}
     for test in tests:
-        if (test.hypothesis_id, test.outcome) not in done:
-            part = f" on {test.outcome}" if test.hypothesis_id in partly else ""
-            reasons = found.setdefault(f"{test.hypothesis_id}{part}", [])
+        if (test.hypothesis_id, test.outcome) not in tested:
+            suffix = f" on {test.outcome}" if test.hypothesis_id in partly_tested else ""
+            reasons = untested.setdefault(f"{test.hypothesis_id}{suffix}", [])
             reasons += [test.reason] if test.reason not in reasons else []
-    return found
+    return untested
 
 
-def _tests_of(
-    study: Study, conditions: Sequence[Condition], claim: Hypothesis, plan: AnalysisPlan | None
+def _plan_tests(
+    study: Study, conditions: Sequence[Condition], hypothesis: Hypothesis, plan: AnalysisPlan | None
 ) -> Iterator[PlannedTest]:
-    variables = _variables(study, conditions, claim)
-    for comparison in comparisons_of(study, conditions, claim):
-        asked = narrow(variables, plan, claim, comparison)
-        for outcome in outcomes_asked(study, claim, plan):
-            yield _state(study, claim, plan, asked, outcome, variables)
+    variables = _find_variables(study, conditions, hypothesis)
+    for comparison in plan_comparisons(study, conditions, hypothesis):
+        filtered = apply_filters(variables, plan, hypothesis, comparison)
+        for outcome in select_outcomes(study, hypothesis, plan):
+            yield _plan_test(study, hypothesis, plan, filtered, outcome, variables)
 
 
-def _variables(
-    study: Study, conditions: Sequence[Condition], claim: Hypothesis
+def _find_variables(
+    study: Study, conditions: Sequence[Condition], hypothesis: Hypothesis
 ) -> dict[str, Variable]:
-    """What a hypothesis names, each with the levels that the plan has."""
-    names = [*claim.independent_vars, *(each.name for each in claim.moderators)]
-    found = {name: Variable(study, name) for name in names}
-    for variable in found.values():
+    """Return the variables that a hypothesis names, with the levels that occur in the plan."""
+    names = [
+        *hypothesis.independent_vars,
+        *(moderator.name for moderator in hypothesis.moderators),
+    ]
+    variables = {name: Variable(study, name) for name in names}
+    for variable in variables.values():
         if variable.source:
-            count_cells(study, conditions, [variable])
-    return found
+            count_cells(study, conditions, [variable])  # adds the levels that occur
+    return variables
 
 
-def _state(
+def _plan_test(
     study: Study,
-    claim: Hypothesis,
+    hypothesis: Hypothesis,
     plan: AnalysisPlan | None,
-    comparison: Comparison,
+    comparison: PlannedComparison,
     outcome: str,
     variables: Mapping[str, Variable],
 ) -> PlannedTest:
+    test_name = choose_test(study, plan, outcome, comparison)
     test = PlannedTest(
-        hypothesis_id=claim.hypothesis_id,
+        hypothesis_id=hypothesis.hypothesis_id,
         analysis_plan_id=plan.analysis_plan_id if plan else None,
         outcome=outcome,
         variables=comparison.variables,
         beside=tuple(dict.fromkeys(plan.tests))[1:] if plan else (),
-        is_exploratory=plan is None or claim.kind is HypothesisKind.EXPLORATORY,
+        is_exploratory=plan is None or hypothesis.kind is HypothesisKind.EXPLORATORY,
+        reason=_explain_untestable(study, hypothesis, plan, comparison, outcome, test_name),
     )
-    is_equal, word = is_equivalence(claim), deciding_word(study, plan, outcome, comparison)
-    reason = (
-        comparison.reason
-        or why_no_operation(claim.contrast)
-        or why_untestable(word, comparison, is_equal)
-        or next(
-            (why_unreadable(study, each) for each in study.outcomes if each.name == outcome), ""
-        )
-    )
-    if plan is not None and plan.outcomes and outcome not in plan.outcomes:
-        reason = f"plan '{plan.analysis_plan_id}' doesn't look at it"
-    if reason:
-        return replace(test, reason=reason)
-    met = [variables[name] for name in comparison.variables]
+    if test.reason:
+        return test
+    compared = [variables[name] for name in comparison.variables]
     levels = [
-        subtracted_last(study, claim, met[: position + 1], chosen)
-        for position, chosen in enumerate(comparison.levels)
+        put_baseline_last(study, hypothesis, compared[: position + 1], selected)
+        for position, selected in enumerate(comparison.levels)
     ]
-    has_sd = any(each.name == outcome and each.sd is not None for each in study.outcomes)
+    has_sd = any(spec.name == outcome and spec.sd is not None for spec in study.outcomes)
     return replace(
         test,
-        claim=spell_claim(claim, comparison, levels, has_sd),
-        test=spell_test(word, comparison, is_equal),
+        claim=describe_claim(hypothesis, comparison, levels, has_sd),
+        test=describe_test(test_name, comparison, hypothesis.is_equivalence),
         agents=comparison.agents,
-        averages=spell_averages(study, plan, comparison),
-        warning=_which_way(study, claim, comparison, met, levels),
+        averages=describe_averages(study, plan, comparison),
+        warning=_warn_of_direction(study, hypothesis, comparison, compared, levels),
     )
 
 
-def _which_way(
+def _explain_untestable(
     study: Study,
-    claim: Hypothesis,
-    comparison: Comparison,
+    hypothesis: Hypothesis,
+    plan: AnalysisPlan | None,
+    comparison: PlannedComparison,
+    outcome: str,
+    test_name: str,
+) -> str:
+    """Return why a hypothesis won't be tested on an outcome; empty if it will."""
+    if plan is not None and plan.outcomes and outcome not in plan.outcomes:
+        return f"plan '{plan.analysis_plan_id}' doesn't look at it"
+    specs = [spec for spec in study.outcomes if spec.name == outcome]
+    return (
+        comparison.reason
+        or explain_unsupported_operation(hypothesis.contrast)
+        or explain_unsuitable_test(test_name, comparison, hypothesis.is_equivalence)
+        or (explain_unreadable(study, specs[0]) if specs else "")
+    )
+
+
+def _warn_of_direction(
+    study: Study,
+    hypothesis: Hypothesis,
+    comparison: PlannedComparison,
     variables: Sequence[Variable],
     levels: Sequence[Sequence[str]],
 ) -> str:
-    """That nobody said which of two levels a directed claim subtracts from which."""
-    if claim.direction not in SIDED or is_equivalence(claim) or comparison.shape != "levels":
+    """Return a warning if a directed hypothesis doesn't say which level is subtracted."""
+    is_directed = hypothesis.direction in DIRECTED and not hypothesis.is_equivalence
+    if not is_directed or comparison.shape != "levels":
         return ""
-    (chosen,), (variable,) = levels, variables
-    if len(chosen) != 2 or contrast_ends(claim, variable):
+    (ordered,), (variable,) = levels, variables
+    if len(ordered) != 2 or find_contrast_levels(hypothesis, variable):
         return ""
-    if _marked(study, variable.name, chosen) is not None:
+    if _find_baseline(study, variable.name, ordered) is not None:
         return ""
-    one, other = chosen
+    left, right = ordered
     return (
-        f"{claim.hypothesis_id}: nothing says which way '{claim.direction}' goes; it is read as "
-        f"{one} − {other}, as {other} comes first. "
-        f"`contrast: {{left: {one}, right: {other}}}` says so"
+        f"{hypothesis.hypothesis_id}: nothing says which way '{hypothesis.direction}' goes; it is "
+        f"read as {left} − {right}, as {right} comes first. "
+        f"`contrast: {{left: {left}, right: {right}}}` says so"
     )
 
 
-def outcomes_asked(study: Study, claim: Hypothesis, plan: AnalysisPlan | None) -> tuple[str, ...]:
-    """The outcomes that a hypothesis is tested on."""
-    looked_at = plan.outcomes if plan else ()
-    return claim.dependent_vars or looked_at or study.primary_outcomes or (NAMELESS,)
-
-
-def is_yes_or_no(study: Study, outcome: str) -> bool:
-    """Whether an outcome is declared to be yes or no."""
-    return any(
-        each.name == outcome and each.expected_type.strip().lower() in YES_OR_NO
-        for each in study.outcomes
-    )
-
-
-def deciding_word(
-    study: Study, plan: AnalysisPlan | None, outcome: str, comparison: Comparison
-) -> str:
-    """The test that decides, by its own name; a word that nobody knows stays as it is."""
-    word = plan.tests[0] if plan is not None and plan.tests else GENERIC
-    entry = find_test(word)
-    name = word if entry is None else entry.name
-    is_fisher = name == GENERIC and comparison.shape == "levels" and is_yes_or_no(study, outcome)
-    return "fisher_exact" if is_fisher else name
-
-
-def subtracted_last(
-    study: Study, claim: Hypothesis, variables: Sequence[Variable], levels: Sequence[str]
+def select_outcomes(
+    study: Study, hypothesis: Hypothesis, plan: AnalysisPlan | None
 ) -> tuple[str, ...]:
-    """The levels of the last of some variables, the one that others are compared with last.
+    """Return the outcomes that a hypothesis is tested on."""
+    plan_outcomes = plan.outcomes if plan else ()
+    return (
+        hypothesis.dependent_vars or plan_outcomes or study.primary_outcomes or (DEFAULT_OUTCOME,)
+    )
 
-    That is the right one of a contrast; else the one marked as baseline; else the first.
+
+def choose_test(
+    study: Study, plan: AnalysisPlan | None, outcome: str, comparison: PlannedComparison
+) -> str:
+    """Return the name of the test that decides; an unknown name in the plan is returned unchanged.
+
+    For a binary outcome the default test is Fisher's exact test.
     """
-    *before, variable = variables
-    # A contrast is of one variable: a moderator may have levels of the same names.
-    is_taken = any(contrast_ends(claim, each) for each in before)
-    if contrast_ends(claim, variable) and not is_taken:
+    given = plan.tests[0] if plan is not None and plan.tests else DEFAULT_TEST
+    entry = find_test(given)
+    name = given if entry is None else entry.name
+    is_default = name == DEFAULT_TEST and comparison.shape == "levels"
+    return "fisher_exact" if is_default and is_binary_outcome(study, outcome) else name
+
+
+def put_baseline_last(
+    study: Study, hypothesis: Hypothesis, variables: Sequence[Variable], levels: Sequence[str]
+) -> tuple[str, ...]:
+    """Return levels of the last of some variables, with the one that is subtracted at the end.
+
+    That is the right side of a contrast, else the level marked as baseline, else the first level.
+    """
+    *earlier, variable = variables
+    # A contrast concerns one variable; a moderator may have levels of the same names.
+    is_taken = any(find_contrast_levels(hypothesis, other) for other in earlier)
+    if find_contrast_levels(hypothesis, variable) and not is_taken:
         return tuple(levels)
-    baseline = _marked(study, variable.name, levels) or levels[0]
+    baseline = _find_baseline(study, variable.name, levels) or levels[0]
     return (*(level for level in levels if level != baseline), baseline)
 
 
-def _marked(study: Study, name: str, levels: Sequence[str]) -> str | None:
-    """The level that the study marks as baseline, if it is among these."""
+def _find_baseline(study: Study, name: str, levels: Sequence[str]) -> str | None:
+    """Return the level that the study marks as a factor's baseline, if it is among these."""
     for factor in study.factors:
         if factor.name == name:
             for level in factor.levels:
@@ -247,22 +271,22 @@ def _marked(study: Study, name: str, levels: Sequence[str]) -> str | None:
     return None
 
 
-def narrow(
+def apply_filters(
     variables: Mapping[str, Variable],
     plan: AnalysisPlan | None,
-    claim: Hypothesis,
-    comparison: Comparison,
-) -> Comparison:
-    """Without the levels that the plan's filters leave out, if two or more are left."""
+    hypothesis: Hypothesis,
+    comparison: PlannedComparison,
+) -> PlannedComparison:
+    """Return the comparison without levels that the plan filters out, if two or more are left."""
     levels = list(comparison.levels)
-    for position, chosen in enumerate(levels):
+    for position, selected in enumerate(levels):
         name = comparison.variables[position]
         variable = variables[name]
-        if plan is None or name not in plan.filters or contrast_ends(claim, variable):
+        if plan is None or name not in plan.filters or find_contrast_levels(hypothesis, variable):
             continue
-        wanted = plan.filters[name]
-        listed = wanted if isinstance(wanted, (list, tuple)) else [wanted]
-        kept = {variable.find_level(scalar_text(each)) for each in listed if is_scalar(each)}
-        left = tuple(level for level in chosen if level in kept)
-        levels[position] = left if len(left) > 1 else chosen
+        given = plan.filters[name]
+        values = given if isinstance(given, (list, tuple)) else [given]
+        kept = {variable.find_level(scalar_text(value)) for value in values if is_scalar(value)}
+        filtered = tuple(level for level in selected if level in kept)
+        levels[position] = filtered if len(filtered) > 1 else selected
     return replace(comparison, levels=tuple(levels))

@@ -1,18 +1,13 @@
-"""Claims and tests in words, for people who read a plan."""
+"""Hypotheses and tests in words, as `fairtrial plan` and the report show them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairtrial.study.hypotheses.comparisons import Comparison
-from fairtrial.study.model.hypotheses import (
-    Contrast,
-    Hypothesis,
-    HypothesisDirection,
-    HypothesisKind,
-)
+from fairtrial.study.hypotheses.planned_comparison import PlannedComparison
+from fairtrial.study.model.hypotheses import Contrast, Hypothesis, HypothesisDirection
 
-MOST_LEVELS = 6
+MAX_LEVELS_SHOWN = 6
 SIGNS = {HypothesisDirection.GREATER: "> 0", HypothesisDirection.LESS: "< 0"}
 TESTS = {
     "welch_t": ("Welch's t test", "one-way ANOVA"),
@@ -34,99 +29,96 @@ TESTS = {
     "spearman": ("Spearman's correlation", "Spearman's correlation"),
     "equivalence": ("Welch's t test", "Welch's t test"),
 }
-"""What a plan's word means for two levels, and for more."""
+"""For each test name of a plan: the test for two levels, and for more than two."""
 
 OPERATIONS = ("difference", "difference_in_means", "mean_difference", "")
-"""What a contrast's `operation` may be: all of them mean left minus right."""
-GENERAL = ("difference_in_means", "equivalence")
-"""Words for whatever test fits."""
-FITTING = {
+"""The values of a contrast's `operation` that mean left minus right."""
+GENERAL_TESTS = ("difference_in_means", "equivalence")
+"""Test names that stand for whichever test suits the comparison."""
+SUITABLE_TESTS = {
     "slope": ("regression", "mixed_effects", "correlation", "spearman"),
     "interaction": ("factorial_anova", "regression", "mixed_effects"),
 }
-WHAT = {
+SUBJECTS = {
     "slope": "numbers that are sampled from a range",
     "interaction": "whether an effect depends on another factor",
 }
 
 
-def is_equivalence(claim: Hypothesis) -> bool:
-    """Whether the claim is that there is no difference that matters."""
-    return (
-        claim.kind is HypothesisKind.EQUIVALENCE
-        or claim.direction is HypothesisDirection.EQUIVALENT
-    )
-
-
-def spell_test(word: str, comparison: Comparison, is_equal: bool) -> str:
-    """The test that a word means for this comparison."""
-    if comparison.shape != "levels" and word in GENERAL:
-        name = "a regression slope" if comparison.shape == "slope" else "factorial ANOVA"
+def describe_test(test_name: str, comparison: PlannedComparison, is_equivalence: bool) -> str:
+    """Return the test that a test name of a plan stands for in a comparison."""
+    if comparison.shape != "levels" and test_name in GENERAL_TESTS:
+        text = "a regression slope" if comparison.shape == "slope" else "factorial ANOVA"
     else:
-        two, several = TESTS[word]
-        name = two if len(comparison.levels[0]) == 2 or is_equal else several
-    return f"two one-sided tests (TOST), {name}" if is_equal else name
+        for_two, for_several = TESTS[test_name]
+        text = for_two if len(comparison.levels[0]) == 2 or is_equivalence else for_several
+    return f"two one-sided tests (TOST), {text}" if is_equivalence else text
 
 
-def why_untestable(word: str, comparison: Comparison, is_equal: bool) -> str:
-    """Why a test doesn't fit what it is to test; empty if it does."""
-    if word not in TESTS:
-        return f"'{word}' is not a test that fairtrial knows"
-    if word == "equivalence" and not is_equal:
+def explain_unsuitable_test(
+    test_name: str, comparison: PlannedComparison, is_equivalence: bool
+) -> str:
+    """Return why a test doesn't suit a comparison; empty if it does."""
+    if test_name not in TESTS:
+        return f"'{test_name}' is not a test that fairtrial knows"
+    if test_name == "equivalence" and not is_equivalence:
         return "the hypothesis claims a difference, not `direction: equivalent`"
-    fitting = FITTING.get(comparison.shape)
-    if fitting is None or word in (*GENERAL, *fitting):
+    suitable = SUITABLE_TESTS.get(comparison.shape)
+    if suitable is None or test_name in (*GENERAL_TESTS, *suitable):
         return ""
-    return f"{word} doesn't test {WHAT[comparison.shape]}; use {fitting[0]}"
+    return f"{test_name} doesn't test {SUBJECTS[comparison.shape]}; use {suitable[0]}"
 
 
-def why_no_operation(contrast: Contrast | None) -> str:
-    """Why what a contrast asks for is not tested; empty if it is."""
+def explain_unsupported_operation(contrast: Contrast | None) -> str:
+    """Return why a contrast's operation is not tested; empty if it is."""
     if contrast is None or contrast.operation.strip().lower() in OPERATIONS:
         return ""
     return f"the contrast's operation '{contrast.operation}' is not tested; 'difference' is"
 
 
-def spell_claim(
-    claim: Hypothesis, comparison: Comparison, levels: Sequence[Sequence[str]], has_sd: bool
+def describe_claim(
+    hypothesis: Hypothesis,
+    comparison: PlannedComparison,
+    levels: Sequence[Sequence[str]],
+    has_sd: bool,
 ) -> str:
-    """What is claimed, in terms of levels; those come with the one that is subtracted last.
+    """Return what is tested, as differences of levels.
 
+    levels: the levels of each variable, the one that is subtracted last
     has_sd: whether the minimum effect is in the outcome's own units
     """
     name = comparison.variables[0]
-    how = _spell_size(claim, has_sd)
+    size = _format_size(hypothesis, has_sd)
     if comparison.shape == "slope":
-        return f"the slope over {name} {how}"
+        return f"the slope over {name} {size}"
     if comparison.shape == "interaction":
         rows, columns = levels
         if len(rows) > 2 or len(columns) > 2:
             return f"the effect of {name} depends on {comparison.variables[1]}"
-        return f"({rows[0]} − {rows[1]} at {columns[0]}) − (the same at {columns[1]}) {how}"
-    (chosen,) = levels
-    if len(chosen) == 2:
-        shown = [f"{name} {level}" if _is_number(level) else level for level in chosen]
-        return f"{shown[0]} − {shown[1]} {how}"
-    if is_equivalence(claim):
-        return (
-            f"any two of {_spell_levels(comparison.levels[0])} differ by {how.removeprefix('is ')}"
-        )
-    if claim.direction in SIGNS:
-        return f"each of {_spell_levels(chosen[:-1])} − {chosen[-1]} {how}"
-    return f"{_spell_levels(comparison.levels[0])} differ"
+        return f"({rows[0]} − {rows[1]} at {columns[0]}) − (the same at {columns[1]}) {size}"
+    (ordered,) = levels
+    if len(ordered) == 2:
+        shown = [f"{name} {level}" if _is_number(level) else level for level in ordered]
+        return f"{shown[0]} − {shown[1]} {size}"
+    all_levels = _format_levels(comparison.levels[0])
+    if hypothesis.is_equivalence:
+        return f"any two of {all_levels} differ by {size.removeprefix('is ')}"
+    if hypothesis.direction in SIGNS:
+        return f"each of {_format_levels(ordered[:-1])} − {ordered[-1]} {size}"
+    return f"{all_levels} differ"
 
 
-def _spell_size(claim: Hypothesis, has_sd: bool) -> str:
-    if not is_equivalence(claim):
-        return SIGNS.get(claim.direction, "≠ 0")
-    if claim.minimum_effect_of_interest is None:
+def _format_size(hypothesis: Hypothesis, has_sd: bool) -> str:
+    if not hypothesis.is_equivalence:
+        return SIGNS.get(hypothesis.direction, "≠ 0")
+    if hypothesis.minimum_effect_of_interest is None:
         return "is within a minimum_effect_of_interest, which isn't stated"
     unit = "" if has_sd else " standard deviations"
-    return f"is within ±{claim.minimum_effect_of_interest:g}{unit}"
+    return f"is within ±{hypothesis.minimum_effect_of_interest:g}{unit}"
 
 
-def _spell_levels(levels: Sequence[str]) -> str:
-    return ", ".join(levels) if len(levels) <= MOST_LEVELS else f"{len(levels):,} levels"
+def _format_levels(levels: Sequence[str]) -> str:
+    return ", ".join(levels) if len(levels) <= MAX_LEVELS_SHOWN else f"{len(levels):,} levels"
 
 
 def _is_number(text: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.core import dump_record
-from fairtrial.study.design.runs import replicates_of
+from fairtrial.study.design.runs import count_replicates
 from fairtrial.study.ledger.claim_changes import (
     ClaimKey,
     ClaimRole,
@@ -229,7 +229,7 @@ def _limit_changes(old: Study, new: Study) -> list[str]:
 
 def _amended_replicates(reader: LedgerReader, study: Study, at: str) -> dict[str, str]:
     """Return the fact with a new amendment; empty if replicates are the same or no run is done."""
-    before, after = replicates_of(reader.study), replicates_of(study)
+    before, after = count_replicates(reader.study), count_replicates(study)
     counts = reader.summary().counts
     done = sum(counts.get(status.value, 0) for status in (RunStatus.SUCCESS, RunStatus.FAILED))
     if before == after or not done:

@@ -9,7 +9,7 @@ from zlib import crc32
 from fairtrial.study.ledger.journal_entries import total_paid
 from fairtrial.study.ledger.sqlite_errors import damaged, explained
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.model.payments import Paid
+from fairtrial.study.model.expenses import Expense
 from fairtrial.study.model.runs import RunSpec
 
 _ADD = (
@@ -73,7 +73,7 @@ def read_journal(
 
 def unreported_payments(
     connection: sqlite3.Connection, path: Path | None
-) -> list[tuple[str, int, int, Paid]]:
+) -> list[tuple[str, int, int, Expense]]:
     """Return run id, seed, number and costs of each unfinished attempt that has costs.
 
     Such an attempt is under way, or was interrupted with the whole study: its costs are known from

@@ -1,0 +1,1 @@
+"""Records of a study: factors, hypotheses, runs and results, and their ids."""

@@ -1,7 +1,7 @@
-"""Rows of a design and the conditions that they become.
+"""Rows of a design, and the conditions that they become.
 
-Plain frozen dataclasses, without the checks of `Record`: there are many of them, and only
-fairtrial makes them.
+These are plain frozen dataclasses without the checks of `Record`: there can be very many of them,
+and only designs create them.
 """
 
 from __future__ import annotations
@@ -13,32 +13,33 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DesignRow:
-    """One row of a design, before constraints are judged and ids given.
+    """One row of a design, before constraints are checked and ids assigned.
 
-    factors: the factors' values
-    blocks: the blocks' values
-    keyed: facts that are part of the id, for designs that come as rows (two equal rows are two
-        conditions there)
-    metadata: facts that are not
-    written: the cells as the file spells them, where ids are of the text rather than the value
+    factors: the value of each factor
+    blocks: the level of each block
+    id_metadata: metadata that is part of the condition's id, such as the row number in a design
+        where two equal rows are two conditions
+    metadata: metadata that is not part of the id
+    raw_cells: the cells as the file has them, for designs whose ids are hashes of the text
+        rather than of the values
     """
 
     factors: Mapping[str, Any]
     blocks: Mapping[str, Any] = field(default_factory=dict)
-    keyed: Mapping[str, Any] = field(default_factory=dict)
+    id_metadata: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    written: Mapping[str, str] | None = None
+    raw_cells: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DesignTable:
-    """What a design gives: how many rows there will be, the rows, and what to know about them.
+    """The output of a design: its rows, their number, and properties of the design.
 
-    size: the number of rows, known before the first of them is made
+    size: the number of rows, known before the first row is generated
     rows: the rows; may be lazy, and is iterated once
-    facts: what a person should know of the design: resolution, aliases, efficiency, ...
-    settled: whether the rows stand in their final order already, so that `randomize` and
-        `counterbalance` have nothing left to do
+    facts: properties of the design for its users: resolution, aliases, efficiency, ...
+    settled: whether the rows are in their final order, so that `randomize` and `counterbalance`
+        are not applied to them
     """
 
     size: int
@@ -49,10 +50,17 @@ class DesignTable:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One combination of levels that runs happen under.
+    """One combination of factor and block levels under which runs are made.
 
-    An inadmissible condition is kept, with the messages of the constraints it breaks, and never
-    run.
+    A condition that breaks a constraint of severity `error` stays in the plan, marked as not
+    admissible, and is never run.
+
+    condition_id: a hash of what the condition assigns
+    factor_assignments: the value of each factor
+    block_assignments: the level of each block
+    metadata: further properties, such as the row number in the design
+    admissible: whether the condition may run
+    constraint_messages: a message for each constraint that it breaks
     """
 
     condition_id: str

@@ -1,4 +1,4 @@
-"""What a study varies: factors and their levels, blocks, constraints, and the design over them."""
+"""Records of a study's design: factors and levels, blocks, constraints, and the design spec."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairtrial.core import (
 
 
 class FactorKind(StrEnum):
-    """The part a factor plays."""
+    """The role of a factor in the study."""
 
     MANIPULATED = "manipulated"
     MEASURED = "measured"
@@ -29,14 +29,14 @@ class FactorKind(StrEnum):
 
 
 class ConstraintSeverity(StrEnum):
-    """What it means to break a constraint."""
+    """What happens to a condition that breaks a constraint."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class DesignKind(StrEnum):
-    """The designs that come with fairtrial; plug-ins add others by name."""
+    """The built-in designs; plug-ins add others by name."""
 
     FULL_FACTORIAL = "full_factorial"
     CONSTRAINED_FACTORIAL = "constrained_factorial"
@@ -63,21 +63,23 @@ DESIGN_ALIASES = {
     "bbd": DesignKind.BOX_BEHNKEN,
 }
 
-MOST_CONDITIONS = 10_000_000
-"""What `max_conditions` may be raised to: no machine holds many more."""
+MAX_CONDITIONS = 10_000_000
+"""The largest value of `DesignSpec.max_conditions`: more conditions don't fit into memory."""
 MOVED_OPTIONS = ("n_samples", "matrix_path", "block_randomization_key", "center_points")
-"""What older files keep among a design's options, and is a field of `DesignSpec` now."""
+"""Fields of `DesignSpec` that older files have among the design's options."""
+VALUE_TYPES = ("str", "int", "float", "bool")
+"""The values of `Factor.dtype`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level(Record):
-    """One value that a factor takes. In files a bare value is short for a level of that name.
+    """One level of a factor. In files a bare value is short for a level with that value and name.
 
-    name: what reports call it
-    value: what agents and problems get
+    name: the level's name in reports
+    value: the value that agents and problems receive
     label: a longer name, for plots
-    metadata: anything else; `is_baseline: true` marks the level that others are compared with
-    when: an expression over the factors listed earlier; the level exists only where it holds
+    metadata: any further data; `is_baseline: true` marks the level that others are compared with
+    when: an expression over the factors listed earlier; the level exists only where it is true
     """
 
     name: str
@@ -108,17 +110,17 @@ class Level(Record):
 
 @dataclass(frozen=True, slots=True)
 class Factor(Record):
-    """Something that the study varies.
+    """A variable that the study sets: its name and its levels.
 
-    name: its column in every table
-    description: what it is
-    kind: the part it plays
+    name: the factor's name, and its column in every table
+    description: what the factor is
+    kind: its role in the study
     levels: the values it takes, in order
     dtype: the type of its values (str, int, float, bool), for matrix files and tables
-    default: its value where it has no levels, or where `when` does not hold
-    metadata: anything else
-    tied_to: the factor that it moves in step with, level by level
-    when: an expression over the factors listed earlier; elsewhere the factor holds its default
+    default: its value if it has no levels, or where `when` is false
+    metadata: any further data
+    tied_to: a factor with as many levels; the two change together, level by level
+    when: an expression over the factors listed earlier; if it is false the factor has its default
     """
 
     name: str
@@ -131,7 +133,7 @@ class Factor(Record):
     tied_to: str | None = None
     when: str | None = None
 
-    if TYPE_CHECKING:  # what `Record` takes: bare values become levels, text a kind
+    if TYPE_CHECKING:  # `Record` also accepts bare values as levels, and text as the kind
 
         def __init__(
             self,
@@ -165,23 +167,23 @@ class Factor(Record):
                     f"'{self.levels[first].name}': two conditions would get one id",
                     "give it another value",
                 )
-        known = ("str", "int", "float", "bool")
-        if self.dtype is not None and self.dtype not in known:
-            yield Mistake(("dtype",), f"expected one of {', '.join(known)}; got '{self.dtype}'")
+        if self.dtype is not None and self.dtype not in VALUE_TYPES:
+            expected = ", ".join(VALUE_TYPES)
+            yield Mistake(("dtype",), f"expected one of {expected}; got '{self.dtype}'")
 
     def iter_values(self) -> tuple[Any, ...]:
-        """The values it takes, in order; the default alone where it has no levels."""
+        """Return the values of the levels, in order; only the default if there are no levels."""
         return tuple(level.value for level in self.levels) if self.levels else (self.default,)
 
 
 @dataclass(frozen=True, slots=True)
 class Block(Record):
-    """A circumstance that runs are grouped by, to keep it out of the comparison.
+    """A blocking variable: runs are grouped by it, so that its effect doesn't bias comparisons.
 
-    name: its column is `block_<name>` in every table; a block named `subject` marks who is measured
-        repeatedly
+    name: the block's name; its column in every table is `block_<name>`. The levels of a block named
+        `subject` are the subjects of repeated measures
     levels: the groups
-    metadata: anything else
+    metadata: any further data
     """
 
     name: str
@@ -198,14 +200,14 @@ class Block(Record):
 
 @dataclass(frozen=True, slots=True)
 class Constraint(Record):
-    """A rule that conditions must keep; those that break it stay in the table and never run.
+    """A rule for conditions; those that break it stay in the table of conditions and never run.
 
-    constraint_id: a name that messages use
+    constraint_id: a name, used in messages
     description: what the rule is for
     expression: the rule, over factor and block names: `not (model == "tiny" and depth > 2)`
-    callable_ref: or a function, `module:name`, that gets (factors, blocks) and returns true or
-        false
-    severity: `error` keeps a condition from running, `warning` only says so
+    callable_ref: a function in place of an expression, `module:name`, that takes (factors, blocks)
+        and returns true or false
+    severity: `error` excludes conditions that break the rule, `warning` only reports them
     """
 
     constraint_id: str
@@ -227,19 +229,19 @@ class Constraint(Record):
 
 @dataclass(frozen=True, slots=True)
 class DesignSpec(Record):
-    """Which conditions to make of the factors, and how.
+    """The design: which conditions are generated from the factors, and in which order.
 
-    kind: the design; `fairtrial doe --help` lists them
-    replicates: how often its rows are repeated; for designs without rows of their own it
-        multiplies `run_budget.replicates`
-    randomize: whether the rows are put in a seeded random order
-    counterbalance: whether neighbours in the list are spread apart
+    kind: the name of the design; `fairtrial doe --help` lists the designs
+    replicates: how often the design's rows are repeated; for designs that take every combination of
+        levels it multiplies `run_budget.replicates`
+    randomize: whether the rows are put into a seeded random order
+    counterbalance: whether rows that are next to each other are moved apart
     matrix_path: the CSV or JSON file of a custom matrix, relative to the study file
-    n_samples: the number of rows, for designs that ask for one
-    center_points: rows at the centre of all numeric factors, added at the end
-    block_randomization_key: the factor within whose values rows are shuffled
-    options: what the design itself understands
-    max_conditions: more conditions than this are refused before they are made
+    n_samples: the number of rows, for designs that sample or select rows
+    center_points: the number of rows at the center of all numeric factors, added at the end
+    block_randomization_key: a factor; rows are shuffled only among those with the same value of it
+    options: options of the design itself
+    max_conditions: a design with more conditions than this is refused before they are generated
     """
 
     kind: DesignKind | str = DesignKind.FULL_FACTORIAL
@@ -257,9 +259,9 @@ class DesignSpec(Record):
         if not isinstance(self.kind, DesignKind):
             name = self.kind.strip().lower()
             name = DESIGN_ALIASES.get(name, name)
-            known = name in DesignKind._value2member_map_
-            self._set("kind", DesignKind(name) if known else self.kind.strip())
-        # Older files keep these among the options, or in both places; the field itself counts.
+            is_builtin = name in DesignKind._value2member_map_
+            self._set("kind", DesignKind(name) if is_builtin else self.kind.strip())
+        # Older files have these among the options, or in both places; the field takes precedence.
         options = dict(self.options)
         for name in MOVED_OPTIONS:
             if name in options:
@@ -270,13 +272,13 @@ class DesignSpec(Record):
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank_mistakes(kind=str(self.kind))
-        at_least = {"replicates": 1, "n_samples": 1, "center_points": 0, "max_conditions": 1}
-        for name, least in at_least.items():
+        minima = {"replicates": 1, "n_samples": 1, "center_points": 0, "max_conditions": 1}
+        for name, minimum in minima.items():
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < least):
-                yield Mistake((name,), f"must be {least} or more, got {value}")
-        if self.max_conditions > MOST_CONDITIONS:
-            yield Mistake(("max_conditions",), f"must be {MOST_CONDITIONS:,} or less")
+            if value is not None and (not isinstance(value, int) or value < minimum):
+                yield Mistake((name,), f"must be {minimum} or more, got {value}")
+        if self.max_conditions > MAX_CONDITIONS:
+            yield Mistake(("max_conditions",), f"must be {MAX_CONDITIONS:,} or less")
         for name in ("matrix_path", "block_randomization_key"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What a study claims and how the claim will be tested: hypotheses, outcomes, analysis plans."""
+"""Records of a study's hypotheses, outcomes and analysis plans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairtrial.core import FieldPath, Mistake, Record, blank_mistakes
 
 
 class HypothesisKind(StrEnum):
-    """What sort of claim a hypothesis makes."""
+    """The kind of a hypothesis."""
 
     EFFECT = "effect"
     MODERATION = "moderation"
@@ -22,7 +22,7 @@ class HypothesisKind(StrEnum):
 
 
 class HypothesisDirection(StrEnum):
-    """Which way the difference is expected to go."""
+    """The expected direction of a difference."""
 
     GREATER = "greater"
     LESS = "less"
@@ -30,7 +30,8 @@ class HypothesisDirection(StrEnum):
     EQUIVALENT = "equivalent"
 
 
-# Words that the analysis knows. Others are kept, since readers of the tables may know more.
+# Values that fairtrial's analysis supports. Others are accepted with a warning, since other tools
+# that read the tables may support them.
 SOURCE_TABLES = ("runs", "evaluations", "events", "conditions")
 AGGREGATIONS = ("mean", "median", "sum", "min", "max", "first", "last", "count")
 COMPARISON_POLICIES = ("none", "holm", "bonferroni", "bh")
@@ -38,12 +39,12 @@ COMPARISON_POLICIES = ("none", "holm", "bonferroni", "bh")
 
 @dataclass(frozen=True, slots=True)
 class Contrast(Record):
-    """Two levels to compare.
+    """Two levels to compare: left minus right.
 
     label: a name for the comparison
     left: the level whose mean comes first
-    right: the level that is subtracted from it
-    operation: how the two are compared
+    right: the level whose mean is subtracted
+    operation: how the two are compared; only `difference` is tested
     """
 
     label: str = "contrast"
@@ -57,10 +58,10 @@ class Contrast(Record):
 
 @dataclass(frozen=True, slots=True)
 class Moderator(Record):
-    """A factor or block that is thought to change an effect.
+    """A factor or block that may change the size of an effect.
 
     name: the factor or block
-    levels: the levels that matter; none means all
+    levels: the levels to consider; empty for all
     """
 
     name: str
@@ -76,10 +77,10 @@ class Moderator(Record):
 
 @dataclass(frozen=True, slots=True)
 class Mediator(Record):
-    """A measured quantity through which an effect is thought to work.
+    """A measured quantity that may explain an effect.
 
     name: the quantity
-    description: what it stands for
+    description: what it measures
     """
 
     name: str
@@ -95,21 +96,21 @@ class Mediator(Record):
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis(Record):
-    """One claim that the study tests.
+    """A claim that the study tests.
 
     hypothesis_id: a name that plans and reports refer to
     label: a short title
-    statement: the claim, in a sentence
-    kind: what sort of claim it is
-    independent_vars: the factors that are thought to matter
-    dependent_vars: the outcomes that they are thought to change
-    moderators: factors or blocks that are thought to change the effect
-    mediators: quantities through which the effect is thought to work
-    contrast: the two levels to compare, where there are more
-    direction: which way the difference is expected to go
-    minimum_effect_of_interest: the smallest difference worth finding; in standard deviations
+    statement: the claim, in one sentence
+    kind: the kind of claim
+    independent_vars: the factors, blocks, `agent_id` or `problem_id` that are compared
+    dependent_vars: the outcomes that the comparison is about; empty for the primary outcomes
+    moderators: factors or blocks that may change the size of the effect
+    mediators: measured quantities that may explain the effect
+    contrast: the two levels to compare, if a variable has more than two
+    direction: the expected direction of the difference
+    minimum_effect_of_interest: the smallest difference worth detecting; in standard deviations
         (Cohen's d), or in the outcome's own units if the outcome states its `sd`
-    notes: anything else
+    notes: any further text
     """
 
     hypothesis_id: str
@@ -129,8 +130,16 @@ class Hypothesis(Record):
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        # Checked against the plans by Study._older_form; the plan is what counts.
+        # `Study._older_form` checks this key against the plans, which take precedence.
         return {key: value for key, value in data.items() if key != "linked_analysis_plan_id"}
+
+    @property
+    def is_equivalence(self) -> bool:
+        """Whether it claims that there is no difference that matters."""
+        return (
+            self.kind is HypothesisKind.EQUIVALENCE
+            or self.direction is HypothesisDirection.EQUIVALENT
+        )
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank_mistakes(
@@ -141,24 +150,24 @@ class Hypothesis(Record):
             yield Mistake(
                 ("minimum_effect_of_interest",),
                 f"must be above 0, got {effect:g}",
-                "`direction` says which way it goes",
+                "`direction` states its sign",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeSpec(Record):
-    """Something the study measures, and in which table it stands.
+    """A measured outcome, and where its values are found.
 
-    name: what hypotheses and plans call it
-    source_table: the table that holds it: runs, evaluations, events or conditions
-    column: its column there (the metric's name for evaluations); by default its own name
-    aggregation: how several values of one run become one
-    derivation: how it is computed, where it isn't read as it stands
-    primary: whether the study is decided by it
+    name: the outcome's name, used by hypotheses and plans
+    source_table: the table that has it: runs, evaluations, events or conditions
+    column: its column in that table (the metric's name for evaluations); by default its own name
+    aggregation: how several values of one run are combined into one
+    derivation: a formula for other tools; fairtrial doesn't compute it
+    primary: whether it is a primary outcome
     expected_type: the type of its values
-    missing_data_policy: what happens to runs without it
-    description: what it means
-    sd: its standard deviation, where known; minimum effects are then in its own units
+    missing_data_policy: how runs without a value are treated
+    description: what it measures
+    sd: its standard deviation, if known; minimum effects are then in its own units
     """
 
     name: str
@@ -184,19 +193,20 @@ class OutcomeSpec(Record):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisPlan(Record):
-    """How hypotheses will be tested, said before the data are seen.
+    """How hypotheses will be tested, stated before the data are collected.
 
     analysis_plan_id: a name for the plan
     hypothesis_ids: the hypotheses it tests
-    tests: the tests, in order: difference_in_means, mann_whitney, anova, mixed_effects, ...
-    outcomes: the outcomes it looks at; none means those of the hypotheses
-    covariates: columns that are adjusted for
-    random_effects: columns whose levels are a sample from many
-    filters: which rows count
-    multiple_comparison_policy: how error is held over several tests: none, holm, bh, bonferroni
-    plots: the plots that the report shows; not used yet
-    export_tables: the tables that the report writes; not used yet
-    notes: anything else
+    tests: the tests, of which the first decides: difference_in_means, mann_whitney, anova,
+        mixed_effects, ...
+    outcomes: the outcomes it tests; empty for those of the hypotheses
+    covariates: columns to adjust for
+    random_effects: columns with random effects: their levels are a sample from many
+    filters: the values, by column, of the rows that are analyzed
+    multiple_comparison_policy: the correction for several tests: none, holm, bh, bonferroni
+    plots: names of plots for other tools that read the study; fairtrial doesn't use them
+    export_tables: names of tables for other tools that read the study; fairtrial doesn't use them
+    notes: any further text
     """
 
     analysis_plan_id: str

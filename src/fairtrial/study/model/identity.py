@@ -1,8 +1,8 @@
 """Ids of conditions and runs, and seeds of runs.
 
-The recipes are those of *design-research-experiments* 0.3, to the byte, so that a study that moves
-over keeps its condition ids, run ids and seeds. They are a file format: change nothing here that
-changes an id.
+Ids and seeds are hashes of canonical JSON, computed exactly as by *design-research-experiments*
+0.3, so that a study that moves over keeps them. They are a file format: nothing here may change in
+a way that changes an id.
 """
 
 from __future__ import annotations
@@ -19,32 +19,38 @@ SEED_MODULUS = 2**31 - 1
 
 
 def hash_id(prefix: str, payload: Any) -> str:
-    """``prefix-`` and the first 12 hex digits of the SHA-256 of the canonical JSON."""
-    return _short(prefix, canonical_json(payload))
+    """Return ``prefix-`` and the first 12 hex digits of the SHA-256 of the canonical JSON."""
+    return _hash_text(prefix, canonical_json(payload))
 
 
-def _short(prefix: str, text: str) -> str:
+def _hash_text(prefix: str, text: str) -> str:
     return f"{prefix}-{hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]}"
 
 
 def fingerprint(factors: Mapping[str, Any], blocks: Mapping[str, Any]) -> str:
-    """What a condition assigns, as the text that its id is made of."""
+    """Return the canonical JSON of a condition's assignments, which its id is a hash of."""
     return canonical_json({"factors": factors, "blocks": blocks})
 
 
 def condition_id(
     factors: Mapping[str, Any],
     blocks: Mapping[str, Any],
-    keyed: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> str:
-    """The id of a condition; `keyed` tells the rows of a design that comes as rows apart."""
-    return condition_id_of(fingerprint(factors, blocks), keyed)
+    """Return the id of a condition.
+
+    `metadata` distinguishes rows with equal assignments, in designs that number their rows.
+    """
+    return hash_condition(fingerprint(factors, blocks), metadata)
 
 
-def condition_id_of(print_: str, keyed: Mapping[str, Any] | None = None) -> str:
-    """The id of a condition by its fingerprint; "metadata" is the last of its keys."""
-    text = f'{print_[:-1]},"metadata":{canonical_json(keyed)}}}' if keyed else print_
-    return _short("cond", text)
+def hash_condition(fingerprint: str, metadata: Mapping[str, Any] | None = None) -> str:
+    """Return the id of the condition with a fingerprint (see `condition_id`)."""
+    # The keys of canonical JSON are sorted, and "metadata" comes last.
+    text = (
+        f'{fingerprint[:-1]},"metadata":{canonical_json(metadata)}}}' if metadata else fingerprint
+    )
+    return _hash_text("cond", text)
 
 
 def run_id(
@@ -55,17 +61,17 @@ def run_id(
     agent_id: str | None,
     problem_id: str | None,
 ) -> str:
-    """The id of a run: one agent on one problem under one condition, once."""
+    """Return the id of a run: one replicate of one agent on one problem under one condition."""
     return run_id_maker(study_id, condition_id, agent_id, problem_id)(replicate)
 
 
 def run_id_maker(
     study_id: str, condition_id: str, agent_id: str | None, problem_id: str | None
 ) -> Callable[[int], str]:
-    """`run_id` with all but the replicate fixed.
+    """Return a function that gives a run's id for a replicate (see `run_id`).
 
-    A plan differs from run to run in little more than the replicate, so the JSON around it is
-    written once: a million ids then cost less than a million calls of `json.dumps`.
+    Runs of a plan differ in little more than the replicate, so the JSON around it is built only
+    once; that is much faster than a call of `json.dumps` for each run.
     """
     head = (
         f'{{"agent_id":{json.dumps(agent_id)},"condition_id":{json.dumps(condition_id)},'
@@ -85,7 +91,10 @@ def run_id_maker(
 def seed_maker(
     policy: Mapping[str, Any], study_id: str, condition_id: str, salt: str
 ) -> Callable[[int], int]:
-    """A run's seed as a function of its replicate; `policy` holds the fields of a SeedPolicy."""
+    """Return a function that gives a run's seed for a replicate.
+
+    `policy` holds the fields of a `SeedPolicy`; `salt` is ``agent:problem``.
+    """
     head = (
         f'{{"base_seed":{json.dumps(policy["base_seed"])},"condition_id":{json.dumps(condition_id)},'
         f'"per_run_offset":{json.dumps(policy["per_run_offset"])},"replicate":'

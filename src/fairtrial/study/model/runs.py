@@ -1,8 +1,8 @@
-"""Runs and their results: what a study becomes when it is planned and run.
+"""Planned runs, the messages between runner and executors, and results of runs.
 
-Plain frozen dataclasses, without the checks of `Record`: there are many of them, and only
-fairtrial makes them. What crosses between the engine and its executors is tuples: several are made
-for each run.
+These are plain frozen dataclasses without the checks of `Record`, since there can be very many of
+them and only fairtrial creates them. Messages between the runner and its executors are named
+tuples, which are cheaper: there are several for each run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from fairtrial.study.model.conditions import Condition
 
 
 class RunStatus(StrEnum):
-    """How far a run has come. `broken` means that we failed, not the subject."""
+    """The state of a run.
+
+    `failed` means that the agent or its output failed, which is data; `broken` means that the
+    system around it failed, so that the run says nothing about the agent.
+    """
 
     PENDING = "pending"
     RUNNING = "running"
@@ -27,35 +31,51 @@ class RunStatus(StrEnum):
 
 
 EVALUATOR_FAILED = "the evaluator failed: "
-"""The start of `error_info` of a run whose evaluator failed; for readers only."""
+"""How the error message of a run begins if the agent finished and only its evaluation failed; the
+stored output can then be evaluated again."""
 
 
 class FailureKind(StrEnum):
-    """Why a run did not succeed; the first five are the subject's doing, the others are ours."""
+    """Why a run did not succeed.
+
+    The first five kinds are failures of the agent (status `failed`), the others are failures of
+    the system around it (status `broken`, or `pending` after a cancellation).
+    """
 
     EXCEPTION = "exception"
-    """the agent, or the problem's evaluator, raised"""
+    """The agent or the problem's evaluator raised an exception."""
     REPORTED = "reported"
-    """the agent said itself that it failed"""
+    """The agent reported that it failed."""
     EXIT = "exit"
-    """the agent left the process: SystemExit, os._exit"""
+    """The agent ended the process: SystemExit, os._exit."""
     CRASH = "crash"
-    """the process died of a signal that the subject can have caused: a segfault, an abort"""
+    """The process died of a signal that the agent can have caused: a segfault, an abort."""
     TIMEOUT = "timeout"
-    """the run took longer than `timeout_s`"""
+    """The run took longer than `timeout_s`."""
     BROKEN = "broken"
-    """the agent or the problem raised `Broken`"""
+    """The agent or the problem raised `Broken`."""
     KILLED = "killed"
-    """the process was killed from outside: out of memory, kill -9"""
+    """The process was killed from outside: out of memory, kill -9."""
     UNWRITABLE = "unwritable"
-    """the result can't be written down"""
+    """The result can't be stored."""
     CANCELLED = "cancelled"
-    """the study was stopped while the run was under way; it stays pending"""
+    """The study was stopped during the run, which stays pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """One run that is to happen: who, on what, under which condition, with which seed."""
+    """One planned run: an agent on a problem under a condition, with a seed.
+
+    run_id: a hash of study, condition, agent, problem and replicate
+    study_id: the study it belongs to
+    condition_id: the condition it runs under
+    problem_id: the problem; empty for a condition runner
+    replicate: the number of the replicate, from 1
+    seed: the seed of its random numbers
+    agent_spec_ref: the agent's name; None for a condition runner
+    problem_spec_ref: the problem's name; None for a condition runner
+    execution_metadata: agent and problem, and the fingerprint of the condition
+    """
 
     run_id: str
     study_id: str
@@ -70,21 +90,25 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunOutput:
-    """What a condition runner returns: its outputs, and what it measured."""
+    """What a condition runner returns.
+
+    outputs: the output of the run
+    metrics: the numbers that it measured
+    """
 
     outputs: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Assignment(NamedTuple):
-    """One attempt at a run, as an executor is given it.
+    """One attempt at a run, as passed to an executor.
 
-    execution_index: the run's position in the order of execution, and its key in the ledger
-    attempt: 1 for the first
+    execution_index: the run's position in the order of execution, which is its key in the ledger
+    attempt: the number of the attempt, from 1
     spec: the run
-    condition: the condition it happens under
-    timeout_s: the longest it may take
-    journal: what earlier attempts at the run have put into its journal, packed
+    condition: the condition it runs under
+    timeout_s: the longest it may take, in seconds
+    journal: the packed journal entries of earlier attempts at the run
     """
 
     execution_index: int
@@ -96,9 +120,14 @@ class Assignment(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one attempt at a run came to, as it crosses from a worker to the ledger.
+    """The result of one attempt at a run, as a worker sends it to the ledger.
 
-    body: all else that is known of it, packed (`fairtrial.study.ledger.packing`)
+    status: how the attempt ended
+    failure_kind: why it did not succeed
+    cost_usd: its cost in US dollars
+    tokens: the tokens it used
+    latency_s: how long it took, in seconds
+    body: everything else, packed (`fairtrial.study.ledger.packing`)
     """
 
     status: RunStatus
@@ -110,7 +139,7 @@ class Outcome(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """An event, as soon as the agent emits it; `data` is packed."""
+    """An event that an agent has emitted; `data` is packed. Sent without delay."""
 
     execution_index: int
     attempt: int
@@ -120,7 +149,7 @@ class Emitted(NamedTuple):
 class Noted(NamedTuple):
     """An entry for the run's journal; `data` is packed.
 
-    Whoever is told makes it durable before asking for the next report: the run goes on only then.
+    The runner makes the entry durable before it asks for the next report; the run waits for that.
     """
 
     execution_index: int
@@ -129,7 +158,7 @@ class Noted(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """The end of an attempt, with what it printed: beginning and end, where that was much."""
+    """The end of an attempt, with what it printed; of long output the beginning and the end."""
 
     execution_index: int
     attempt: int
@@ -143,10 +172,26 @@ Report = Emitted | Noted | Finished
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of a run.
+    """The stored result of a run.
 
-    error_info: what went wrong, in a line
-    traceback: where, in full
+    run_id: the run
+    status: how it ended
+    outputs: what the agent returned
+    metrics: numbers by name, of the agent and of the evaluations
+    evaluator_outputs: the rows of the evaluations
+    cost: the cost in US dollars
+    latency: the duration in seconds
+    trace_refs, artifact_refs: references that the agent returned
+    error_info: what went wrong, in one line
+    provenance_info: what the result was made with: versions, host, model
+    observations: the events that the agent emitted
+    run_spec: the planned run
+    started_at, ended_at: times in UTC, as ISO 8601
+    failure_kind: why it did not succeed
+    attempt: the number of the attempt that this is the result of
+    executor: the executor that ran it
+    host: the machine that ran it
+    traceback: the full traceback of an exception
     stdout, stderr: what the run printed, up to a limit
     evaluator_failed: whether the agent had finished and its evaluator failed
     """

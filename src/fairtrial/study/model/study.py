@@ -1,4 +1,4 @@
-"""The study itself: all that is needed to plan the same runs again, anywhere."""
+"""The `Study` record, with its budget, seed policy, and agent and problem bindings."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ SEED_STRATEGIES = ("condition_replicate",)
 
 @dataclass(frozen=True, slots=True)
 class RunBudget(Record):
-    """How much may be spent.
+    """Limits on the number of runs, and on time, cost and tokens.
 
-    replicates: how often each agent meets each problem under each condition
-    max_runs: the most runs that the study may plan; a plan that needs more is refused
-    max_runs_policy: what happens to a plan that needs more than max_runs: `refuse` it, or leave
-        runs out evenly over the conditions (`balanced`)
-    parallelism: how many runs go on at once
+    replicates: how often each agent runs on each problem under each condition
+    max_runs: the largest number of runs in the plan
+    max_runs_policy: what happens to a plan with more runs than max_runs: `refuse` rejects it,
+        `balanced` leaves out runs evenly over the conditions
+    parallelism: how many runs are executed at once
     fail_fast: whether the first failure stops the study
     timeout_s: the longest that a run may take, in seconds
-    retries: how often a run that broke through no fault of the agent is tried again
+    retries: how often a run is repeated that failed through no fault of the agent
     max_cost_usd: the most that the study may cost, in US dollars
     max_tokens: the most tokens that the study may use
     """
@@ -55,15 +55,15 @@ class RunBudget(Record):
 
     @property
     def is_balanced(self) -> bool:
-        """Whether a plan of more than `max_runs` is cut, evenly, rather than refused."""
+        """Whether a plan of more than `max_runs` runs is reduced evenly rather than refused."""
         return self.max_runs_policy == "balanced"
 
     def _mistakes(self) -> Iterator[Mistake]:
-        at_least = {"replicates": 1, "max_runs": 1, "parallelism": 1, "retries": 0, "max_tokens": 1}
-        for name, least in at_least.items():
+        minima = {"replicates": 1, "max_runs": 1, "parallelism": 1, "retries": 0, "max_tokens": 1}
+        for name, minimum in minima.items():
             value = getattr(self, name)
-            if value is not None and value < least:
-                yield Mistake((name,), f"must be {least} or more, got {value}")
+            if value is not None and value < minimum:
+                yield Mistake((name,), f"must be {minimum} or more, got {value}")
         for name in ("timeout_s", "max_cost_usd"):
             value = getattr(self, name)
             if value is not None and value <= 0:
@@ -72,11 +72,11 @@ class RunBudget(Record):
 
 @dataclass(frozen=True, slots=True)
 class SeedPolicy(Record):
-    """Where every run's seed comes from.
+    """How the seed of each run is derived.
 
-    base_seed: change it to repeat the study with other random numbers
-    strategy: how a seed is derived; `condition_replicate` is the only one
-    per_run_offset: a number mixed into every seed
+    base_seed: the study's seed; change it to repeat the study with other random numbers
+    strategy: how seeds are derived; `condition_replicate` is the only strategy
+    per_run_offset: a number that is hashed into every seed
     """
 
     base_seed: int = 0
@@ -85,21 +85,21 @@ class SeedPolicy(Record):
 
     def _mistakes(self) -> Iterator[Mistake]:
         if self.strategy not in SEED_STRATEGIES:
-            known = ", ".join(SEED_STRATEGIES)
-            yield Mistake(("strategy",), f"expected {known}; got '{self.strategy}'")
+            expected = ", ".join(SEED_STRATEGIES)
+            yield Mistake(("strategy",), f"expected {expected}; got '{self.strategy}'")
 
     def derive_seed(self, study_id: str, condition_id: str, replicate: int, salt: str = "") -> int:
-        """The seed of one run; `salt` is ``agent:problem``."""
+        """Return the seed of one run; `salt` is ``agent:problem``."""
         return seed_maker(dump_record(self), study_id, condition_id, salt)(replicate)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentBinding(Record):
-    """What an agent's name stands for. In files a bare text is short for `use`.
+    """The implementation behind an agent's name. In files a bare text is short for `use`.
 
     use: a plug-in's name, or `module:callable`
     options: the plug-in's options, or keyword arguments for the callable
-    max_parallel: how many runs of this agent may go on at once
+    max_parallel: how many runs of this agent may be executed at once
     max_per_minute: how many runs of this agent may start within a minute
     """
 
@@ -122,15 +122,15 @@ class AgentBinding(Record):
 
 @dataclass(frozen=True, slots=True)
 class ProblemBinding(Record):
-    """What a problem's name stands for: a plug-in, or a packet written out.
+    """The problem behind a problem's name: a plug-in, or a problem defined in the file.
 
     use: a plug-in's name, or `module:callable`
     options: the plug-in's options, or keyword arguments for the callable
-    family: the sort of problem a packet is
-    brief: what the agent is asked to do
-    payload: what the agent is given
-    metadata: anything else
-    evaluator: the function that scores an answer, `module:callable`
+    family: the group of problems that it belongs to
+    brief: the task, as given to the agent
+    payload: data for the agent
+    metadata: any further data
+    evaluator: the function that scores an output, `module:callable`
     """
 
     use: str | None = None
@@ -159,32 +159,32 @@ class ProblemBinding(Record):
 
 @dataclass(frozen=True, slots=True)
 class Study(Record):
-    """A designed set of runs, and the claims that they test.
+    """A designed set of runs, and the hypotheses that they test.
 
-    study_id: a short name; part of every run's id
-    title: what the study is called
-    description: what it is about
-    authors: who runs it
-    rationale: why it is worth doing
-    tags: words to find it by
-    hypotheses: the claims
-    factors: what varies
-    blocks: what runs are grouped by
-    constraints: combinations that make no sense
-    design_spec: which conditions to make of the factors
+    study_id: a short name; it is hashed into every run's id
+    title: the title of the study
+    description: what the study is about
+    authors: the authors of the study
+    rationale: why the study is made
+    tags: keywords
+    hypotheses: the claims that are tested
+    factors: the variables that the study sets
+    blocks: the variables that runs are grouped by
+    constraints: rules that exclude combinations of levels
+    design_spec: the design that generates the conditions
     outcomes: what is measured
-    analysis_plans: how the claims are tested
-    run_budget: how much may be spent
-    seed_policy: where random numbers come from
-    output_dir: where results go; by default artifacts/<study_id>
-    provenance_metadata: your own facts, added to those that are recorded
-    notes: anything else
-    problem_ids: the problems that every condition is tried on
-    agent_specs: the agents that are tried under every condition
-    agents: what agents' names stand for
-    problems: what problems' names stand for
+    analysis_plans: how the hypotheses are tested
+    run_budget: limits on runs, time, cost and tokens
+    seed_policy: how seeds are derived
+    output_dir: the folder for results; by default artifacts/<study_id>
+    provenance_metadata: your own data, added to the recorded provenance
+    notes: any further text
+    problem_ids: the problems used under every condition
+    agent_specs: the agents used under every condition
+    agents: the implementation behind each agent's name
+    problems: the problem behind each problem's name
     condition_runner: a function, `module:callable`, that runs a condition without agent and problem
-    folder: where the study was read from: files and modules that it names are looked up there
+    folder: the folder of the study's file, where files and modules that it names are looked up
         first; not part of the study itself
     """
 
@@ -232,7 +232,7 @@ class Study(Record):
 
     @property
     def primary_outcomes(self) -> tuple[str, ...]:
-        """The names of the outcomes that decide the study."""
+        """The names of the primary outcomes."""
         return tuple(outcome.name for outcome in self.outcomes if outcome.primary)
 
     @property
@@ -241,12 +241,12 @@ class Study(Record):
         return tuple(outcome.name for outcome in self.outcomes if not outcome.primary)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole study as plain data; `from_dict` reads it back."""
+        """Return the whole study as plain data; `from_dict` reads it back."""
         return {"schema_version": SCHEMA_VERSION, **dump_record(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
-        """A study from plain data; raises one `StudyError` with all mistakes."""
+        """Return the study in plain data; raises one `StudyError` with all mistakes."""
         mistakes: list[Mistake] = []
         study = build_record(cls, data, (), mistakes)
         if mistakes:
@@ -254,27 +254,27 @@ class Study(Record):
         return study
 
     def to_yaml(self, path: str | Path) -> Path:
-        """Write the study as YAML; returns the path."""
+        """Write the study as YAML and return the path."""
         from fairtrial.study.files.writing import write_study
 
         return write_study(self, path, "yaml")
 
     def to_json(self, path: str | Path) -> Path:
-        """Write the study as JSON; returns the path."""
+        """Write the study as JSON and return the path."""
         from fairtrial.study.files.writing import write_study
 
         return write_study(self, path, "json")
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Study:
-        """Read a study from a YAML file."""
+        """Read a study from a YAML file; raises one `StudyError` with all mistakes."""
         from fairtrial.study.files.reading import load_study
 
         return load_study(path, "yaml")
 
     @classmethod
     def from_json(cls, path: str | Path) -> Study:
-        """Read a study from a JSON file."""
+        """Read a study from a JSON file; raises one `StudyError` with all mistakes."""
         from fairtrial.study.files.reading import load_study
 
         return load_study(path, "json")

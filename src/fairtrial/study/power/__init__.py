@@ -1,4 +1,4 @@
-"""What a study can be expected to find, before anything is run."""
+"""Power analysis of a study's hypotheses, and the tests that are planned for them."""
 
 from fairtrial.study.hypotheses.planned_tests import (
     PlannedTest,

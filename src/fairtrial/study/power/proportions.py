@@ -1,8 +1,9 @@
-"""The power of Fisher's exact test, for outcomes that are yes or no.
+"""The power of Fisher's exact test, for binary outcomes.
 
-For each number of yeses in both groups together the test's p is that of the hypergeometric
-distribution; the power adds up the chances of all tables that it rejects. Nothing is approximated
-up to some thousand runs; beyond, the normal approximation with its continuity correction is.
+Given the number of successes in both groups together, the p-value of a table follows from the
+hypergeometric distribution; the power is the sum of the probabilities of all tables that the test
+rejects. It is exact for up to `MAX_EXACT` runs; for more the normal approximation with continuity
+correction is used.
 
 References::
 
@@ -17,20 +18,21 @@ import math
 from fairtrial.study.stats.power import LEAST_RUNS
 
 FISHER = "Fisher's exact test"
-MOST_EXACT = 2_000
-"""The runs of both groups together up to which every table is looked at."""
+MAX_EXACT = 2_000
+"""The largest number of runs in both groups together for which the power is exact."""
 EVEN_SD = 0.5
-"""The standard deviation of a yes/no outcome that is yes every other time."""
+"""The standard deviation of a binary outcome with a rate of one half."""
 TIE = 1 + 1e-7
-"""Tables whose chances differ by less than this are equally likely; scipy's test has the same."""
-ROUNDED = 1 + 1e-9
-"""What rounding may take from a p that is just as large as alpha, as some are (91/1820 of 0.05)."""
+"""Tables whose probabilities differ by less than this factor count as equally likely, as in scipy's
+test."""
+ROUNDING = 1 + 1e-9
+"""A p-value may equal alpha exactly (91/1820 and 0.05); this factor absorbs rounding errors."""
 
 
 def assumed_rates(difference: float, sd: float = EVEN_SD) -> tuple[float, float] | None:
-    """Two rates of yes that far apart, about the rate that has this standard deviation.
+    """Return two rates with this difference, around the rate with this standard deviation.
 
-    None if there are no such two: rates lie between 0 and 1.
+    None if there are no such rates, as rates lie between 0 and 1.
     """
     middle = (1 - math.sqrt(max(0.0, 1 - 4 * sd * sd))) / 2
     low = max(0.0, middle - difference / 2)
@@ -41,20 +43,25 @@ def assumed_rates(difference: float, sd: float = EVEN_SD) -> tuple[float, float]
 def fisher_power(
     rates: tuple[float, float], n1: int, n2: int, *, alpha: float = 0.05, one_sided: bool = False
 ) -> float | None:
-    """The power of Fisher's test of two groups; where it matters which has which rate, the less."""
+    """Return the power of Fisher's exact test of two groups; None if a group is too small.
+
+    If the power depends on which group has which rate, the lower one is returned.
+    """
     if min(n1, n2) < LEAST_RUNS:
         return None
     low, high = rates
     sizes = {(n1, n2), (n2, n1)}
-    find = _exact if n1 + n2 <= MOST_EXACT else _approximate
-    return min(find(high, low, a, b, alpha, one_sided) for a, b in sizes)
+    compute = _compute_exact if n1 + n2 <= MAX_EXACT else _approximate
+    return min(compute(high, low, a, b, alpha, one_sided) for a, b in sizes)
 
 
-def _exact(high: float, low: float, n1: int, n2: int, alpha: float, one_sided: bool) -> float:
+def _compute_exact(
+    high: float, low: float, n1: int, n2: int, alpha: float, one_sided: bool
+) -> float:
     import numpy as np
     from scipy import special, stats
 
-    def ways(n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def log_binomials(n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         k = np.arange(n + 1)
         logs = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
         return np.asarray(logs, dtype=np.float64)
@@ -63,18 +70,18 @@ def _exact(high: float, low: float, n1: int, n2: int, alpha: float, one_sided: b
         stats.binom.pmf(range(n1 + 1), n1, high),
         stats.binom.pmf(range(n2 + 1), n2, low),
     )
-    ways1, ways2, ways_both = ways(n1), ways(n2), ways(n1 + n2)
+    logs1, logs2, logs_both = log_binomials(n1), log_binomials(n2), log_binomials(n1 + n2)
     power = 0.0
-    for yes in range(n1 + n2 + 1):
-        k = np.arange(max(0, yes - n2), min(n1, yes) + 1)
-        chances = np.exp(ways1[k] + ways2[yes - k] - ways_both[yes])
+    for successes in range(n1 + n2 + 1):
+        k = np.arange(max(0, successes - n2), min(n1, successes) + 1)
+        probabilities = np.exp(logs1[k] + logs2[successes - k] - logs_both[successes])
         if one_sided:
-            p = np.cumsum(chances[::-1])[::-1]
+            p = np.cumsum(probabilities[::-1])[::-1]
         else:
-            ranked = np.sort(chances)
+            ranked = np.sort(probabilities)
             below = np.concatenate([[0.0], np.cumsum(ranked)])
-            p = below[np.searchsorted(ranked, chances * TIE, side="right")]
-        power += float(np.sum((first[k] * second[yes - k])[p * ROUNDED < alpha]))
+            p = below[np.searchsorted(ranked, probabilities * TIE, side="right")]
+        power += float(np.sum((first[k] * second[successes - k])[p * ROUNDING < alpha]))
     return min(1.0, power)
 
 

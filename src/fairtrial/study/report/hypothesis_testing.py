@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fairtrial.study.hypotheses.averages import spell_averages
-from fairtrial.study.hypotheses.planned_tests import GENERIC
+from fairtrial.study.hypotheses.averages import describe_averages
+from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.ledger.amendments import ClaimStanding
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
@@ -55,7 +55,7 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
         tests += _run_plan(table, plan, [hypotheses[name] for name in names])
     for hypothesis in table.study.hypotheses:
         if hypothesis.hypothesis_id not in planned:
-            tests += _run_family(table, None, [hypothesis], GENERIC, decides=True)
+            tests += _run_family(table, None, [hypothesis], DEFAULT_TEST, decides=True)
     standings = table.record.standings(table.study)
     return [
         _apply_standing(test, standings[test.hypothesis_id, test.analysis_plan_id])
@@ -210,7 +210,7 @@ def _add_result(test: HypothesisTest, request: TestRequest, result: TestResult) 
 
 
 def _averaging_notes(request: TestRequest) -> list[str]:
-    note = spell_averages(request.study, request.plan, request.comparison)
+    note = describe_averages(request.study, request.plan, request.comparison)
     return [note] if note else []
 
 

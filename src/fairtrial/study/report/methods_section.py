@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.study.design.agent_options import agent_names, agents_touched
-from fairtrial.study.design.runs import agents_of, count_runs, problems_of, replicates_of
+from fairtrial.study.design.agent_options import agent_names, find_affected_agents
+from fairtrial.study.design.runs import count_replicates, count_runs, get_agents, get_problems
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
@@ -66,7 +66,7 @@ def _design_lines(study: Study, conditions: Sequence[Condition] | None) -> Itera
     kind = spec.kind
     meaning = _DESIGNS.get(kind, PLUGIN_DESIGN) if isinstance(kind, DesignKind) else PLUGIN_DESIGN
     yield f"design: {format_code(kind)}, {meaning}"
-    replicates = format_count(replicates_of(study), "replicate")
+    replicates = format_count(count_replicates(study), "replicate")
     if conditions:
         admissible = [condition for condition in conditions if condition.admissible]
         excluded = len(conditions) - len(admissible)
@@ -92,7 +92,7 @@ def _design_lines(study: Study, conditions: Sequence[Condition] | None) -> Itera
 
 def _participant_lines(study: Study, conditions: Sequence[Condition]) -> Iterator[str]:
     """Yield lines that name the agents and problems."""
-    for title, find in (("agents", agents_of), ("problems", problems_of)):
+    for title, find in (("agents", get_agents), ("problems", get_problems)):
         names = dict.fromkeys(
             name for condition in conditions for name in find(study, condition) if name
         )
@@ -129,7 +129,7 @@ def _factor_table(study: Study) -> str:
         remarks = [escape_markdown(factor.description)] if factor.description else []
         remarks += [f"tied to {format_code(factor.tied_to)}"] if factor.tied_to else []
         remarks += [f"only where {format_code(factor.when)}"] if factor.when else []
-        agents = agents_touched(study, factor.name)
+        agents = find_affected_agents(study, factor.name)
         if agents is not None and set(agent_names(study)) - agents:
             names = " and ".join(map(format_code, sorted(agents)))
             remarks.append(f"an option of {names}: runs of other agents don't have it")

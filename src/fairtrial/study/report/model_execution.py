@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairtrial.study.hypotheses.planned_tests import GENERIC
+from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.report.follow_up_tests import (
     compare_pairs,
     describe_strata,
@@ -72,7 +72,7 @@ def run_slope_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Seq
     variable = request.comparison.variables[0]
     if name in CORRELATIONS:
         return run_correlation(sample, name)
-    if name not in (GENERIC, "regression", "mixed_effects", "equivalence"):
+    if name not in (DEFAULT_TEST, "regression", "mixed_effects", "equivalence"):
         raise UntestableError(
             f"{name} compares groups, and '{variable}' is sampled from a range; use regression"
         )
@@ -91,7 +91,7 @@ def run_slope_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Seq
 def run_interaction_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
     """Test the interaction of two variables."""
     request = sample.request
-    name = "factorial_anova" if name in (GENERIC, "equivalence") else name
+    name = "factorial_anova" if name in (DEFAULT_TEST, "equivalence") else name
     if name not in MODELS:
         raise UntestableError(
             f"{name} doesn't test whether an effect depends on another factor; use factorial_anova"

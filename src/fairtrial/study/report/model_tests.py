@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairtrial.core import did_you_mean
 from fairtrial.study.design.rows import is_number
 from fairtrial.study.design.runs import SUBJECT
-from fairtrial.study.hypotheses.groups import Variable, why_apart
+from fairtrial.study.hypotheses.groups import Variable, explain_disjoint
 from fairtrial.study.report.pairing import has_variable, replicate_is_subject
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
@@ -204,7 +204,7 @@ def _interaction_terms(sample: ComparisonSample, mains: Terms) -> Iterator[tuple
     terms = [(name, columns) for name, columns in mains.items() if columns.shape[1]]
     for size in (2, 3):
         for chosen in itertools.combinations(terms, size):
-            if not why_apart([variable(name)[0] for name, _ in chosen]):
+            if not explain_disjoint([variable(name)[0] for name, _ in chosen]):
                 product = functools.reduce(interaction_columns, [columns for _, columns in chosen])
                 yield " × ".join(name for name, _ in chosen), product
 

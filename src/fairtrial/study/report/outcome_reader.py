@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairtrial.core import did_you_mean, plain_number
-from fairtrial.study.design.rows import LARGEST
-from fairtrial.study.hypotheses.outcomes import YES_OR_NO, why_unreadable
+from fairtrial.study.design.rows import LARGEST_NUMBER
+from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES, explain_unreadable
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult
@@ -44,14 +44,14 @@ class OutcomeReader:
 
     def __init__(self, study: Study, spec: OutcomeSpec) -> None:
         self.spec = spec
-        self.reason = why_unreadable(study, spec)
+        self.reason = explain_unreadable(study, spec)
         self.unreadable: Counter[str] = Counter()
         self.from_evaluations = self.value_count = 0
         self.candidate_names: dict[str, None] = {}
         self._table = spec.source_table.strip().lower()
         self._aggregation = spec.aggregation.strip().lower()
         self._outcomes = study.outcomes
-        self._is_binary = spec.expected_type.strip().lower() in YES_OR_NO
+        self._is_binary = spec.expected_type.strip().lower() in BINARY_TYPES
 
     @property
     def is_of_runs(self) -> bool:
@@ -129,7 +129,7 @@ class OutcomeReader:
             except OverflowError:
                 number = math.inf
             # The squares of larger numbers would overflow.
-            if abs(number) <= LARGEST and (not self._is_binary or number in (0.0, 1.0)):
+            if abs(number) <= LARGEST_NUMBER and (not self._is_binary or number in (0.0, 1.0)):
                 return number
         self.unreadable[repr(value)[:40]] += 1
         return None

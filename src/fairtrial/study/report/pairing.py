@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairtrial.core import StudyError
-from fairtrial.study.design.constraints import Expression
+from fairtrial.study.design.expressions import Expression
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, SUBJECT
 from fairtrial.study.model.factors import DesignKind, Factor
 from fairtrial.study.model.study import Study
-from fairtrial.study.power.hypothesis_power import FEW_PROBLEMS
+from fairtrial.study.power.independence import FEW_PROBLEMS
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
 

@@ -230,10 +230,10 @@ class RunTable:
         variable = Variable(self.study, name)
         if variable.source in ("agent", "problem"):
             names = self.agents if variable.source == "agent" else self.problems
-            levels = [variable.level(None, name, name) for name in names]
+            levels = [variable.get_level(None, name, name) for name in names]
             codes = self.column(variable.source)
         else:
-            levels = [variable.assigned(condition) for condition in self.conditions]
+            levels = [variable.get_assigned_level(condition) for condition in self.conditions]
             codes = self.column("condition")
         ranks = {level: rank for rank, level in enumerate(variable.values)}
         level_ranks = [-1 if level is None else ranks[level] for level in levels]

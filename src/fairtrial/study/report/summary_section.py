@@ -190,7 +190,7 @@ def _cells(
                 variable.agents is None or names[code] in variable.agents for variable in variables
             ]
             levels = tuple(
-                variable.assigned(data.conditions[index]) if does_apply else None
+                variable.get_assigned_level(data.conditions[index]) if does_apply else None
                 for variable, does_apply in zip(variables, applies, strict=True)
             )
             cells.setdefault((levels, agent, index if all(applies) else -1), []).append(index)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairtrial.study.hypotheses.outcomes import YES_OR_NO
-from fairtrial.study.hypotheses.planned_tests import GENERIC
+from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
+from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.follow_up_tests import (
     check_averaged_replicates,
@@ -116,7 +116,7 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
     check_group_sizes(sample.values, sample.names)
     if request.comparison.shape == "interaction":
         return _finish(*run_interaction_test(sample, name))
-    if name == GENERIC:
+    if name == DEFAULT_TEST:
         name = _choose_test(sample)
     if name in CORRELATIONS:
         return _finish(*run_correlation(sample, name))
@@ -134,7 +134,7 @@ def _finish(result: TestResult, notes: Sequence[str]) -> TestResult:
 
 def _choose_test(sample: ComparisonSample) -> str:
     """Return the test that `difference_in_means` stands for with these levels and values."""
-    is_declared_binary = sample.request.outcome.expected_type.strip().lower() in YES_OR_NO
+    is_declared_binary = sample.request.outcome.expected_type.strip().lower() in BINARY_TYPES
     if is_declared_binary or is_binary(sample.y):
         return "fisher_exact"
     if len(sample.names) == 2:

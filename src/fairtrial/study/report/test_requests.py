@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairtrial.study.hypotheses.comparisons import Comparison, comparisons_of
-from fairtrial.study.hypotheses.planned_tests import narrow, outcomes_asked, subtracted_last
-from fairtrial.study.hypotheses.wording import is_equivalence, why_no_operation
+from fairtrial.study.hypotheses.comparisons import plan_comparisons
+from fairtrial.study.hypotheses.planned_comparison import PlannedComparison
+from fairtrial.study.hypotheses.planned_tests import (
+    apply_filters,
+    put_baseline_last,
+    select_outcomes,
+)
+from fairtrial.study.hypotheses.wording import explain_unsupported_operation
 from fairtrial.study.model.hypotheses import (
     AnalysisPlan,
     Hypothesis,
@@ -45,7 +50,7 @@ class TestRequest:
     plan: AnalysisPlan | None
     hypothesis: Hypothesis
     outcome: OutcomeSpec
-    comparison: Comparison
+    comparison: PlannedComparison
     reason: str = ""
 
     @property
@@ -55,7 +60,7 @@ class TestRequest:
     @property
     def is_equivalence(self) -> bool:
         """Whether the hypothesis claims equivalence."""
-        return is_equivalence(self.hypothesis)
+        return self.hypothesis.is_equivalence
 
     @property
     def alternative(self) -> Alternative:
@@ -76,7 +81,7 @@ class TestRequest:
         names = self.comparison.variables[: position + 1]
         variables = [self.table.variable(name)[0] for name in names]
         levels = self.comparison.levels[position]
-        return subtracted_last(self.study, self.hypothesis, variables, levels)
+        return put_baseline_last(self.study, self.hypothesis, variables, levels)
 
 
 def request_tests(
@@ -88,9 +93,9 @@ def request_tests(
     plan_outcomes = plan.outcomes if plan else ()
     comparisons = [
         _narrow(table, plan, hypothesis, comparison)
-        for comparison in comparisons_of(study, table.conditions, hypothesis)
+        for comparison in plan_comparisons(study, table.conditions, hypothesis)
     ]
-    for name in outcomes_asked(study, hypothesis, plan):
+    for name in select_outcomes(study, hypothesis, plan):
         plan_reason = ""
         if plan_outcomes and name not in plan_outcomes and plan is not None:
             plan_reason = f"plan '{plan.analysis_plan_id}' doesn't look at '{name}'"
@@ -101,15 +106,18 @@ def request_tests(
 
 
 def _narrow(
-    table: RunTable, plan: AnalysisPlan | None, hypothesis: Hypothesis, comparison: Comparison
-) -> Comparison:
+    table: RunTable,
+    plan: AnalysisPlan | None,
+    hypothesis: Hypothesis,
+    comparison: PlannedComparison,
+) -> PlannedComparison:
     names = comparison.variables if comparison.levels else ()
     variables = {name: table.variable(name)[0] for name in names}
-    return narrow(variables, plan, hypothesis, comparison)
+    return apply_filters(variables, plan, hypothesis, comparison)
 
 
-def _find_reason(hypothesis: Hypothesis, comparison: Comparison) -> str:
+def _find_reason(hypothesis: Hypothesis, comparison: PlannedComparison) -> str:
     """Return why a comparison can't be tested; empty if it can."""
     if hypothesis.kind is HypothesisKind.MEDIATION:
         return MEDIATION
-    return comparison.reason or why_no_operation(hypothesis.contrast)
+    return comparison.reason or explain_unsupported_operation(hypothesis.contrast)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairtrial.study.hypotheses.planned_tests import is_yes_or_no
+from fairtrial.study.hypotheses.outcome_types import is_binary_outcome
 from fairtrial.study.power.proportions import EVEN_SD
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_requests import TestRequest
@@ -84,7 +84,7 @@ def find_margin(request: TestRequest, sd: float) -> Margin | None:
         return Margin(effect, f"{effect:g} in {name}'s own units, as its sd is stated")
     if not sd:
         return None
-    is_binary = is_yes_or_no(request.study, name)
+    is_binary = is_binary_outcome(request.study, name)
     planned = f"; before there were any, {EVEN_SD:g} was assumed" if is_binary else ""
     text = f"the runs' sd within groups is {sd:.3g}{planned}"
     return Margin(effect * sd, f"d = {effect:g}, here {effect * sd:.3g} ({text})")

@@ -9,8 +9,8 @@ from typing import Any
 from fairtrial.core import Mistake, StudyError, canonical_json, did_you_mean
 from fairtrial.study.agents.call_forms import Call
 from fairtrial.study.agents.task import Task
-from fairtrial.study.design.agent_options import find_varied
-from fairtrial.study.design.runs import agents_of
+from fairtrial.study.design.agent_options import find_option_factors
+from fairtrial.study.design.runs import get_agents
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 
@@ -79,7 +79,7 @@ def check_option_levels(
     mistakes: list[Mistake] = []
     messages: set[str] = set()
     for condition in conditions:
-        for name in agents_of(study, condition) if condition.admissible else ():
+        for name in get_agents(study, condition) if condition.admissible else ():
             agent = agents.get(name or "")
             if isinstance(agent, AgentVariants):
                 try:
@@ -93,7 +93,7 @@ def check_option_levels(
 
 def _find_unbound_factors(agents: Sequence[str], factors: Sequence[str]) -> list[Mistake]:
     """Return a mistake for each factor that sets an option of an unknown agent."""
-    bound = {name for agent in agents for name in find_varied(agent, factors)}
+    bound = {name for agent in agents for name in find_option_factors(agent, factors)}
     return [
         Mistake(
             ("factors",),

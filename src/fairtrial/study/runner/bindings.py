@@ -19,8 +19,8 @@ from fairtrial.core import (
 )
 from fairtrial.study.agents.call_forms import Call, bind_agent, callable_name, construct, preset
 from fairtrial.study.agents.hooks import AgentHooks
-from fairtrial.study.design.agent_options import find_varied
-from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, agents_of, problems_of
+from fairtrial.study.design.agent_options import find_option_factors
+from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, get_agents, get_problems
 from fairtrial.study.extensions import extensions
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, Study
@@ -144,8 +144,8 @@ def _names_in_use(study: Study, conditions: Iterable[Condition]) -> tuple[list[s
     problems: dict[str | None, None] = {}
     for condition in conditions:
         if condition.admissible:
-            agents |= dict.fromkeys(agents_of(study, condition))
-            problems |= dict.fromkeys(problems_of(study, condition))
+            agents |= dict.fromkeys(get_agents(study, condition))
+            problems |= dict.fromkeys(get_problems(study, condition))
     return [name for name in agents if name], [name for name in problems if name]
 
 
@@ -158,7 +158,7 @@ def _collect_sources(
     factors = [factor.name for factor in study.factors] if section == "agents" else []
 
     def source(origin: str, name: str, value: Any) -> BindingSource:
-        own_factors = find_varied(name, factors)
+        own_factors = find_option_factors(name, factors)
         return BindingSource((origin, name), value, study.folder, own_factors, study.run_budget)
 
     bound = {name: source(section, name, value) for name, value in getattr(study, section).items()}

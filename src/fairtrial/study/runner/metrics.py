@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairtrial.study.agents.events import EventStream
+from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.payments import NOTHING, Paid
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
 
 TOKENS = ("input_tokens", "output_tokens", "total_tokens")
@@ -21,7 +21,7 @@ def compose_metrics(
     outcomes: Sequence[OutcomeSpec],
     *,
     has_output: bool = True,
-    paid: Paid = NOTHING,
+    paid: Expense = NO_EXPENSE,
 ) -> dict[str, Any]:
     """Return all metrics of a run.
 
@@ -53,7 +53,7 @@ def compose_metrics(
     return metrics
 
 
-def _add_costs(own: Mapping[str, Any], paid: Paid) -> Mapping[str, Any]:
+def _add_costs(own: Mapping[str, Any], paid: Expense) -> Mapping[str, Any]:
     """Return metrics with the costs of a journal where the agent reports none."""
     filled = dict(own)
     if own.get("cost_usd") is None:

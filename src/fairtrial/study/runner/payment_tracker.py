@@ -13,7 +13,7 @@ from fairtrial.study.ledger.journal_store import JournalStore, unreported_paymen
 from fairtrial.study.ledger.packing import pack, unpack
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.model.payments import NOTHING, Paid
+from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 from fairtrial.study.model.runs import FailureKind, Finished, Outcome, RunSpec, RunStatus
 
 INTERRUPTED = "the study was cut off while this was under way"
@@ -26,12 +26,12 @@ class PaymentTracker:
 
     def __init__(self, journals: JournalStore) -> None:
         self._journals = journals
-        self._under_way: dict[RunKey, Paid] = {}
+        self._under_way: dict[RunKey, Expense] = {}
 
     @property
-    def under_way(self) -> Paid:
+    def under_way(self) -> Expense:
         """The total costs of attempts that have not ended."""
-        total = NOTHING
+        total = NO_EXPENSE
         for paid in self._under_way.values():
             total = total.plus(paid)
         return total
@@ -42,11 +42,11 @@ class PaymentTracker:
         paid = total_paid([data])
         if any(paid):
             run = spec.run_id, spec.seed
-            self._under_way[run] = self._under_way.get(run, NOTHING).plus(paid)
+            self._under_way[run] = self._under_way.get(run, NO_EXPENSE).plus(paid)
 
     def close(self, spec: RunSpec, outcome: Outcome) -> Outcome:
         """Return the outcome of an attempt, with the costs in its journal if it reports none."""
-        own = self._under_way.pop((spec.run_id, spec.seed), NOTHING)
+        own = self._under_way.pop((spec.run_id, spec.seed), NO_EXPENSE)
         if outcome.status is RunStatus.SUCCESS:
             return outcome
         total = total_paid(self._journals.entries(spec))
@@ -64,7 +64,7 @@ def record_interrupted_attempts(ledger: Ledger) -> None:
 
     Call it before a new plan is stored: they belong to the old one.
     """
-    unreported: dict[RunKey, dict[int, Paid]] = {}
+    unreported: dict[RunKey, dict[int, Expense]] = {}
     for run_id, seed, attempt, paid in unreported_payments(ledger.connection, ledger.path):
         unreported.setdefault((run_id, seed), {})[attempt] = paid
     if not unreported:

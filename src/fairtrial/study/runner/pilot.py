@@ -6,10 +6,10 @@ from array import array
 from collections.abc import Callable, Iterator
 
 from fairtrial.core import Mistake, StudyError
-from fairtrial.study.design.constraints import Expression
-from fairtrial.study.design.expression_warnings import comparison_doubts
+from fairtrial.study.design.expression_warnings import find_comparison_warnings
+from fairtrial.study.design.expressions import Expression
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.design.runs import agents_of, problems_of
+from fairtrial.study.design.runs import get_agents, get_problems
 from fairtrial.study.model.study import Study
 
 RUN_FACTS = ("agent_id", "problem_id", "replicate", "condition_id", "run_id")
@@ -32,7 +32,7 @@ def find_expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
 def check_expression(plan: RunPlan, only: str) -> None:
     """Try an expression on a run of every condition; `StudyError` if it can't be evaluated."""
     expression = Expression(only)
-    for plan_index in plan.first_places():
+    for plan_index in plan.first_indexes():
         try:
             _holds(expression, plan, plan_index)
         except StudyError as error:
@@ -45,11 +45,11 @@ def selection_warnings(plan: RunPlan, only: str) -> list[Mistake]:
     admissible = [condition for condition in plan.conditions if condition.admissible]
     factors = {factor.name for factor in study.factors}
     ids = {
-        "agent_id": {name for item in admissible for name in agents_of(study, item)},
-        "problem_id": {name for item in admissible for name in problems_of(study, item)},
+        "agent_id": {name for item in admissible for name in get_agents(study, item)},
+        "problem_id": {name for item in admissible for name in get_problems(study, item)},
     }
     levels = {name: sorted(filter(None, ids[name])) for name in ids if name not in factors}
-    return list(comparison_doubts(study, ("only",), only, levels))
+    return list(find_comparison_warnings(study, ("only",), only, levels))
 
 
 def refuse_empty_selection(plan: RunPlan, only: str) -> None:

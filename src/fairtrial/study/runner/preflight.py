@@ -10,7 +10,7 @@ from fairtrial.core import Mistake, StudyError
 from fairtrial.study.agents.call_forms import Call
 from fairtrial.study.agents.hooks import AgentHooks
 from fairtrial.study.agents.task import Task
-from fairtrial.study.design.runs import agents_of, problems_of
+from fairtrial.study.design.runs import get_agents, get_problems
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Problem
@@ -51,11 +51,11 @@ def check_agent_problems(
     # Holds the agents, so that no two of them have the same id.
     checked: dict[tuple[int, str], HookedAgent] = {}
     for condition in conditions:
-        for agent_name in agents_of(study, condition) if condition.admissible else ():
+        for agent_name in get_agents(study, condition) if condition.admissible else ():
             agent = _find_agent(agents.get(agent_name or ""), condition)
             if not isinstance(agent, HookedAgent):
                 continue
-            for problem_name in problems_of(study, condition):
+            for problem_name in get_problems(study, condition):
                 key = id(agent), problem_name or ""
                 problem = problems.get(problem_name or "")
                 if problem is None or key in checked:

@@ -9,7 +9,7 @@ from typing import Any
 from fairtrial.core import Mistake, StudyError, build_record, format_count, plugins
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.design.runs import MOST_RUNS, refuse_collisions
+from fairtrial.study.design.runs import MAX_RUNS, refuse_collisions
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Executor
@@ -23,7 +23,7 @@ from fairtrial.study.runner.pilot import (
 )
 from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.run_settings import RunSettings
-from fairtrial.study.validation import concerns_plan, study_mistakes
+from fairtrial.study.validation import concerns_plan, find_study_mistakes
 
 RETRY_CHOICES = ("broken", "failed")
 
@@ -114,7 +114,7 @@ def _inspect(
 def _plan_and_bind(
     study: Study, settings: RunSettings, mistakes: list[Mistake]
 ) -> tuple[RunPlan | None, Bindings | None]:
-    study_errors = study_mistakes(study, with_plan=False)
+    study_errors = find_study_mistakes(study, with_plan=False)
     mistakes.extend(study_errors)
     if settings.only is not None:
         mistakes.extend(find_expression_mistakes(study, settings.only))
@@ -180,11 +180,11 @@ def _find_plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
                 "max_runs_policy: balanced leave runs out evenly",
             )
         ]
-    if len(plan) > MOST_RUNS:
+    if len(plan) > MAX_RUNS:
         return [
             Mistake(
                 ("run_budget", "replicates"),
-                f"the plan has {format_count(len(plan))} runs; a study can tell {MOST_RUNS:,} "
+                f"the plan has {format_count(len(plan))} runs; a study can tell {MAX_RUNS:,} "
                 "apart by their ids",
                 "ask for fewer replicates or conditions",
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import Mistake, StudyError, plugins
-from fairtrial.study.design.runs import problems_of
+from fairtrial.study.design.runs import get_problems
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import open_ledger
@@ -82,7 +82,7 @@ def _refuse_unbound_problems(reader: LedgerReader, bound: Mapping[str, Any]) -> 
         name
         for condition in reader.conditions
         if condition.admissible
-        for name in problems_of(reader.study, condition)
+        for name in get_problems(reader.study, condition)
     )
     hint = "name what judges: --evaluator MODULE:CALLABLE, or, in Python, problem_registry={...}"
     missing = [

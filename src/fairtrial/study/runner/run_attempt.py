@@ -18,8 +18,8 @@ from fairtrial.study.agents.output import ReadOutput, read_output
 from fairtrial.study.agents.task import Task
 from fairtrial.study.agents.workspace import Workspace
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
+from fairtrial.study.model.expenses import Expense
 from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.payments import Paid
 from fairtrial.study.model.runs import (
     EVALUATOR_FAILED,
     Assignment,
@@ -278,7 +278,7 @@ class StudyWork:
         tokens = max(count_tokens(metrics) - before.tokens, since.tokens)
         return Outcome(status, kind, cost_usd, tokens, latency_s, packed)
 
-    def _metrics(self, run: _RunRecord, latency_s: float, paid: Paid) -> dict[str, Any]:
+    def _metrics(self, run: _RunRecord, latency_s: float, paid: Expense) -> dict[str, Any]:
         own, rows, outcomes = run.metrics, run.evaluations, self._outcomes
         has_output = run.has_output
         try:

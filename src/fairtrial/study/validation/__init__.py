@@ -1,20 +1,20 @@
-"""A study against itself: what only the whole of it can tell."""
+"""Checks of a study as a whole: mistakes that no single record can find, and warnings."""
 
-from fairtrial.study.validation.names import binding_doubts
 from fairtrial.study.validation.study_rules import (
     RESERVED_COLUMNS,
     concerns_plan,
-    study_mistakes,
+    find_study_mistakes,
     validate_study,
 )
-from fairtrial.study.validation.warnings import setting_doubts, word_doubts
+from fairtrial.study.validation.used_names import find_unbound_names
+from fairtrial.study.validation.warnings import find_unknown_terms, find_unused_settings
 
 __all__ = [
     "RESERVED_COLUMNS",
-    "binding_doubts",
     "concerns_plan",
-    "setting_doubts",
-    "study_mistakes",
+    "find_study_mistakes",
+    "find_unbound_names",
+    "find_unknown_terms",
+    "find_unused_settings",
     "validate_study",
-    "word_doubts",
 ]

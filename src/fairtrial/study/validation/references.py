@@ -1,4 +1,4 @@
-"""Hypotheses and analysis plans that refer to something which isn't there."""
+"""References of hypotheses and analysis plans to things that the study doesn't have."""
 
 from __future__ import annotations
 
@@ -6,81 +6,96 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fairtrial.core import FieldPath, Mistake, did_you_mean, is_scalar, scalar_text
 from fairtrial.study.model.factors import Factor
+from fairtrial.study.model.hypotheses import Hypothesis
 from fairtrial.study.model.study import Study
-from fairtrial.study.validation.names import NAMED_BY, tried_names
+from fairtrial.study.validation.used_names import NAME_SOURCES, find_used_names
 
 SECTIONS = {"agent_id": "agents", "problem_id": "problems"}
-"""Columns of the table of runs that a hypothesis may name though they are no factors, and where
-what stands there is bound."""
+"""Columns of the table of runs that hypotheses may name although they are no factors, each with the
+field of the study that binds the names in it."""
 
 
-def dangling_claims(study: Study) -> Iterator[Mistake]:
-    """Names of variables, levels, outcomes and hypotheses that claims refer to in vain."""
+def find_dangling_references(study: Study) -> Iterator[Mistake]:
+    """Yield a mistake for each unknown variable, level, outcome and hypothesis that is named."""
     factors = {factor.name: factor for factor in study.factors}
     variables = [*factors, *(block.name for block in study.blocks), *SECTIONS]
     outcomes = [outcome.name for outcome in study.outcomes]
-    claims = [claim.hypothesis_id for claim in study.hypotheses]
-    for i, claim in enumerate(study.hypotheses):
+    hypothesis_ids = [hypothesis.hypothesis_id for hypothesis in study.hypotheses]
+    for i, hypothesis in enumerate(study.hypotheses):
         at = ("hypotheses", i)
-        who = f"hypothesis '{claim.hypothesis_id}'"
-        yield from _unknown(
-            (*at, "independent_vars"), claim.independent_vars, variables, who, "factor"
+        referrer = f"hypothesis '{hypothesis.hypothesis_id}'"
+        yield from _find_unknown(
+            (*at, "independent_vars"), hypothesis.independent_vars, variables, referrer, "factor"
         )
-        yield from _unknown((*at, "dependent_vars"), claim.dependent_vars, outcomes, who, "outcome")
-        moderators = [moderator.name for moderator in claim.moderators]
-        yield from _unknown((*at, "moderators"), moderators, variables, who, "factor or block")
-        if claim.contrast is not None:
-            compared = _compared(study, claim.independent_vars)
-            levels = [text for texts in compared.values() for text in texts]
-            for side in ("left", "right"):
-                text = getattr(claim.contrast, side)
-                if compared and text not in levels:
-                    yield Mistake(
-                        (*at, "contrast", side),
-                        f"{who}: '{text}' is no level of {', '.join(compared)}",
-                        _why_not_tried(study, text, compared) or did_you_mean(text, levels),
-                    )
+        yield from _find_unknown(
+            (*at, "dependent_vars"), hypothesis.dependent_vars, outcomes, referrer, "outcome"
+        )
+        moderators = [moderator.name for moderator in hypothesis.moderators]
+        yield from _find_unknown(
+            (*at, "moderators"), moderators, variables, referrer, "factor or block"
+        )
+        yield from _find_unknown_levels(study, hypothesis, at, referrer)
     for i, plan in enumerate(study.analysis_plans):
-        who = f"analysis plan '{plan.analysis_plan_id}'"
+        referrer = f"analysis plan '{plan.analysis_plan_id}'"
         at = ("analysis_plans", i)
-        yield from _unknown((*at, "hypothesis_ids"), plan.hypothesis_ids, claims, who, "hypothesis")
-        yield from _unknown((*at, "outcomes"), plan.outcomes, outcomes, who, "outcome")
+        yield from _find_unknown(
+            (*at, "hypothesis_ids"), plan.hypothesis_ids, hypothesis_ids, referrer, "hypothesis"
+        )
+        yield from _find_unknown((*at, "outcomes"), plan.outcomes, outcomes, referrer, "outcome")
 
 
-def _unknown(
-    path: FieldPath, names: Sequence[str], known: Sequence[str], who: str, what: str
+def _find_unknown(
+    path: FieldPath, names: Sequence[str], known: Sequence[str], referrer: str, kind: str
 ) -> Iterator[Mistake]:
     for index, name in enumerate(names):
         if name not in known:
             yield Mistake(
                 (*path, index),
-                f"{who} refers to an unknown {what} '{name}'",
+                f"{referrer} refers to an unknown {kind} '{name}'",
                 did_you_mean(name, known),
             )
 
 
-def _compared(study: Study, variables: Sequence[str]) -> dict[str, list[str]]:
-    """What a contrast may name: for each variable its levels, by name or by value."""
-    found: dict[str, list[str]] = {}
+def _find_unknown_levels(
+    study: Study, hypothesis: Hypothesis, at: FieldPath, referrer: str
+) -> Iterator[Mistake]:
+    """Yield a mistake for each side of a contrast that is no level of the compared variables."""
+    if hypothesis.contrast is None:
+        return
+    variables = _list_levels(study, hypothesis.independent_vars)
+    levels = [text for texts in variables.values() for text in texts]
+    for side in ("left", "right"):
+        text = getattr(hypothesis.contrast, side)
+        if variables and text not in levels:
+            yield Mistake(
+                (*at, "contrast", side),
+                f"{referrer}: '{text}' is no level of {', '.join(variables)}",
+                _explain_unused(study, text, variables) or did_you_mean(text, levels),
+            )
+
+
+def _list_levels(study: Study, variables: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names and values of each variable's levels, which a contrast may refer to."""
+    levels: dict[str, list[str]] = {}
     for name in variables:
         for factor in study.factors:
             if factor.name == name:
-                found[name] = _level_texts(factor)
+                levels[name] = _level_texts(factor)
         for block in study.blocks:
             if block.name == name:
-                found[name] = [scalar_text(level) for level in block.levels if is_scalar(level)]
-        if name in SECTIONS and name not in found and study.condition_runner is None:
-            tried = [each for each, _ in tried_names(study, SECTIONS[name])]
-            found |= {name: tried} if tried else {}
-    return found
+                levels[name] = [scalar_text(level) for level in block.levels if is_scalar(level)]
+        if name in SECTIONS and name not in levels and study.condition_runner is None:
+            used = [used_name for used_name, _ in find_used_names(study, SECTIONS[name])]
+            levels |= {name: used} if used else {}
+    return levels
 
 
-def _why_not_tried(study: Study, text: str, compared: Mapping[str, Sequence[str]]) -> str:
-    """That a list leaves out what is bound; the slip may be in the list."""
+def _explain_unused(study: Study, text: str, variables: Mapping[str, Sequence[str]]) -> str:
+    """Return a hint if a text is a bound agent or problem that the study's list leaves out."""
     for variable, section in SECTIONS.items():
-        if variable in compared and text in getattr(study, section):
-            listed = NAMED_BY[section][1]
-            return f"it is bound, but not tried: {listed} names {', '.join(compared[variable])}"
+        if variable in variables and text in getattr(study, section):
+            list_name = NAME_SOURCES[section][1]
+            return f"it is bound, but not used: {list_name} names {', '.join(variables[variable])}"
     return ""
 
 

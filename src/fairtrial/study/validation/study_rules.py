@@ -1,8 +1,8 @@
-"""A study against itself: names that clash, references that point at nothing, plans that don't fit.
+"""Rules for a study as a whole: unique names, valid references, a plan within its limits.
 
-What a single record can know is checked where the record is made; this is what only the whole study
-can tell. Every check reports all that it finds, with the place, and works on a provisional study
-too (one that was read from a file with other mistakes in it).
+Records check their own fields when they are created; these are the rules that concern several
+records. Each check reports all mistakes that it finds, with their paths, and also works on a
+provisional study (one that was read from a file with other mistakes in it).
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fairtrial.core import Mistake, StudyError, format_count, plugins
 from fairtrial.study.design.build import design_table, make_design
-from fairtrial.study.design.constraints import Judge
-from fairtrial.study.design.dependent_factors import dependence_mistakes, expression_mistakes
+from fairtrial.study.design.constraints import ConstraintChecker
+from fairtrial.study.design.dependent_factors import (
+    find_dependency_mistakes,
+    find_expression_mistakes,
+)
 from fairtrial.study.design.runs import (
-    MOST_RUNS,
-    agents_of,
-    problems_of,
-    repeated_names,
-    replicates_of,
+    MAX_RUNS,
+    count_replicates,
+    find_repeated_names,
+    get_agents,
+    get_problems,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
-from fairtrial.study.validation.references import dangling_claims
+from fairtrial.study.validation.references import find_dangling_references
 
 RESERVED_COLUMNS = frozenset(
     {
@@ -35,7 +38,7 @@ RESERVED_COLUMNS = frozenset(
         "assignment_meta_json",
     }
 )
-_BESIDE_THE_PLAN = frozenset(
+_FIELDS_OUTSIDE_PLAN = frozenset(
     {
         "study_id",
         "title",
@@ -51,50 +54,51 @@ _BESIDE_THE_PLAN = frozenset(
         "notes",
     }
 )
-"""Fields that conditions and the number of runs don't depend on."""
+"""Fields that neither the conditions nor the number of runs depend on."""
 
 
 def validate_study(study: Study) -> list[str]:
-    """What is wrong with the study as a whole, one text for each mistake; empty if nothing is."""
-    return [str(mistake) for mistake in study_mistakes(study)]
+    """Return a message for each mistake in the study as a whole; empty if it is valid."""
+    return [str(mistake) for mistake in find_study_mistakes(study)]
 
 
-def study_mistakes(
+def find_study_mistakes(
     study: Study, known: Iterable[Mistake] = (), *, with_plan: bool = True
 ) -> list[Mistake]:
-    """What is wrong with the study as a whole, with the place of each mistake.
+    """Return the mistakes in the study as a whole, each with its path.
 
-    The design is tried out unless one of these mistakes, or of those `known` already, concerns it;
-    or unless the caller is about to make it anyway (`with_plan`).
+    known: mistakes that have been found already
+    with_plan: whether to generate the design and count the runs, which is done only if none of the
+        known and found mistakes concerns the plan; False if the caller generates it anyway
     """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
-        _clashing_names,
-        dangling_claims,
-        dependence_mistakes,
-        _constraints,
-        repeated_names,
+        _find_name_clashes,
+        find_dangling_references,
+        find_dependency_mistakes,
+        _find_constraint_mistakes,
+        find_repeated_names,
     ]
-    found = list(itertools.chain.from_iterable(check(study) for check in checks))
-    make_design(study.design_spec, found)
-    if with_plan and not any(map(concerns_plan, (*known, *found))):
-        found.extend(_plan(study))
-    return found
+    mistakes = list(itertools.chain.from_iterable(check(study) for check in checks))
+    make_design(study.design_spec, mistakes)
+    if with_plan and not any(map(concerns_plan, (*known, *mistakes))):
+        mistakes.extend(_find_plan_mistakes(study))
+    return mistakes
 
 
 def concerns_plan(mistake: Mistake) -> bool:
-    """Whether conditions or the number of runs may depend on what is wrong."""
-    # Without a path it is a field that is missing: the study's id or its title.
-    return bool(mistake.path) and mistake.path[0] not in _BESIDE_THE_PLAN
+    """Return whether conditions or the number of runs may depend on the field with a mistake."""
+    # A mistake without a path is a missing study_id or title.
+    return bool(mistake.path) and mistake.path[0] not in _FIELDS_OUTSIDE_PLAN
 
 
-def _clashing_names(study: Study) -> Iterator[Mistake]:
+def _find_name_clashes(study: Study) -> Iterator[Mistake]:
     lists: list[tuple[str, str, Sequence[str]]] = [
         ("factors", "name", [factor.name for factor in study.factors]),
         ("blocks", "name", [block.name for block in study.blocks]),
         ("outcomes", "name", [outcome.name for outcome in study.outcomes]),
-        ("hypotheses", "hypothesis_id", [claim.hypothesis_id for claim in study.hypotheses]),
+        ("hypotheses", "hypothesis_id", [h.hypothesis_id for h in study.hypotheses]),
         ("analysis_plans", "analysis_plan_id", [p.analysis_plan_id for p in study.analysis_plans]),
-        ("constraints", "constraint_id", [rule.constraint_id for rule in study.constraints]),
+        ("constraints", "constraint_id", [c.constraint_id for c in study.constraints]),
     ]
     for field, key, names in lists:
         seen: set[str] = set()
@@ -102,18 +106,18 @@ def _clashing_names(study: Study) -> Iterator[Mistake]:
             if name and name in seen:
                 yield Mistake((field, index, key), f"duplicate: '{name}' is used twice")
             seen.add(name)
-    yield from _clashing_columns(study)
+    yield from _find_column_clashes(study)
 
 
-def _clashing_columns(study: Study) -> Iterator[Mistake]:
-    """Factors and blocks become columns of one table, next to its key columns."""
+def _find_column_clashes(study: Study) -> Iterator[Mistake]:
+    """Yield a mistake for each factor and block whose column in the tables has a name in use."""
     block_names = {block.name for block in study.blocks}
     columns: dict[str, str] = {}
-    named = [(("factors", i, "name"), f.name, f.name) for i, f in enumerate(study.factors)]
-    named += [
+    variables = [(("factors", i, "name"), f.name, f.name) for i, f in enumerate(study.factors)]
+    variables += [
         (("blocks", i, "name"), b.name, f"block_{b.name}") for i, b in enumerate(study.blocks)
     ]
-    for path, name, column in named:
+    for path, name, column in variables:
         if path[0] == "factors" and column.lower() in RESERVED_COLUMNS:
             yield Mistake(path, f"'{name}' is a key column of the tables", "use another name")
         elif path[0] == "factors" and name in block_names:
@@ -124,40 +128,42 @@ def _clashing_columns(study: Study) -> Iterator[Mistake]:
         columns.setdefault(column.lower(), name)
 
 
-def _constraints(study: Study) -> Iterator[Mistake]:
+def _find_constraint_mistakes(study: Study) -> Iterator[Mistake]:
     known = [factor.name for factor in study.factors] + [block.name for block in study.blocks]
-    for i, rule in enumerate(study.constraints):
-        if rule.expression is not None:
+    for i, constraint in enumerate(study.constraints):
+        if constraint.expression is not None:
             path = ("constraints", i, "expression")
-            yield from expression_mistakes(path, rule.expression, known, "a factor or block")
-        if rule.callable_ref is not None:
+            yield from find_expression_mistakes(
+                path, constraint.expression, known, "a factor or block"
+            )
+        if constraint.callable_ref is not None:
             try:
-                plugins.load_reference(rule.callable_ref, study.folder)
+                plugins.load_reference(constraint.callable_ref, study.folder)
             except StudyError as error:
                 yield from (m.under(("constraints", i, "callable_ref")) for m in error.mistakes)
 
 
-def _plan(study: Study) -> Iterator[Mistake]:
-    """Whether the design can be made, leaves anything to run, and fits the budget."""
+def _find_plan_mistakes(study: Study) -> Iterator[Mistake]:
+    """Generate the design, and yield a mistake if it has no runs or more than the budget allows."""
     try:
         table = design_table(study)
-        judge = Judge(study.constraints, study.folder)
-        replicates = replicates_of(study)
+        check = ConstraintChecker(study.constraints, study.folder)
+        replicates = count_replicates(study)
         runs = 0
-        limit = study.run_budget.max_runs
         for row in table.rows:
-            if judge(row.factors, row.blocks)[0]:
+            if check(row.factors, row.blocks)[0]:
                 condition = Condition("", row.factors, row.blocks)
-                pairs = len(agents_of(study, condition)) * len(problems_of(study, condition))
+                pairs = len(get_agents(study, condition)) * len(get_problems(study, condition))
                 runs += pairs * replicates
     except StudyError as error:
         yield from error.mistakes
         return
+    limit = study.run_budget.max_runs
     if not runs and study.constraints:
-        rules = ", ".join(rule.constraint_id for rule in study.constraints)
+        ids = ", ".join(constraint.constraint_id for constraint in study.constraints)
         yield Mistake(
             ("constraints",),
-            f"no condition is left to run: the constraints ({rules}) exclude all {table.size:,}",
+            f"no condition is left to run: the constraints ({ids}) exclude all {table.size:,}",
         )
     elif not runs:
         yield Mistake(("factors",), "the design has no conditions", "add a factor with levels")
@@ -168,10 +174,10 @@ def _plan(study: Study) -> Iterator[Mistake]:
             "raise max_runs, ask for fewer replicates or conditions, or let "
             "max_runs_policy: balanced leave runs out evenly",
         )
-    elif runs > MOST_RUNS:
+    elif runs > MAX_RUNS:
         yield Mistake(
             ("run_budget", "replicates"),
-            f"the plan has {format_count(runs)} runs; a study can tell {MOST_RUNS:,} apart by "
+            f"the plan has {format_count(runs)} runs; a study can tell {MAX_RUNS:,} apart by "
             "their ids",
             "ask for fewer replicates or conditions, or make several studies of it",
         )

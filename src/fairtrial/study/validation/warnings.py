@@ -1,4 +1,4 @@
-"""Words and settings that can be read, and are likely meant otherwise."""
+"""Warnings about terms that the analysis doesn't support, and settings that have no effect."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ SAMPLED = (
     DesignKind.HALTON,
     DesignKind.D_OPTIMAL,
 )
-"""Designs of as many rows as they are asked for."""
-_UNHEARD_OF = "'{}' is not a word that fairtrial knows"
+"""Designs whose number of rows is `n_samples`."""
+_UNKNOWN_TERM = "'{}' is not a term that fairtrial knows"
 
 
-def word_doubts(study: Study) -> Iterator[Mistake]:
-    """A remark for each word that the analysis will read and doesn't know."""
+def find_unknown_terms(study: Study) -> Iterator[Mistake]:
+    """Yield a warning for each term in outcomes and plans that the analysis doesn't support."""
     for i, outcome in enumerate(study.outcomes):
         at = ("outcomes", i)
         if outcome.source_table.strip().lower() not in SOURCE_TABLES:
-            yield _unheard_of((*at, "source_table"), outcome.source_table, SOURCE_TABLES)
+            yield _warn_of_term((*at, "source_table"), outcome.source_table, SOURCE_TABLES)
         if outcome.aggregation.strip().lower() not in AGGREGATIONS:
-            yield _unheard_of((*at, "aggregation"), outcome.aggregation, AGGREGATIONS)
+            yield _warn_of_term((*at, "aggregation"), outcome.aggregation, AGGREGATIONS)
         policy = outcome.missing_data_policy
         if missing_data_policy(policy) is None:
-            yield _unheard_of((*at, "missing_data_policy"), policy, MISSING_DATA_POLICIES)
+            yield _warn_of_term((*at, "missing_data_policy"), policy, MISSING_DATA_POLICIES)
     for i, plan in enumerate(study.analysis_plans):
         at = ("analysis_plans", i)
         for j, test in enumerate(plan.tests):
             if find_test(test) is None:
-                yield Mistake((*at, "tests", j), _UNHEARD_OF.format(test), suggest_test(test))
+                yield Mistake((*at, "tests", j), _UNKNOWN_TERM.format(test), suggest_test(test))
         policy = plan.multiple_comparison_policy
         if not is_policy(policy):
-            yield _unheard_of((*at, "multiple_comparison_policy"), policy, COMPARISON_POLICIES)
+            yield _warn_of_term((*at, "multiple_comparison_policy"), policy, COMPARISON_POLICIES)
 
 
-def setting_doubts(study: Study) -> Iterator[Mistake]:
-    """A remark for each setting of the design that a design of this kind has no use for."""
+def find_unused_settings(study: Study) -> Iterator[Mistake]:
+    """Yield a warning for each field of the design spec that the design doesn't use."""
     spec = study.design_spec
     if not isinstance(spec.kind, DesignKind):
         return
     has_own_rows = spec.kind not in REPLICATED_BY_RUNS
-    useful = {
+    used = {
         "n_samples": spec.kind in SAMPLED,
         "center_points": has_own_rows,
         "matrix_path": spec.kind is DesignKind.CUSTOM_MATRIX,
         "block_randomization_key": has_own_rows and spec.randomize,
     }
-    for name, is_used in useful.items():
+    for name, is_used in used.items():
         if getattr(spec, name) and not is_used:
             without = " without randomize" if name == "block_randomization_key" else ""
             yield Mistake(("design_spec", name), f"a {spec.kind} design{without} has no use for it")
 
 
-def _unheard_of(path: FieldPath, word: str, known: Sequence[str]) -> Mistake:
-    return Mistake(path, _UNHEARD_OF.format(word), did_you_mean(word, known))
+def _warn_of_term(path: FieldPath, term: str, known: Sequence[str]) -> Mistake:
+    return Mistake(path, _UNKNOWN_TERM.format(term), did_you_mean(term, known))

@@ -1,7 +1,7 @@
-"""The JSON Schema of study files, for editors: completion and errors while typing.
+"""The JSON Schema of study files, with which editors complete and check them.
 
-Made from the annotations and docstrings of the records; what records check beyond their types
-stands in the tables below.
+The schema is generated from the annotations and docstrings of the records; the tables below add
+what records check beyond types.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 from fairtrial.core import Schema, SchemaRules, file_schema, plugins, record_schema, require_field
 from fairtrial.study.model.factors import (
     DESIGN_ALIASES,
-    MOST_CONDITIONS,
+    MAX_CONDITIONS,
     MOVED_OPTIONS,
+    VALUE_TYPES,
     Block,
     Constraint,
     DesignKind,
@@ -44,10 +45,10 @@ _FROM_ZERO: Schema = {"minimum": 0}
 _FROM_ONE: Schema = {"minimum": 1}
 _NOT_EMPTY: Schema = {"minItems": 1}
 
-# What a field's type alone doesn't say.
+# Rules for single fields beyond their types.
 _RULES: dict[type[Any], dict[str, Schema]] = {
     Study: {"study_id": _NOT_BLANK, "title": _NOT_BLANK, "condition_runner": _REFERENCE},
-    Factor: {"name": _NOT_BLANK, "dtype": {"enum": ["str", "int", "float", "bool", None]}},
+    Factor: {"name": _NOT_BLANK, "dtype": {"enum": [*VALUE_TYPES, None]}},
     Level: {"name": {"type": ["string", "number", "boolean"], **_NOT_BLANK}},
     Block: {"name": _NOT_BLANK, "levels": _NOT_EMPTY},
     Constraint: {"constraint_id": _NOT_BLANK, "callable_ref": _REFERENCE},
@@ -55,13 +56,13 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "kind": {
             "anyOf": [
                 {"enum": [*(str(kind) for kind in DesignKind), *DESIGN_ALIASES]},
-                {"type": "string", **_NOT_BLANK},  # a plug-in's
+                {"type": "string", **_NOT_BLANK},  # the name of a plug-in
             ]
         },
         "replicates": _FROM_ONE,
         "n_samples": _FROM_ONE,
         "center_points": _FROM_ZERO,
-        "max_conditions": {**_FROM_ONE, "maximum": MOST_CONDITIONS},
+        "max_conditions": {**_FROM_ONE, "maximum": MAX_CONDITIONS},
     },
     Hypothesis: {
         "hypothesis_id": _NOT_BLANK,
@@ -96,7 +97,7 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
 }
 
 
-# How the fields of a record depend on each other.
+# Rules for the fields of a record in combination.
 _SHAPES: dict[type[Any], Schema] = {
     Factor: {
         "anyOf": [
@@ -136,7 +137,7 @@ _SHAPES: dict[type[Any], Schema] = {
     },
 }
 
-# A record may be written as a single value.
+# Records that may be written as a single value.
 _SHORT_FORMS: dict[type[Any], Schema] = {
     Level: {"type": ["string", "number", "boolean", "null"], **_NOT_BLANK},
     Moderator: {"type": "string", **_NOT_BLANK},
@@ -146,7 +147,7 @@ _SHORT_FORMS: dict[type[Any], Schema] = {
 }
 
 
-def _old_names(instead: str) -> Schema:
+def _legacy_names(instead: str) -> Schema:
     return {
         "description": f"older files only: {instead}",
         "deprecated": True,
@@ -166,8 +167,8 @@ _LEGACY_KEYS: dict[type[Any], dict[str, Schema]] = {
                 {"type": "null"},
             ],
         },
-        "primary_outcomes": _old_names("set `primary: true` for the outcomes"),
-        "secondary_outcomes": _old_names("set `primary: false` for the outcomes"),
+        "primary_outcomes": _legacy_names("set `primary: true` for the outcomes"),
+        "secondary_outcomes": _legacy_names("set `primary: false` for the outcomes"),
     },
     Hypothesis: {
         "linked_analysis_plan_id": {
@@ -183,19 +184,19 @@ _STUDY_RULES = SchemaRules(_RULES, _SHAPES, _SHORT_FORMS, _LEGACY_KEYS)
 
 
 def study_schema() -> Schema:
-    """The JSON Schema (draft 2020-12) of a study file."""
+    """Return the JSON Schema (draft 2020-12) of a study file."""
     definitions: dict[str, Schema] = {}
     study = record_schema(Study, _STUDY_RULES, definitions)
-    definitions["DesignSpec"]["allOf"] = [_options_of(kind) for kind in DesignKind]
+    definitions["DesignSpec"]["allOf"] = [_options_rule(kind) for kind in DesignKind]
     return file_schema("fairtrial study", study, definitions)
 
 
-def _options_of(kind: DesignKind) -> Schema:
-    """Which options may stand beside a design that comes with fairtrial."""
-    names = [kind.value, *(alias for alias, meant in DESIGN_ALIASES.items() if meant is kind)]
+def _options_rule(kind: DesignKind) -> Schema:
+    """Return the rule that allows only the options of a built-in design beside its name."""
+    names = [kind.value, *(alias for alias, target in DESIGN_ALIASES.items() if target is kind)]
     options = record_schema(plugins.load("designs", kind.value), _STUDY_RULES, {})
     options["properties"] |= {name: {"deprecated": True} for name in MOVED_OPTIONS}
-    is_this: Schema = require_field("kind", {"enum": names})
+    has_kind: Schema = require_field("kind", {"enum": names})
     if kind is DesignSpec().kind:
-        is_this = {"anyOf": [is_this, {"not": {"required": ["kind"]}}]}
-    return {"if": is_this, "then": {"properties": {"options": options}}}
+        has_kind = {"anyOf": [has_kind, {"not": {"required": ["kind"]}}]}
+    return {"if": has_kind, "then": {"properties": {"options": options}}}

@@ -1,4 +1,4 @@
-"""Ready-made comparisons: one thing against another, with one of them marked as the baseline."""
+"""Recipes that compare treatments, or agents, with a baseline."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fairtrial.compat.recipes.bundles import BenchmarkBundle, ideation_bundle, optimization_bundle
-from fairtrial.compat.recipes.config import (
+from fairtrial.compat.recipes.recipe import PLAN, Recipe
+from fairtrial.compat.recipes.recipe_config import (
     BivariateComparisonConfig,
     ComparisonStudyConfig,
     StrategyComparisonConfig,
     UnivariateComparisonConfig,
 )
-from fairtrial.compat.recipes.recipe import PLAN, Recipe
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study import (
     AGENT_FACTORS,
@@ -30,13 +30,15 @@ from fairtrial.study import (
 DESIGN = DesignSpec(kind=DesignKind.CONSTRAINED_FACTORIAL, randomize=True)
 
 
-def make_axis(name: str, description: str, values: Sequence[str], baseline: str) -> Factor:
-    """A factor whose levels are marked as baseline and treatments, for reports to compare."""
+def make_comparison_factor(
+    name: str, description: str, values: Sequence[str], baseline: str
+) -> Factor:
+    """Return a factor whose levels are marked as baseline and treatments."""
     slugs = [re.sub(r"[^a-z0-9]+", "_", value.lower()).strip("_") for value in values]
-    distinct = all(slugs) and len(set(slugs)) == len(slugs)
+    are_distinct = all(slugs) and len(set(slugs)) == len(slugs)
     levels = [
         Level(
-            name=slug if distinct else value,
+            name=slug if are_distinct else value,
             value=value,
             label=re.sub(r"[-_]+", " ", value).strip().capitalize(),
             metadata={
@@ -54,28 +56,28 @@ def make_axis(name: str, description: str, values: Sequence[str], baseline: str)
     )
 
 
-ARM = make_axis(
+ARM = make_comparison_factor(
     "comparison_arm",
-    "Which of the two things under comparison a run gets.",
+    "Whether a run gets the baseline or the treatment.",
     ("baseline", "treatment"),
     baseline="baseline",
 )
-REGIME = make_axis(
+REGIME = make_comparison_factor(
     "prompt_regime",
-    "How the task is put to the agent.",
+    "How the task is given to the agent.",
     ("standard", "structured"),
     baseline="standard",
 )
 UNIVARIATE = Recipe(
     study_id="univariate-comparison",
     title="Univariate Comparison Study",
-    description="Changes one thing and leaves everything else as it was.",
-    rationale="The smallest study that can tell whether a change makes a difference.",
+    description="Compares one treatment with a baseline, everything else unchanged.",
+    rationale="The smallest study that can show whether a change has an effect.",
     tags=("comparison", "univariate"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="The change matters",
-        statement="Runs with the change score differently from runs without it.",
+        label="The treatment has an effect",
+        statement="Runs with the treatment score differently from runs without it.",
     ),
     factors=(ARM,),
     design_spec=DESIGN,
@@ -84,13 +86,13 @@ UNIVARIATE = Recipe(
 BIVARIATE = Recipe(
     study_id="bivariate-comparison",
     title="Bivariate Comparison Study",
-    description="Changes two things, alone and together.",
-    rationale="Two changes can help or hinder each other; only a crossed study shows that.",
+    description="Crosses two factors, each with a baseline and a treatment.",
+    rationale="Two changes may interact, which only a crossed design can show.",
     tags=("comparison", "bivariate"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="The two changes matter",
-        statement="Scores depend on the two factors, each by itself or in combination.",
+        label="The factors have effects",
+        statement="Scores depend on the two factors, alone or in combination.",
     ),
     factors=(ARM, REGIME),
     design_spec=DESIGN,
@@ -104,13 +106,13 @@ BIVARIATE = Recipe(
 STRATEGY = Recipe(
     study_id="strategy-comparison",
     title="Strategy Comparison Study",
-    description="Sets the agents of a bundle against each other on the bundle's problems.",
-    rationale="Which agent to use is best settled on the same problems with the same seeds.",
+    description="Compares the agents of a bundle on the bundle's problems.",
+    rationale="Agents are best compared on the same problems with the same seeds.",
     tags=("comparison", "strategy", "benchmark"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="The agent matters",
-        statement="Agents differ in their scores over all problems of the bundle.",
+        label="Agents differ",
+        statement="The agents' scores differ over all problems of the bundle.",
         kind=HypothesisKind.ROBUSTNESS,
     ),
     factors=(),
@@ -120,35 +122,38 @@ STRATEGY = Recipe(
 
 
 def build_univariate_comparison_study(config: UnivariateComparisonConfig | None = None) -> Study:
-    """One factor, a baseline against a treatment, with the first agent of a bundle."""
+    """Return a study of one factor, baseline and treatment, with the first agent of a bundle."""
     config = config or ComparisonStudyConfig()
     bundle = config.bundle or ideation_bundle()
-    return _compare(UNIVARIATE, config, bundle, _first_agent(bundle))
+    return _compare(UNIVARIATE, config, bundle, _get_first_agent(bundle))
 
 
 def build_bivariate_comparison_study(config: BivariateComparisonConfig | None = None) -> Study:
-    """Two crossed factors, each with a baseline, with the first agent of a bundle."""
+    """Return a study of two crossed factors, each with a baseline, with a bundle's first agent."""
     config = config or ComparisonStudyConfig()
     bundle = config.bundle or ideation_bundle()
-    return _compare(BIVARIATE, config, bundle, _first_agent(bundle))
+    return _compare(BIVARIATE, config, bundle, _get_first_agent(bundle))
 
 
 def build_strategy_comparison_study(config: StrategyComparisonConfig | None = None) -> Study:
-    """The agents of a bundle against each other; the factor is `agent_id`."""
+    """Return a study that compares the agents of a bundle; the factor is `agent_id`."""
     config = config or ComparisonStudyConfig()
     bundle = config.bundle or optimization_bundle()
     recipe = STRATEGY
     if config.factors is None and config.comparison_factor is None:
-        recipe = replace(STRATEGY, factors=(_agent_axis(bundle),))
+        recipe = replace(STRATEGY, factors=(_make_agent_factor(bundle),))
     return _compare(recipe, config, bundle, bundle.agent_specs)
 
 
-def _first_agent(bundle: BenchmarkBundle) -> tuple[str, ...]:
+def _get_first_agent(bundle: BenchmarkBundle) -> tuple[str, ...]:
     return bundle.agent_specs[:1] or ("default-agent",)
 
 
-def _agent_axis(bundle: BenchmarkBundle) -> Factor:
-    """The bundle's agents as a factor; the baseline is the one that is named so, else the first."""
+def _make_agent_factor(bundle: BenchmarkBundle) -> Factor:
+    """Return the bundle's agents as a factor.
+
+    The baseline is the first agent whose name has `baseline` or `random` in it, else the first.
+    """
     agents = bundle.agent_specs
     if not agents:
         raise StudyError(
@@ -158,8 +163,10 @@ def _agent_axis(bundle: BenchmarkBundle) -> Factor:
                 "add some, or give a comparison_factor",
             )
         )
-    plain = [name for name in agents if re.search("baseline|random", name.lower())]
-    return make_axis("agent_id", "Which agent runs.", agents, baseline=(plain or agents)[0])
+    baselines = [name for name in agents if re.search("baseline|random", name.lower())]
+    return make_comparison_factor(
+        "agent_id", "Which agent runs.", agents, baseline=(baselines or agents)[0]
+    )
 
 
 def _compare(
@@ -168,25 +175,27 @@ def _compare(
     bundle: BenchmarkBundle,
     agent_specs: tuple[str, ...],
 ) -> Study:
-    """The recipe's study, where factors that name agents or problems take the lists' place."""
+    """Return the recipe's study; a factor of agents or problems replaces the list of them."""
     factors = config.factors
     if factors is None:
-        factors = _with_axes(recipe.factors, config)
+        factors = _replace_factors(recipe.factors, config)
     names = {factor.name for factor in factors}
-    # `or`, not `is None`: a comparison without any problem or agent falls back on the bundle's.
+    # Also an empty list of problems or agents is replaced by that of the bundle.
     problem_ids = config.problem_ids or bundle.problem_ids
     agent_specs = config.agent_specs or agent_specs
-    filled = replace(
+    completed = replace(
         config,
         factors=factors,
         problem_ids=() if names & set(PROBLEM_FACTORS) else problem_ids,
         agent_specs=() if names & set(AGENT_FACTORS) else agent_specs,
     )
-    return recipe.study(filled)
+    return recipe.study(completed)
 
 
-def _with_axes(factors: tuple[Factor, ...], config: ComparisonStudyConfig) -> tuple[Factor, ...]:
-    """`factors` with the first and the second replaced, or added, as the config says."""
+def _replace_factors(
+    factors: tuple[Factor, ...], config: ComparisonStudyConfig
+) -> tuple[Factor, ...]:
+    """Return the factors with the first and second replaced, or added, by those of the config."""
     first, second = config.comparison_factor, config.secondary_factor
     if first is not None:
         factors = (first, *factors[1:])

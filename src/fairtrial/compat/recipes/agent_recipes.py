@@ -1,11 +1,12 @@
-"""Ready-made studies of agents at work: who they are, how they are asked, what guides them."""
+"""Recipes for studies of agent architectures, prompts, guidance, teams and search strategies."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from fairtrial.compat.recipes.bundles import optimization_bundle
-from fairtrial.compat.recipes.config import (
+from fairtrial.compat.recipes.recipe import PLAN, Recipe, make_factor
+from fairtrial.compat.recipes.recipe_config import (
     AgentArchitectureComparisonConfig,
     DiversityAndExplorationConfig,
     GrammarScaffoldConfig,
@@ -13,7 +14,6 @@ from fairtrial.compat.recipes.config import (
     OptimizationBenchmarkConfig,
     PromptFramingConfig,
 )
-from fairtrial.compat.recipes.recipe import PLAN, Recipe, make_factor
 from fairtrial.study import (
     Block,
     DesignKind,
@@ -28,12 +28,12 @@ AGENT_ARCHITECTURE = Recipe(
     study_id="agent-architecture-comparison",
     title="Agent Architecture Comparison",
     description="Crosses the way an agent is built with the difficulty of its prompts.",
-    rationale="More machinery costs more; it should pay off, at least where tasks are hard.",
+    rationale="A more complex agent costs more; its gain should show, at least on hard tasks.",
     tags=("ideation", "architecture"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="The architecture matters",
-        statement="Scores depend on how the agent is built, and perhaps on how hard the prompt is.",
+        label="The architecture has an effect",
+        statement="Scores depend on how the agent is built, and maybe on the prompt's difficulty.",
     ),
     factors=(
         make_factor(
@@ -45,7 +45,7 @@ AGENT_ARCHITECTURE = Recipe(
         ),
         make_factor(
             "prompt_difficulty",
-            "How much the prompt demands.",
+            "The difficulty of the prompt.",
             easy="easy",
             medium="medium",
             hard="hard",
@@ -60,23 +60,23 @@ AGENT_ARCHITECTURE = Recipe(
 PROMPT_FRAMING = Recipe(
     study_id="prompt-framing-study",
     title="Prompt Framing Study",
-    description="Words the same task in different ways and looks at the ideas that come back.",
-    rationale="Wording is the cheapest thing to change about an agent, and easily overrated.",
+    description="Compares different framings of the same ideation tasks.",
+    rationale="The wording of a prompt is cheap to change, and its effect is easily overrated.",
     tags=("ideation", "framing"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="The frame matters",
-        statement="The frame of a prompt changes how its answers score.",
+        label="Framing has an effect",
+        statement="The framing of a prompt changes the scores of its answers.",
     ),
     factors=(
         make_factor(
             "prompt_frame",
-            "The light that the task is put in.",
+            "How the task is framed.",
             neutral="neutral",
             challenge="challenge",
             analogy="analogy",
         ),
-        make_factor("prompt_difficulty", "How much the prompt demands.", low="low", high="high"),
+        make_factor("prompt_difficulty", "The difficulty of the prompt.", low="low", high="high"),
     ),
     blocks=(Block(name="domain", levels=("mobility", "health")),),
     design_spec=DesignSpec(kind=DesignKind.RANDOMIZED_BLOCK, randomize=True),
@@ -88,19 +88,19 @@ PROMPT_FRAMING = Recipe(
 GRAMMAR_SCAFFOLD = Recipe(
     study_id="grammar-scaffold-study",
     title="Grammar Scaffold Study",
-    description="Lets agents design freely, within a grammar, and with a tool that keeps to it.",
-    rationale="Rules rule out bad designs and good ones; which weighs more has to be measured.",
+    description="Compares free design, design with a grammar, and with a tool that enforces it.",
+    rationale="A grammar excludes bad designs but also good ones; its net effect is unknown.",
     tags=("grammar", "constrained-generation"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
         label="Guidance helps",
-        statement="Designs made under a grammar score higher than designs made freely.",
+        statement="Designs made with a grammar score higher than designs made freely.",
         direction=HypothesisDirection.GREATER,
     ),
     factors=(
         make_factor(
             "generation_mode",
-            "What keeps a design within the rules.",
+            "How designs are guided by rules.",
             free="unconstrained",
             grammar="grammar-guided",
             tool="tool-guided",
@@ -115,19 +115,19 @@ GRAMMAR_SCAFFOLD = Recipe(
 HUMAN_VS_AGENT = Recipe(
     study_id="human-vs-agent-process",
     title="Human vs Agent Process Study",
-    description="Has teams work alone, with an assistant, and with agents as members.",
-    rationale="How a team works changes with who is in it; results alone don't show that.",
+    description="Compares teams of people, teams with an assistant, and teams with agents.",
+    rationale="The process of a team depends on its members; results alone don't show that.",
     tags=("teaming", "process-trace"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="The team's make-up matters",
+        label="The composition of the team has an effect",
         statement="Teams with agents in them work, and score, differently from teams without.",
         kind=HypothesisKind.MODERATION,
     ),
     factors=(
         make_factor(
             "team_mode",
-            "Who is in the team.",
+            "The composition of the team.",
             human="human-only",
             assist="ai-assisted",
             hybrid="hybrid",
@@ -143,20 +143,20 @@ HUMAN_VS_AGENT = Recipe(
 DIVERSITY = Recipe(
     study_id="diversity-exploration",
     title="Diversity and Exploration Study",
-    description="Gives search strategies that explore more or less the same families of problems.",
-    rationale="Exploring finds what greed misses, and pays for it in quality; how much is open.",
+    description="Compares search strategies with more and less exploration on problem families.",
+    rationale="Exploration finds solutions that greedy search misses, at a cost in quality.",
     tags=("optimization", "diversity"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="Exploring pays",
-        statement="Strategies that explore more score higher, whatever the family of problems.",
+        label="Exploration helps",
+        statement="Strategies that explore more score higher in every family of problems.",
         kind=HypothesisKind.ROBUSTNESS,
         direction=HypothesisDirection.GREATER,
     ),
     factors=(
         make_factor(
             "search_strategy",
-            "How the next point to try is chosen.",
+            "How the next candidate is chosen.",
             greedy="greedy",
             epsilon="epsilon-greedy",
             ucb="ucb",
@@ -171,12 +171,12 @@ DIVERSITY = Recipe(
 OPTIMIZATION = Recipe(
     study_id="optimization-benchmark",
     title="Optimization Benchmark Study",
-    description="Sets an optimiser that learns against one that doesn't, on problems that grow.",
-    rationale="Learning should carry over to sizes that an optimiser was not tuned on.",
+    description="Compares a learning optimizer with a fixed one on problems of three sizes.",
+    rationale="Learning should generalize to sizes that an optimizer was not tuned on.",
     tags=("optimization", "benchmark", "generalization"),
-    claim=Hypothesis(
+    hypothesis=Hypothesis(
         hypothesis_id="h1",
-        label="Learning carries over",
+        label="Learning generalizes",
         statement="An agent that learns scores higher than a fixed one at every problem size.",
         kind=HypothesisKind.ROBUSTNESS,
         direction=HypothesisDirection.GREATER,
@@ -184,13 +184,13 @@ OPTIMIZATION = Recipe(
     factors=(
         make_factor(
             "learning_strategy",
-            "Whether the agent learns from what it has tried.",
+            "Whether the agent learns from earlier candidates.",
             deterministic="deterministic-baseline",
             self_learning="self-learning-agent",
         ),
         make_factor(
             "tuning_regime",
-            "How boldly its settings are tuned.",
+            "How aggressively its settings are tuned.",
             conservative="conservative",
             aggressive="aggressive",
         ),
@@ -213,34 +213,34 @@ OPTIMIZATION = Recipe(
 def build_agent_architecture_comparison_study(
     config: AgentArchitectureComparisonConfig | None = None,
 ) -> Study:
-    """Three ways to build an agent, crossed with three difficulties of prompts."""
+    """Return a study of three agent architectures, crossed with three prompt difficulties."""
     return AGENT_ARCHITECTURE.study(config)
 
 
 def build_prompt_framing_study(config: PromptFramingConfig | None = None) -> Study:
-    """Three frames of a prompt at two difficulties, in blocks by domain."""
+    """Return a study of three prompt framings at two difficulties, in blocks by domain."""
     return PROMPT_FRAMING.study(config)
 
 
 def build_grammar_scaffold_study(config: GrammarScaffoldConfig | None = None) -> Study:
-    """Free generation against generation under a grammar, kept by the agent or by a tool."""
+    """Return a study of free generation, and of a grammar followed by agent or tool."""
     return GRAMMAR_SCAFFOLD.study(config)
 
 
 def build_human_vs_agent_process_study(config: HumanVsAgentProcessConfig | None = None) -> Study:
-    """Three make-ups of a team, each met by novices and experts, in counterbalanced order."""
+    """Return a study of three team compositions, for novices and experts, counterbalanced."""
     return HUMAN_VS_AGENT.study(config)
 
 
 def build_diversity_and_exploration_study(
     config: DiversityAndExplorationConfig | None = None,
 ) -> Study:
-    """Three search strategies, from greedy to exploring, in blocks by problem family."""
+    """Return a study of three search strategies, in blocks by problem family."""
     return DIVERSITY.study(config)
 
 
 def build_optimization_benchmark_study(
     config: OptimizationBenchmarkConfig | None = None,
 ) -> Study:
-    """An agent that learns against one that doesn't, under two tuning regimes and three sizes."""
+    """Return a study of a learning and a fixed agent, two tuning regimes and three sizes."""
     return OPTIMIZATION.study(config)

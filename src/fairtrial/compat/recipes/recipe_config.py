@@ -1,4 +1,4 @@
-"""What a user may change about a ready-made study."""
+"""Configs: the parts of a ready-made study that can be replaced."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from fairtrial.study import (
 class RecipeStudyConfig(Record):
     """The parts of a recipe's study to replace; None keeps the recipe's own.
 
-    Fields have the names and meanings of the fields of `Study`. Hypotheses, analysis plans and the
-    output folder that are not given follow the parts that are: factors, outcomes, study_id.
+    The fields are those of `Study`. Hypotheses and analysis plans that are not given are adapted to
+    the given factors and outcomes, and the output folder to the study_id.
 
-    bundle: problems and agents to use in place of the recipe's; `problem_ids` and `agent_specs`
-        come before it
+    bundle: problems and agents in place of the recipe's; `problem_ids` and `agent_specs` take
+        precedence over it
     """
 
     study_id: str | None = None
@@ -60,18 +60,16 @@ class RecipeStudyConfig(Record):
 class ComparisonStudyConfig(RecipeStudyConfig):
     """The parts of a comparison recipe's study to replace; None keeps the recipe's own.
 
-    comparison_factor: what is compared, in place of the recipe's first factor
-    secondary_factor: a second thing to compare, in place of the recipe's second factor or beside
-        the only one
+    comparison_factor: the factor that is compared, in place of the recipe's first factor
+    secondary_factor: a second factor, in place of the recipe's second one or in addition
     """
 
     comparison_factor: Factor | None = None
     secondary_factor: Factor | None = None
 
 
-# Every recipe can be changed in the same ways, so one class (and one more for comparisons) serves
-# them all. The names exist so that code written for design-research-experiments, which has a class
-# for each recipe, moves over by its import alone.
+# All recipes can be changed in the same ways, so they share one class, and comparisons another.
+# design-research-experiments has a class for each recipe; the names keep code for it working.
 UnivariateComparisonConfig = ComparisonStudyConfig
 BivariateComparisonConfig = ComparisonStudyConfig
 StrategyComparisonConfig = ComparisonStudyConfig

@@ -1,4 +1,4 @@
-"""Outcomes that no report can read, whatever the runs give."""
+"""Types of outcomes, and outcomes whose values the report can't read from any result."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from fairtrial.core import did_you_mean
 from fairtrial.study.model.hypotheses import AGGREGATIONS, SOURCE_TABLES, OutcomeSpec
 from fairtrial.study.model.study import Study
 
-YES_OR_NO = frozenset({"bool", "boolean", "binary"})
-"""The expected types of outcomes whose values are yes and no."""
-NUMERIC_TYPES = frozenset(
-    {"", "float", "int", "integer", "number", "numeric", "double", "bool", "boolean", "binary"}
-)
+BINARY_TYPES = frozenset({"bool", "boolean", "binary"})
+"""The expected types of binary outcomes, whose values are yes and no."""
+NUMERIC_TYPES = BINARY_TYPES | {"", "float", "int", "integer", "number", "numeric", "double"}
 
 
-def why_unreadable(study: Study, spec: OutcomeSpec) -> str:
-    """Why an outcome can't be read from any result; empty if it can."""
+def is_binary_outcome(study: Study, outcome: str) -> bool:
+    """Return whether an outcome is declared as binary: yes or no."""
+    return any(
+        spec.name == outcome and spec.expected_type.strip().lower() in BINARY_TYPES
+        for spec in study.outcomes
+    )
+
+
+def explain_unreadable(study: Study, spec: OutcomeSpec) -> str:
+    """Return why an outcome can't be read from any result; empty if it can."""
     table = spec.source_table.strip().lower()
-    how = spec.aggregation.strip().lower()
+    aggregation = spec.aggregation.strip().lower()
     if spec.derivation:
         return (
             f"outcome '{spec.name}' is derived ({spec.derivation}), which fairtrial doesn't "
@@ -25,8 +31,8 @@ def why_unreadable(study: Study, spec: OutcomeSpec) -> str:
     if table not in SOURCE_TABLES:
         hint = did_you_mean(table, SOURCE_TABLES)
         return f"outcome '{spec.name}': there is no table '{spec.source_table}'; {hint}"
-    if how not in AGGREGATIONS:
-        hint = did_you_mean(how, AGGREGATIONS)
+    if aggregation not in AGGREGATIONS:
+        hint = did_you_mean(aggregation, AGGREGATIONS)
         return f"outcome '{spec.name}': no such aggregation: '{spec.aggregation}'; {hint}"
     if spec.expected_type.strip().lower() not in NUMERIC_TYPES:
         return f"outcome '{spec.name}' is {spec.expected_type}, not a number"
