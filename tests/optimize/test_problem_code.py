@@ -31,7 +31,7 @@ from fairtrial.optimize.code_problem import UNITS, BoundCode, Code, has_judged, 
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial.study import ProblemBinding, RunBudget, RunStatus, pack, unpack
 from fairtrial.study.problems.scoring import read_verdict
-from fairtrial.study.runner.bindings import make_problem
+from fairtrial.study.runner.bound_objects import make_problem
 
 MODULE = "def double(number):\n    return number + number\n"
 DIFF = """\

@@ -12,7 +12,7 @@ from fairtrial.core import StudyError
 from fairtrial.optimize import Optimise
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.study import Study
-from fairtrial.study.runner.bindings import make_problem
+from fairtrial.study.runner.bound_objects import make_problem
 
 CHECK = (Check(command=("true",)),)
 FILES = {"src/pkg/mod.py": "x = 1\n", "src/pkg/data.txt": "", "sub/one.py": "", "odd[1]/a.py": ""}

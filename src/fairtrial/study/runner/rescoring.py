@@ -14,7 +14,7 @@ from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.problems.packet import ProblemPacket
-from fairtrial.study.runner.bindings import make_problem
+from fairtrial.study.runner.bound_objects import make_problem
 from fairtrial.study.runner.run_attempt import evaluate_output
 from fairtrial.study.tables.export import export_tables
 from fairtrial.study.tables.rescored import Judge, RescoreResult, rescore

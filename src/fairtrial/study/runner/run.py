@@ -25,7 +25,7 @@ from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
 from fairtrial.study.ledger.writer import Ledger, open_ledger
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.runs import RunResult, RunStatus
+from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.protocols import Executor
@@ -36,9 +36,10 @@ from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_run
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.preparation import PreparedStudy, prepare
 from fairtrial.study.runner.progress import Progress, ProgressCounts
+from fairtrial.study.runner.result_callback import make_result_callback
 from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.run_loop import RunLoop, Stop
-from fairtrial.study.runner.run_settings import EARLY_RESULT_COUNT, RunSettings
+from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.runner.seeding import preserved_rng
 from fairtrial.study.tables.export import check_target, export_tables
 from fairtrial.study.tables.provenance import collect_provenance
@@ -238,7 +239,7 @@ def _run_loop(
             control=control,
             budget=study.run_budget,
             retry_wait_s=settings.retry_wait_s,
-            on_committed=_make_result_callback(reader, settings, progress),
+            on_committed=make_result_callback(reader, settings, progress),
             progress=progress,
         )
         session.ended_how = loop.run(executor, prepared.slots) or "done"
@@ -290,35 +291,6 @@ def _initial_counts(
         is_part=settings.only is not None or settings.limit is not None,
         is_reruns_only=settings.only_reruns,
     )
-
-
-def _make_result_callback(
-    reader: LedgerReader, settings: RunSettings, progress: Progress
-) -> Callable[[int], None] | None:
-    """Return a function of the execution index that calls `on_result` and `check_early_results`."""
-    on_result, check_early_results = settings.on_result, settings.check_early_results
-    if on_result is None and check_early_results is None:
-        return None
-    early: list[RunResult] = []
-
-    def on_committed(execution_index: int) -> None:
-        is_early = check_early_results is not None and len(early) < EARLY_RESULT_COUNT
-        if on_result is None and not is_early:
-            return
-        result = reader.result(reader.order[execution_index])
-        assert result is not None
-        if on_result is not None:
-            on_result(result)
-        if is_early and result.status is RunStatus.SUCCESS:
-            early.append(result)
-            if len(early) == EARLY_RESULT_COUNT and check_early_results is not None:
-                messages = check_early_results(early)
-                if messages:
-                    with progress.hidden_bar():
-                        for message in messages:
-                            settings.tell(message)
-
-    return on_committed
 
 
 def _progress_mode(shown: bool | None) -> Literal["bar", "lines", "none"]:
