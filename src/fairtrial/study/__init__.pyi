@@ -177,19 +177,16 @@ from fairtrial.study.report.codebook import (
 from fairtrial.study.report.deviations import (
     deviation_lines as deviation_lines,
 )
-from fairtrial.study.report.test_sections import (
-    render_significance_brief as render_significance_brief,
+from fairtrial.study.report.hypothesis_test import (
+    HypothesisTest as HypothesisTest,
 )
 from fairtrial.study.report.hypothesis_testing import (
     judge_hypotheses as judge_hypotheses,
     judge_table as judge_table,
 )
-from fairtrial.study.report.hypothesis_test import (
-    HypothesisTest as HypothesisTest,
-)
-from fairtrial.study.report.report_document import (
-    full_report as full_report,
-    write_markdown_report as write_markdown_report,
+from fairtrial.study.report.markdown_text import (
+    format_code as format_code,
+    format_count as format_count,
 )
 from fairtrial.study.report.methods_section import (
     render_methods_scaffold as render_methods_scaffold,
@@ -197,16 +194,19 @@ from fairtrial.study.report.methods_section import (
 from fairtrial.study.report.outcome_reader import (
     find_unmeasured_outcomes as find_unmeasured_outcomes,
 )
-from fairtrial.study.report.summary_section import (
-    render_markdown_summary as render_markdown_summary,
-)
-from fairtrial.study.report.markdown_text import (
-    format_code as format_code,
-    format_count as format_count,
+from fairtrial.study.report.report_document import (
+    full_report as full_report,
+    write_markdown_report as write_markdown_report,
 )
 from fairtrial.study.report.run_table import (
     RunTable as RunTable,
     collect_run_table as collect_run_table,
+)
+from fairtrial.study.report.summary_section import (
+    render_markdown_summary as render_markdown_summary,
+)
+from fairtrial.study.report.test_sections import (
+    render_significance_brief as render_significance_brief,
 )
 from fairtrial.study.runner.bindings import (
     foresee as foresee,
