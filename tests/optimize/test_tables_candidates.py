@@ -252,6 +252,7 @@ def test_the_codebook_has_every_column_for_studies_of_code():
     fields = {"study_id": "s", "title": "t"}
     problems = {"p": {"use": "code", "options": {"path": "p.yaml"}}}
     text = render_codebook(Study.from_dict({**fields, "problems": problems}), [])
+    assert "candidates.csv" in text
     section = text.partition("### candidates.csv\n")[2].partition("\n###")[0]
     assert tuple(re.findall(r"^\| `(\w+)`", section, re.M)) == tuple(COLUMNS)
     assert "candidates.csv" not in render_codebook(Study.from_dict(fields), [])

@@ -162,7 +162,7 @@ def test_a_test_without_a_plan_decides_nothing_in_every_line():
 # -- replicates that are copies --
 
 
-def optimiser(digests):
+def make_optimizer(digests):
     """An agent that tells of candidates as optimisers do; `digests` makes them for a task."""
 
     def propose(task):
@@ -182,7 +182,7 @@ def reported(folder, digests):
         analysis_plans=(make_plan(),),
     )
     run_study(
-        study, agent_bindings={"a": optimiser(digests)}, problem_registry={"p": PACKET}
+        study, agent_bindings={"a": make_optimizer(digests)}, problem_registry={"p": PACKET}
     ).close()
     with open_results(folder) as results:
         text = full_report(results.study, results.conditions, results)
