@@ -138,7 +138,7 @@ def test_a_byte_order_mark_and_windows_lines_are_no_matter(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("both_parsers")
 def test_one_report_holds_all_mistakes_in_the_order_of_lines(tmp_path: Path) -> None:
-    # spec 6: the file, the line, the field and what was expected, for all mistakes at once
+    # The file, the line, the field and what was expected, for all mistakes at once.
     path = save(
         tmp_path,
         "study_id: s\n"
@@ -588,7 +588,6 @@ PLACES = {
 @pytest.mark.usefixtures("both_parsers")
 @pytest.mark.parametrize("place", PLACES)
 def test_levels_that_yaml_reads_otherwise_are_warned_of(tmp_path: Path, place: str) -> None:
-    # spec 6
     for written, message in SURPRISES.items():
         text = HEAD + PLACES[place].format(written)
         path = save(tmp_path, text)

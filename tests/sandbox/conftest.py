@@ -1,4 +1,4 @@
-"""Failures of the suites that ship with the package tell more."""
+"""Rewrites the assertions of the conformance suites, so that their failures are detailed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is kept of a stream, whatever the pieces it comes in (spec 10)."""
+"""Captured output doesn't depend on the chunks in which a stream arrives."""
 
 from hypothesis import given, strategies as st
 

@@ -1,4 +1,4 @@
-"""Control groups (arena, 10 and 11): limits of a whole tree that the kernel holds."""
+"""Control groups: limits of a process tree that the kernel enforces."""
 
 import os
 import signal
@@ -89,7 +89,7 @@ def groups_on_disk():
 
 
 def all_are_removed():
-    """Now, or as soon as the last process that was killed has left."""
+    """Return whether all groups are removed, once the last killed process has left."""
     until = time.monotonic() + 60
     while groups_on_disk() and time.monotonic() < until:
         time.sleep(0.001)
@@ -131,7 +131,7 @@ def test_a_fork_bomb_is_bounded(how):
 
 @pytest.fixture
 def on_disk():
-    """A folder whose files need not stay in memory, as those of other tests may."""
+    """Return a folder on disk; those of other tests may be in memory."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         yield Path(folder)
 
@@ -191,7 +191,7 @@ def test_a_group_that_is_still_busy_is_removed_later(monkeypatch):
 
 
 def start_owner(deed):
-    """A process with two groups, of which one has a child that joins it and then does that."""
+    """Start a process with two groups, and a child that joins one of them and runs some code."""
     code = (
         "import subprocess, sys, time\n"
         "from fairtrial.sandbox.commands import Limits\n"
@@ -208,7 +208,7 @@ def start_owner(deed):
 
 
 def remove_no_others(monkeypatch, joins, leave_s):
-    """Nobody else's groups are orphans for us: others' tests kill owners, too."""
+    """Let only these groups count as orphaned, since other tests kill owners, too."""
     names, is_orphaned = {Path(join).parent.name for join in joins}, cgroup._is_orphaned
     monkeypatch.setattr(cgroup, "_is_orphaned", lambda name: name in names and is_orphaned(name))
     monkeypatch.setattr(cgroup, "ORPHAN_GRACE_S", leave_s)
@@ -332,7 +332,7 @@ MOUNTS_V2 = "30 23 0:26 / {mount} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdele
 
 @pytest.fixture
 def version_2(tmp_path, monkeypatch):
-    """A slice that is ours, with a scope that we are in."""
+    """Make a slice of the user's, with a scope of this process in it."""
     mount = tmp_path / "cgroup v2"
     own = mount / "user.slice" / "app.slice" / "shell.scope"
     own.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""All built-in sandboxes keep what the seam promises (spec 10, 11)."""
+"""All built-in sandboxes pass the conformance suites."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The host-wide lock (arena, 15): two sides, across processes and users, nobody starved."""
+"""The host lock: shared and exclusive leases, across processes and users, without starvation."""
 
 import contextlib
 import contextvars
@@ -27,7 +27,7 @@ from fairtrial.sandbox import HostLock, host_lock as quiet, shared_files as comm
 from fairtrial.sandbox.host_lock import BELL, GATE, MAIN
 
 LONG_S = 60.0
-"""Nothing here takes so long, unless it hangs."""
+"""After this time a test counts as hung."""
 HOLDER = """
 import sys, anyio
 from pathlib import Path
@@ -87,7 +87,7 @@ anyio.run(main)
 
 
 class Child:
-    """A process that runs some code, forked: what it needs is imported already.
+    """A forked process that runs some code, with all imports done.
 
     stdout: what it prints
     """
@@ -151,13 +151,19 @@ def run(main):
     anyio.run(bounded)
 
 
+def wait_for_s(lease):
+    """Return how long a timing process has waited for a shared lease; None if none waits."""
+    wait = lease._read_wait()
+    return None if wait is None else wait[0]
+
+
 async def until(condition):
     while not condition():
         await anyio.sleep(0.001)
 
 
 def is_free(folder):
-    """Whether the exclusive side is to be had at once."""
+    """Return whether an exclusive lease can be taken at once."""
     return all(_can_lock(folder / name) for name in (GATE, MAIN))
 
 
@@ -345,21 +351,21 @@ def test_those_who_wait_for_a_timing_do_nothing_meanwhile(tmp_path, monkeypatch)
 def test_holders_learn_across_processes_that_they_are_waited_for(tmp_path):
     async def main():
         async with HostLock(tmp_path).shared() as lease:
-            assert lease.wanted_for_s() is None
+            assert wait_for_s(lease) is None
             with holder(tmp_path, "exclusive", options=", drain_max_s=float('inf')") as patient:
-                await until(lambda: lease.wanted_for_s() is not None)
-                first_s = lease.wanted_for_s()
-                await until(lambda: lease.wanted_for_s() > first_s)
+                await until(lambda: wait_for_s(lease) is not None)
+                first_s = wait_for_s(lease)
+                await until(lambda: wait_for_s(lease) > first_s)
                 assert not lease.is_overdue()
                 patient.kill()
-                await until(lambda: lease.wanted_for_s() is None)
+                await until(lambda: wait_for_s(lease) is None)
             with holder(tmp_path, "exclusive", options=", drain_max_s=0.1") as hasty:
                 await until(lease.is_overdue)
-                assert lease.wanted_for_s() >= 0.1
+                assert wait_for_s(lease) >= 0.1
                 hasty.kill()
                 await until(lambda: not lease.is_overdue())
         async with HostLock(tmp_path).exclusive() as lease:
-            assert lease.wanted_for_s() is None
+            assert wait_for_s(lease) is None
             assert not lease.is_overdue()
 
     run(main)
@@ -372,14 +378,14 @@ def test_a_note_that_nobody_can_read_hurries_nobody(tmp_path):
             for note in (b"", b"x y", b"1", b"nan nan", b"\xff" * 64):
                 (tmp_path / GATE).write_bytes(note)
                 with commons.open_shared_fifo(tmp_path / BELL, os.O_RDWR):
-                    assert lease.wanted_for_s() >= 0.0
+                    assert wait_for_s(lease) >= 0.0
                     assert not lease.is_overdue()
 
     run(main)
 
 
 def test_a_holder_that_asks_again_is_let_in_even_past_a_closed_gate(tmp_path):
-    """Else each waits for the other."""
+    """Otherwise each would wait for the other."""
 
     async def main():
         lock = HostLock(tmp_path)
@@ -391,15 +397,15 @@ def test_a_holder_that_asks_again_is_let_in_even_past_a_closed_gate(tmp_path):
         inner_ended = []
         async with anyio.create_task_group() as tasks, lock.shared() as outer:
             tasks.start_soon(time_something)
-            await until(lambda: outer.wanted_for_s() is not None)
+            await until(lambda: wait_for_s(outer) is not None)
             async with lock.shared() as inner:
-                assert inner.wanted_for_s() is not None
+                assert wait_for_s(inner) is not None
                 with pytest.raises(RuntimeError, match="given back"):
                     await lock.exclusive().__aenter__()
             inner_ended.append(True)
         async with lock.exclusive(), lock.shared() as inner:
             assert inner.is_exclusive
-            assert inner.wanted_for_s() is None
+            assert wait_for_s(inner) is None
 
     run(main)
     assert is_free(tmp_path)
@@ -517,7 +523,7 @@ def public_folder():
 
 
 def as_nobody(action):
-    """Whether a child that is an ordinary user gets through `action`."""
+    """Return whether an ordinary user's process completes `action`."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,4 @@
-"""The full sandboxes hold for a user without any rights as they do for root (spec 11)."""
+"""Full sandboxes isolate an ordinary user's commands as well as root's."""
 
 import importlib.util
 import os
@@ -30,7 +30,7 @@ ALSO = (
 
 
 def find_python():
-    """A Python like ours that everybody may run."""
+    """Return a copy of the running Python that every user may run."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for path in (own_python(), f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
         tried = [path, "-I", "-c", "import ctypes"]
@@ -44,7 +44,7 @@ def find_python():
 
 @pytest.fixture
 def stage():
-    """A folder that everybody may read, with the package, what it needs and these tests."""
+    """Return a folder for every user, with fairtrial, its dependencies and these tests."""
     folder = Path(tempfile.mkdtemp(prefix="fairtrial-nobody-"))
     try:
         folder.chmod(0o755)

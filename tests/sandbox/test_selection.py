@@ -1,4 +1,4 @@
-"""Which sandbox is taken, and what is said when there is none (spec 11)."""
+"""Selection of a sandbox, and the message if none works."""
 
 import anyio
 import pytest
@@ -12,7 +12,7 @@ from fairtrial.sandbox.selection import try_sandbox
 
 @pytest.fixture
 def working(monkeypatch):
-    """Say which sandboxes work."""
+    """Return a function that sets which sandboxes work."""
 
     def say(*names, user=1000):
         reasons = {

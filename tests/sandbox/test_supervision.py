@@ -1,4 +1,4 @@
-"""Our init under stress: parents that die, launchers that fail, watching without control groups."""
+"""The init process under stress: dying parents, failing starts, limits without control groups."""
 
 import contextlib
 import json
@@ -58,7 +58,7 @@ def runner(sandbox, tmp_path):
 
 @every_sandbox
 def test_when_we_are_killed_everything_of_ours_ends(runner, tmp_path):
-    """Also what is in another session; a private home and temp go, too (spec 8, 10)."""
+    """Processes in other sessions end, too, and private home and temporary folders are removed."""
     temp = tmp_path / "temp"
     temp.mkdir()
     program = textwrap.dedent(f"""
@@ -89,7 +89,7 @@ def leave(name): return libc.syscall(add, b"user", name, b"x", 1, -3) > 0
 
 @every_sandbox
 def test_commands_have_a_keyring_of_their_own(runner):
-    """The session's holds the user's secrets, and what one command leaves the next would find."""
+    """The session's keyring holds the user's secrets, and would be shared between commands."""
     deeds = KEYS + "print(has(b'secret'), has(b'left'), leave(b'left'))"
     program = KEYS + textwrap.dedent(f"""
         from pathlib import Path
@@ -109,7 +109,7 @@ def test_commands_have_a_keyring_of_their_own(runner):
 
 @every_sandbox
 def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(runner, monkeypatch):
-    """As a worker does that somebody forks while a command is being started."""
+    """Such as a worker that another thread forks while a command is started."""
     read, write = os.pipe()
     real = subprocess.Popen
     forked = []
@@ -227,7 +227,7 @@ def test_in_plain_a_command_that_stops_our_init_is_outwaited(tmp_path, monkeypat
 def test_an_init_that_never_comes_to_look_is_outwaited_and_has_time_to_tell(
     tmp_path, monkeypatch, timeout_s
 ):
-    """On a machine with far too much to do; what then had its time has taken too long."""
+    """On an overloaded machine; a command that had its time counts as timed out then."""
 
     async def outwait(timeout_s, scope):
         while not (tmp_path / "a").exists():
@@ -318,7 +318,7 @@ time.sleep(99)"""
 
 @every_sandbox
 def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(runner, monkeypatch):
-    """It ends one process; the others might wait for that one until their time is over."""
+    """The kernel kills one process, and the others might wait for it until their timeout."""
 
     class Full(child.ControlGroup):
         def exceeded(self):
@@ -354,7 +354,7 @@ def test_too_many_processes_are_told_as_such_when_they_take_all_memory(
 
 
 def supervise(start, **limits):
-    """What is reported of a function that is run in a child, as a warm server does."""
+    """Supervise a function in a forked child, like a warm server; returns the report."""
     read, write = os.pipe()
     life, alive = os.pipe()
     pid = os.fork()
@@ -381,14 +381,14 @@ def test_a_function_can_be_supervised(returned, code):
 
 
 def start_sleepers(count):
-    """So many more processes; forked ones would take as long to make as we are large."""
+    """Spawn processes; forking this large process would take longer."""
     for _ in range(count):
         os.posix_spawn("/bin/sh", ["sh", "-c", "exec sleep 1000"], {"PATH": os.defpath})
 
 
 @pytest.mark.parametrize(("count", "ending"), [(2, "signalled"), (12, "processes")])
 def test_who_is_killed_while_there_are_too_many_was_killed_for_that(count, ending):
-    """The kernel ends some of a bomb for lack of memory, perhaps before we have ever looked."""
+    """The kernel may kill parts of a fork bomb before the limits are first checked."""
 
     def multiply():
         start_sleepers(count)
@@ -398,7 +398,7 @@ def test_who_is_killed_while_there_are_too_many_was_killed_for_that(count, endin
 
 
 def test_a_command_that_ends_our_init_at_once_has_been_started(monkeypatch):
-    """Our init may not come to say anything any more."""
+    """The init process may be killed before it could report."""
     ours, tell = os.getpid(), init._send
 
     def tell_late(report, line):
@@ -411,7 +411,7 @@ def test_a_command_that_ends_our_init_at_once_has_been_started(monkeypatch):
 
 
 def let_use(monkeypatch, seconds, at_least=1):
-    """Trees of so many processes have used so many seconds more."""
+    """Pretend that trees of this many processes have used this much more CPU time."""
     real = processes.measure_usage
 
     def look(pids):
@@ -423,7 +423,7 @@ def let_use(monkeypatch, seconds, at_least=1):
 
 
 def test_too_many_that_take_too_long_are_too_many(monkeypatch):
-    """Where they leave us no core we may come too late to see the one before the other."""
+    """On busy cores both limits may be exceeded at the first check."""
 
     def multiply():
         start_sleepers(9)
@@ -434,7 +434,7 @@ def test_too_many_that_take_too_long_are_too_many(monkeypatch):
 
 
 def test_more_cpu_time_than_there_is_time_is_too_much(monkeypatch):
-    """On several cores that can be so long before the time is over."""
+    """On several cores, CPU time runs out long before wall time."""
     let_use(monkeypatch, 201)
     report = supervise(lambda: time.sleep(1000), timeout_s=200)
     assert (report["ending"], report["exit_code"]) == ("timeout", None)
@@ -442,7 +442,7 @@ def test_more_cpu_time_than_there_is_time_is_too_much(monkeypatch):
 
 
 def test_a_wait_for_a_core_counts_whole_and_once_whenever_the_kernel_tells_of_it(monkeypatch):
-    """It does so when the wait is over, perhaps many looks later."""
+    """The kernel reports a wait when it is over, perhaps many checks later."""
     clock, told = SimpleNamespace(now=0.0), {}
     monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(processes, "_read", lambda path: b"0 %d 0" % told[path.split("/")[2]])
@@ -490,7 +490,7 @@ def test_where_the_kernel_lists_no_children_parents_are_asked(tmp_path):
 
 
 def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
-    """What macOS has to do with: a process group, and whatever came of it."""
+    """As on macOS: a process group, and its descendants."""
     before = set(processes.list_descendants(0))
     shell = subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"], start_new_session=True)
     try:

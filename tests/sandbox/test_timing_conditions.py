@@ -1,4 +1,4 @@
-"""What disturbs a clock on this machine, as `fairtrial doctor` tells it (issue 5, point 6)."""
+"""The survey of what disturbs timing on this machine, for `fairtrial doctor`."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from fairtrial.sandbox import timing_conditions as speed
 
 @pytest.fixture
 def cores(monkeypatch):
-    """Sets which cores we may use."""
+    """Return a function that sets the usable cores."""
 
     def cores(*numbers):
         monkeypatch.setattr(speed, "usable_cores", lambda: numbers)
@@ -22,7 +22,7 @@ def cores(monkeypatch):
 
 @pytest.fixture
 def put(tmp_path):
-    """Writes a file of a kernel's."""
+    """Return a function that writes one of the kernel's files."""
 
     def put(name, text):
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Programs without a sandbox: what they say, and that a caller who is cancelled leaves nothing."""
+"""Trusted programs without a sandbox: their output, and their end when the caller is cancelled."""
 
 import gc
 import os

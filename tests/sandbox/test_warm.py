@@ -1,4 +1,4 @@
-"""Warm starts: a forked command sees what it would see if it had been started from scratch."""
+"""Warm starts: a forked command sees the same as one in a new process."""
 
 import json
 import os
@@ -46,7 +46,7 @@ ENV = {
     "OTHER": "ähnlich",
 }
 IMPORTED = ("decimal", "email.message", "tempfile", "locale", "random", "logging", "signal")
-"""Stand for third-party packages."""
+"""Modules in place of third-party packages."""
 LOOK = r"""
 import gc, hashlib, json, locale, os, random, resource, signal, sys, tempfile, threading, warnings
 
@@ -117,7 +117,7 @@ print(json.dumps({
 
 
 def import_files():
-    """Where the modules lie that the server imports."""
+    """Return the folder of the modules that the server imports."""
     return [sys.modules[name].__file__ for name in IMPORTED if __import__(name)]
 
 
@@ -130,7 +130,7 @@ def portal():
 
 @pytest.fixture(scope="module")
 def start(portal, tmp_path_factory):
-    """Starts servers, which are stopped at the end."""
+    """Return a function that starts servers, which are stopped at the end."""
     with ExitStack() as stack:
 
         def start(**changes):
@@ -157,7 +157,7 @@ def server(start):
 
 
 class Refusing:
-    """A sandbox in whose place something else should have been."""
+    """A sandbox that must not be used."""
 
     name, relocates, shortfalls = "refusing", True, ()
 
@@ -191,7 +191,7 @@ def command_in(slot, *words, **options):
 
 
 def run_both(server, command):
-    """What comes of it, warm and cold."""
+    """Run a command warm and cold; returns both results."""
     warm = WarmSandbox(Refusing(), server, ENV)
     return anyio.run(warm.run, command), anyio.run(Namespaces().run, command)
 
@@ -425,7 +425,7 @@ def test_when_the_server_is_gone_commands_start_cold(start, slot):
 
 
 def find_first(server):
-    """The process that is pid 1 for a command forked from this server."""
+    """Return the process that is pid 1 of a command forked from this server."""
     for pid in below(server._process.pid):
         with suppress(OSError):
             status = Path(f"/proc/{pid}/status").read_text()
@@ -435,7 +435,7 @@ def find_first(server):
 
 
 def below(pid):
-    """The processes that it has started, and those that they have."""
+    """Return the descendants of a process."""
     with suppress(OSError):  # it may have ended meanwhile
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             yield int(child)
@@ -545,7 +545,7 @@ def test_it_sees_nothing_of_our_own_environment(monkeypatch, portal, tmp_path):
 
 
 def environment(folder, **files):
-    """A Python whose site-packages hold these modules; a name that ends in _pth is a .pth file."""
+    """Make a Python with these modules in its site-packages; `x_pth` stands for a .pth file."""
     import venv
 
     venv.create(folder, symlinks=True)
@@ -576,7 +576,7 @@ def test_a_module_that_starts_a_thread_is_left_out_and_the_others_are_not(start,
 
 
 def run_there(server, python, slot, program):
-    """What a program prints that is forked from a server in an environment of its own."""
+    """Return the output of a program forked from a server in another environment."""
     env = python.parent.parent
     (slot / "program.py").write_text(program)
     command = command_in(slot, "program.py")

@@ -1,4 +1,4 @@
-"""What the warm server may have imported: nothing of the project's, by whomever it is imported."""
+"""The warm server never imports modules of the project, not even through other packages."""
 
 import json
 import socket
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="warm starts are
 
 
 def prepare(site, **orders):
-    """What the server tells after its imports."""
+    """Return the server's report after its imports."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         command = [sys.executable, str(HARNESS / "warm_server.py"), str(theirs.fileno())]

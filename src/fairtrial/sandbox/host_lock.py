@@ -53,11 +53,6 @@ class Lease:
     is_exclusive: bool
     _files: _Files = field(repr=False)
 
-    def wanted_for_s(self) -> float | None:
-        """Return how long a timing process has waited for shared leases; None if none waits."""
-        wait = self._read_wait()
-        return None if wait is None else wait[0]
-
     def is_overdue(self) -> bool:
         """Return whether a timing process has waited longer than its `drain_max_s`."""
         wait = self._read_wait()

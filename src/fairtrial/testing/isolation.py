@@ -154,7 +154,7 @@ for place in ({str(Path.home())!r}, "/root", "/home", "/var", "/run", "/srv", "/
     def test_later_mounts_lie_over_earlier_ones(
         self, runner: CommandRunner, tmp_path: Path
     ) -> None:
-        """A read-only folder in the slot, where a candidate has left a link (spec 11)."""
+        """A read-only folder is mounted in the slot where a candidate has left a link."""
         inner = tmp_path / "environment"
         inner.mkdir()
         (inner / "file").write_text("the true one")

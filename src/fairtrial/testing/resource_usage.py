@@ -114,7 +114,7 @@ for _ in range(3):
 
     @needs_linux
     def test_time_without_a_core_does_not_count(self, runner: CommandRunner) -> None:
-        """Beside five others on one core: half a second is not over after that (spec 14)."""
+        """With five other processes on its core, half a second of wall time is not a timeout."""
         with busy_core(others=5):
             result = runner.run(
                 f"""

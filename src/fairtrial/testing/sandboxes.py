@@ -216,7 +216,7 @@ sys.exit(5)""")
     # -- all processes end --
 
     def test_what_outlives_the_command_is_ended(self, runner: CommandRunner) -> None:
-        """Grandchildren in other sessions that hold our pipes open (spec 10)."""
+        """Grandchildren in other sessions that hold the output pipes open."""
         result = runner.run("for name in 'abc': daemon(lambda: hold(name))")
         assert result.exit_code == 0
         assert not any(map(runner.is_locked, "abc"))

@@ -1,4 +1,4 @@
-"""Tagged JSON (spec 21): what goes in comes out again, and nothing that is hostile gets through."""
+"""Tagged JSON: values survive a round trip, and hostile objects do no harm."""
 
 import collections
 import dataclasses
@@ -26,7 +26,7 @@ HARNESS = Path(codec.__file__).parent
 
 
 def same(one, other):
-    """Equal in value and in type, all the way down; NaN is itself, -0.0 isn't 0.0."""
+    """Return whether values and types are equal at all levels; NaN equals NaN, but not -0.0 0.0."""
     if type(one) is not type(other):
         return False
     if isinstance(one, float):
@@ -249,7 +249,7 @@ def test_a_value_that_grows_by_sharing_is_stopped():
 
 
 class Liar:
-    """Says that it is the list that everybody expects."""
+    """Claims to be the list that is expected."""
 
     __class__ = list
 
@@ -281,7 +281,7 @@ class Hidden(dict):
 
 
 class Poser(type):
-    """A class that says it is `int`."""
+    """A class that claims to be `int`."""
 
     def __eq__(cls, other):
         return True

@@ -1,4 +1,4 @@
-"""What the timed worker reads and writes: quickly where values are plain, and never otherwise."""
+"""The timed worker's fast path for plain values, and its exclusion of all others."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ def turns():
 
 
 class Text(str):
-    """Not plain: a class may do anything when it is looked at."""
+    """Not plain: a class may run any code when it is inspected."""
 
     __slots__ = ()
 
