@@ -141,7 +141,7 @@ def test_the_files_are_those_that_are_written(run, folder):
     assert run("run", "study.yaml")[0] == 0
     assert run("report", RESULTS)[0] == 0
     assert run("export", RESULTS, "--sqlite", "--parquet", "--complete-cases")[0] == 0
-    told = [name for files, _ in table("What is written") for name in re.findall("`(.+?)`", files)]
+    told = [name for files, _ in table("Output files") for name in re.findall("`(.+?)`", files)]
     written = {p.name for p in (folder / RESULTS).iterdir() if not p.name.startswith(".")}
     assert written == set(told)
     links = {path.name for path in (folder / RESULTS).iterdir() if path.is_symlink()}
@@ -167,7 +167,7 @@ def test_the_failure_kinds_are_those_there_are():
 
 
 def test_the_executors_are_those_there_are():
-    told = {row[0].strip("`"): row for row in table("Where runs happen")}
+    told = {row[0].strip("`"): row for row in table("Executors")}
     assert set(told) == set(plugins.names("executors"))
     for name, (_, _, crashes, generators) in told.items():
         executor = plugins.load("executors", name)()
