@@ -93,11 +93,11 @@ def test_if_none_was_imported_what_is_editable_is_named():
     error = str(
         refuse(trial_of("/usr/lib/json.py"), stage_of(), IMPORTED, ["src/b.py", "src/a.py"])
     )
-    assert "holds although every editable file raises" in error
+    assert "passes although every editable file raises" in error
     assert "(src/a.py, src/b.py)" in error
 
 
 def test_what_is_never_compiled_is_said():
     error = str(refuse(trial_of(), stage_of(), COMPILED, ["src/fast.c"]))
-    assert "no editable file can be compiled (src/fast.c, say)" in error
+    assert "no editable file can be compiled (e.g. src/fast.c)" in error
     assert "build:" in error

@@ -241,7 +241,7 @@ def test_a_python_that_never_answers_is_refused_and_ended(
     program = make_script(tmp_path / "python", text)
     for limit_s in (0.3, 3, 30):  # on a busy machine it may not come to say who it is
         monkeypatch.setattr(interpreter, "PROBE_TIMEOUT_S", limit_s)
-        assert "didn't say within" in refusal(top, str(program))
+        assert "didn't answer within" in refusal(top, str(program))
         if (tmp_path / "pid").exists():
             break
     pid = int((tmp_path / "pid").read_text())

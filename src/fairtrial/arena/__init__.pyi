@@ -38,20 +38,20 @@ from fairtrial.arena.delivery.apply import (
     write_patch as write_patch,
 )
 from fairtrial.arena.delivery.branch import (
-    Branched as Branched,
+    WinnerBranch as WinnerBranch,
     check_branch as check_branch,
     put_on_branch as put_on_branch,
 )
 from fairtrial.arena.delivery.coverage import (
-    coverage as coverage,
+    measure_coverage as measure_coverage,
 )
 from fairtrial.arena.delivery.edits import (
-    Edit as Edit,
-    Edits as Edits,
+    FileEdit as FileEdit,
+    FileEdits as FileEdits,
     find_edits as find_edits,
 )
 from fairtrial.arena.delivery.explanation import (
-    Finding as Finding,
+    WinnerEvidence as WinnerEvidence,
     explain as explain,
 )
 from fairtrial.arena.delivery.markdown_quoting import (
@@ -60,7 +60,7 @@ from fairtrial.arena.delivery.markdown_quoting import (
     spell_command as spell_command,
 )
 from fairtrial.arena.delivery.profile import (
-    profile as profile,
+    profile_winner as profile_winner,
 )
 from fairtrial.arena.delivery.recheck import (
     recheck as recheck,
@@ -107,7 +107,7 @@ from fairtrial.arena.opening import (
     open_arena as open_arena,
 )
 from fairtrial.arena.preflight import (
-    missing_parts as missing_parts,
+    find_missing_parts as find_missing_parts,
 )
 from fairtrial.arena.problem_files import (
     is_problem_file as is_problem_file,
@@ -175,16 +175,16 @@ from fairtrial.arena.timing.valgrind import (
     find_valgrind as find_valgrind,
 )
 from fairtrial.arena.timing_phase import (
-    rules_of as rules_of,
     time_candidate as time_candidate,
+    timing_rules as timing_rules,
     with_timing as with_timing,
 )
-from fairtrial.arena.workshop.folder import (
-    TooLargeError as TooLargeError,
-)
-from fairtrial.arena.workshop.place import (
+from fairtrial.arena.workshop.agent_slot import (
+    AgentChanges as AgentChanges,
     AgentSlot as AgentSlot,
-    Taken as Taken,
+)
+from fairtrial.arena.workshop.private_slot import (
+    TooLargeError as TooLargeError,
 )
 from fairtrial.arena.workshop.workshop import (
     ArenaWorkshop as ArenaWorkshop,

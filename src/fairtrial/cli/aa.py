@@ -115,7 +115,7 @@ def command(
             comparisons=comparisons,
             most_s=most_s,
             settings=settings,
-            told=told,
+            progress=told,
         )
         found = run_until_told(work)
     measured = {f"aa-{number}": each for number, each in enumerate(found.measurements, 1)}

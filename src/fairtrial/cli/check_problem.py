@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena import locate, missing_parts, read_problem
+from fairtrial.arena import find_missing_parts, locate, read_problem
 from fairtrial.cli.output import count, print_json, shown_path, warn
 
 
 def check_problem(path: Path, *, as_json: bool) -> None:
     """Find every mistake that can be seen in a problem file without running anything."""
     problem, doubts = read_problem(path)
-    missing = missing_parts(problem)
+    missing = find_missing_parts(problem)
     if missing:
         raise locate(path, missing)
     command = f"fairtrial evaluate {shlex.quote(shown_path(path))}"

@@ -10,18 +10,18 @@ from typing import Any
 from fairtrial.arena import (
     Arena,
     Bench,
-    Edit,
-    Edits,
     Estimate,
+    FileEdit,
+    FileEdits,
     FileState,
-    Finding,
     Measurement,
     Reason,
-    coverage,
+    WinnerEvidence,
     estimate_text,
     explain,
     find_edits,
-    profile,
+    measure_coverage,
+    profile_winner,
     recheck,
     time_candidate,
 )
@@ -44,7 +44,7 @@ class Winner:
     """
 
     id: str
-    finding: Finding
+    finding: WinnerEvidence
 
     @property
     def estimate(self) -> Estimate:
@@ -156,7 +156,7 @@ async def _look_at(
     changes = stream.changes[entry.id]
     judgement = stream.judgements[entry.digest]
     watcher.say("looking at where the time goes")
-    finding = Finding(
+    finding = WinnerEvidence(
         problem=arena.problem,
         name=entry.name,
         edits=await find_edits(arena, changes),
@@ -165,14 +165,14 @@ async def _look_at(
         note=stream.candidates[entry.id].note,
         origin=stream.candidates[entry.id].origin,
         is_rechecked=not doubts,
-        coverage=await coverage(arena, changes),
-        profile=await profile(arena, changes),
+        coverage=await measure_coverage(arena, changes),
+        profile=await profile_winner(arena, changes),
         notes=(*doubts, *(f"{id} looked better, and is out: {why}" for id, why in out.items())),
     )
     return Winner(entry.id, finding)
 
 
-def edits_record(edits: Edits) -> dict[str, Any]:
+def edits_record(edits: FileEdits) -> dict[str, Any]:
     """Edits as plain data: with what was there before, so that they can be merged later."""
     files = {
         path: {"before": _plain(edit.before), "after": _plain(edit.after)}
@@ -188,13 +188,13 @@ def _plain(state: FileState | None) -> dict[str, Any] | None:
     return {"content": content, "executable": state.executable, "is_link": state.is_link}
 
 
-def edits_of(record: Mapping[str, Any]) -> Edits:
+def edits_of(record: Mapping[str, Any]) -> FileEdits:
     """The edits that were recorded."""
     files = {
-        path: Edit(_state(each["before"]), _state(each["after"]))
+        path: FileEdit(_state(each["before"]), _state(each["after"]))
         for path, each in record["files"].items()
     }
-    return Edits(files, base64.b64decode(record["patch"]))
+    return FileEdits(files, base64.b64decode(record["patch"]))
 
 
 def _state(record: Mapping[str, Any] | None) -> FileState | None:

@@ -1,4 +1,4 @@
-"""What is timed where a problem names no benchmark: the slowest tests of one of its checks."""
+"""The benchmark of a problem that names none: the slowest tests of one of its checks."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.command_benchmark import (
     FEWEST_PAIRS,
     HEADROOM,
-    PairMeter,
-    Taken,
+    ProcessBenchmark,
+    TimedProcess,
     average_s,
     draw_variables,
-    take,
+    take_sample,
 )
-from fairtrial.arena.timing.prepared_benchmark import Duel
+from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.core import MisfitError, Mistake, StudyError
 from fairtrial.sandbox import Command, Ending
 
 NAME = "slowest tests"
 MOST_TESTS = 30
 MOST_OF_IT = 0.9
-"""The share of the suite's time that is enough."""
+"""The share of the suite's time that the chosen tests should cover."""
 WISHED_PAIRS = 16
-"""How many pairs the budget should hold, if fewer tests allow it."""
+"""How many pairs the budget should hold, if fewer tests make that possible."""
 START_S = 0.5
-"""How long pytest takes to start, as long as we don't know."""
+"""How long pytest is assumed to take to start, until that is measured."""
 REHEARSALS = 2
 TRIES = 4
-"""How many sets of tests are tried before the suite is given up."""
+"""How many sets of tests are tried before the suite is refused."""
 
 
 def choose_slowest(
@@ -53,24 +53,24 @@ def choose_slowest(
     most: int = MOST_TESTS,
     share: float = MOST_OF_IT,
 ) -> tuple[str, ...]:
-    """The slowest tests that hold most of the time of all, in the order of `durations`.
+    """Return the slowest tests, which take most of the total time, in the order of `durations`.
 
-    durations: how long each takes; only such as may be chosen
-    longest_s: what they may take together; tests that don't fit in are left out
-    enough_s: after this long no more tests are added
-    most: how many there may be
-    share: how much of the time of all is enough
+    durations: how long each test takes that may be chosen
+    longest_s: how long they may take together; tests that don't fit are left out
+    enough_s: from this total on no more tests are added
+    most: the largest number of tests
+    share: the share of the total time that is enough
     """
     chosen: set[str] = set()
-    total_s, taken_s = math.fsum(durations.values()), 0.0
-    for name in sorted(durations, key=lambda each: -durations[each]):
-        if len(chosen) == most or (chosen and taken_s >= min(share * total_s, enough_s)):
+    total_s, chosen_s = math.fsum(durations.values()), 0.0
+    for name in sorted(durations, key=lambda test: -durations[test]):
+        if len(chosen) == most or (chosen and chosen_s >= min(share * total_s, enough_s)):
             break
-        # One that takes long alone may be all that matters; a second one has to be worth it.
-        room_s = longest_s if not chosen else min(longest_s, enough_s)
-        if taken_s + durations[name] <= room_s:
+        # A single slow test may be all that matters; a second one must fit into `enough_s`, too.
+        limit_s = longest_s if not chosen else min(longest_s, enough_s)
+        if chosen_s + durations[name] <= limit_s:
             chosen.add(name)
-            taken_s += durations[name]
+            chosen_s += durations[name]
     return tuple(name for name in durations if name in chosen)
 
 
@@ -78,11 +78,11 @@ def choose_slowest(
 class SuiteSubject:
     """Some tests of a check, run by the check's own command.
 
-    name: the benchmark's
-    label: the check's place in the problem
+    name: the benchmark's name
+    label: the check's path in the problem
     check: the check
     tests: which of its tests
-    standard: what must come of them
+    standard: the results that they must have
     """
 
     name: str
@@ -92,89 +92,94 @@ class SuiteSubject:
     standard: Standard
 
     def command(self, stage: Stage, *, env: Mapping[str, str], cores: tuple[int, ...]) -> Command:
-        """What to run on a slot."""
+        """Return the command to run on a slot."""
         return pytest_command(stage, self.check, only=self.tests, env=env, cores=cores)
 
-    async def find_fault(self, taken: Taken) -> Rejection | None:
-        """Every one of the tests must be reported, and pass."""
-        run = await read_in_thread(taken.done)
-        return judge_run(self.label, self.standard, run, taken.command)
+    async def find_fault(self, process: TimedProcess) -> Rejection | None:
+        """Return a rejection unless each of the tests is reported, and passes."""
+        run = await read_in_thread(process.done)
+        return judge_run(self.label, self.standard, run, process.command)
 
-    def find_difference(self, base: Taken, other: Taken) -> Difference | None:
-        """Tests have said all there is to say; what pytest prints has times in it."""
+    def find_difference(self, base: TimedProcess, other: TimedProcess) -> Difference | None:
+        """Return None: the tests compare results, and pytest's own output contains times."""
         return None
 
 
 async def prepare_slowest(
-    trial: SuiteTrial, duel: Duel, *, budget_s: float, name: str = NAME
-) -> PairMeter:
-    """Find tests of the base that pass by themselves, in a read-only slot, and fit the budget.
+    suite: SuiteTrial, setup: TimingSetup, *, budget_s: float, name: str = NAME
+) -> ProcessBenchmark:
+    """Find slow tests that pass alone on the base, in a read-only slot, within the budget.
 
-    trial: the check, as it went with the base
-    budget_s: what a comparison may take; refused if not one test fits in
+    suite: a prepared pytest check
+    budget_s: how long a comparison may take
+
+    Raises `MisfitError` if not one test fits into the budget, `StudyError` if none passes.
     """
-    search = _Search(trial, dict(trial.durations))
+    search = _TestSearch(suite, dict(suite.durations))
     for attempt in range(TRIES):
         tests = search.choose(budget_s)
         if not tests:
             break
-        subject = SuiteSubject(name, trial.label, trial.check, tests, trial.standard)
-        rng = Random(f"{duel.seed}/{name}/before/{attempt}")
-        rehearsals = await _rehearse(subject, duel, rng)
+        subject = SuiteSubject(name, suite.label, suite.check, tests, suite.standard)
+        rng = Random(f"{setup.seed}/{name}/before/{attempt}")
+        rehearsals = await _rehearse(subject, setup, rng)
         if search.leave_out(tests, rehearsals) or not search.learn(tests, rehearsals, budget_s):
             continue
         standard = _narrow(set_standard([run for _, run in rehearsals]), tests)
-        return PairMeter(
-            name, replace(subject, standard=standard), 2 * search.run_s, tuple(search.tell(tests))
-        )
-    raise search.refuse(budget_s)
+        notes = tuple(search.describe(tests))
+        return ProcessBenchmark(name, replace(subject, standard=standard), 2 * search.run_s, notes)
+    raise search.make_error(budget_s)
 
 
-_Rehearsal = tuple[Taken, SuiteRun]
+_Rehearsal = tuple[TimedProcess, SuiteRun]
 
 
-async def _rehearse(subject: SuiteSubject, duel: Duel, rng: Random) -> list[_Rehearsal]:
-    """Run the tests on the base: once for what is on disk to come into memory, then to be timed.
+async def _rehearse(subject: SuiteSubject, setup: TimingSetup, rng: Random) -> list[_Rehearsal]:
+    """Run the tests on the base: once to fill the file cache, then to be timed.
 
-    Each with another hash seed, since sessions have theirs.
+    Each run has another hash seed, as in sessions.
     """
     rehearsals = []
     for _ in range(1 + REHEARSALS):
-        taken = await take(subject, duel.base, duel, draw_variables(duel.base, rng))
-        rehearsals.append((taken, await read_in_thread(taken.done)))
+        process = await take_sample(subject, setup.base, setup, draw_variables(setup.base, rng))
+        rehearsals.append((process, await read_in_thread(process.done)))
         if _find_unfit(subject.tests, *rehearsals[-1]):
             break
     return rehearsals
 
 
-def _find_unfit(tests: Sequence[str], taken: Taken, run: SuiteRun) -> list[str]:
-    """The tests that don't pass; those that ran, or all, if pytest didn't come to its end."""
-    if taken.done.ending != Ending.EXITED or run.exit_status is None:
+def _find_unfit(tests: Sequence[str], process: TimedProcess, run: SuiteRun) -> list[str]:
+    """Return the tests that don't pass; if pytest was stopped, those that were running, or all."""
+    if process.done.ending != Ending.EXITED or run.exit_status is None:
         return [name for name in tests if name in run.running] or list(tests)
-    told = {name: run.tests.get(name) for name in tests}
-    return [name for name, one in told.items() if one is None or one.outcome != Outcome.PASSED]
+    reports = {name: run.tests.get(name) for name in tests}
+    return [
+        name
+        for name, report in reports.items()
+        if report is None or report.outcome != Outcome.PASSED
+    ]
 
 
 def _narrow(standard: Standard, tests: Sequence[str]) -> Standard:
-    """Held to these tests, and to nothing else that happens to run with them."""
+    """Return the standard for these tests alone, without others that run with them."""
     counted = {name: times for name, times in standard.counted.items() if name in tests}
     return Standard(counted, (), (), standard.exit_codes)
 
 
 @dataclass(slots=True)
-class _Search:
-    """On the way to tests that can be timed.
+class _TestSearch:
+    """The search for tests that can be timed.
 
-    trial: whose they are
+    suite: the prepared check with the tests
     left: how long each test takes that may still be chosen
-    unfit: tests that don't pass when they are run like this
-    why: what became of the first of them
-    run_s: how long a run of the tests that were tried last takes
-    around_s: how much of that is not the tests' own
-    share: how much of a sample is the tests' own
+    unfit: tests that don't pass alone in a read-only slot
+    why: the failure of the first of them
+    run_s: how long a run of the last set of tests takes
+    around_s: the part of that outside of the tests
+    share: the share of a sample that is spent in the tests
     """
 
-    trial: SuiteTrial
+    suite: SuiteTrial
     left: dict[str, float]
     unfit: list[str] = field(default_factory=list)
     why: str = ""
@@ -183,7 +188,7 @@ class _Search:
     share: float = 0.0
 
     def choose(self, budget_s: float) -> tuple[str, ...]:
-        """The tests to try next."""
+        """Return the tests to try next."""
         return choose_slowest(
             self.left,
             longest_s=budget_s / (2 * FEWEST_PAIRS) - self.around_s,
@@ -191,42 +196,43 @@ class _Search:
         )
 
     def leave_out(self, tests: Sequence[str], rehearsals: Sequence[_Rehearsal]) -> bool:
-        """Whether some of the tests are of no use; they are not chosen again."""
-        taken, run = rehearsals[-1]
-        unfit = _find_unfit(tests, taken, run)
+        """Exclude tests that don't pass; return whether there were any."""
+        process, run = rehearsals[-1]
+        unfit = _find_unfit(tests, process, run)
         if not unfit:
             return False
         for name in unfit:
             del self.left[name]
-        told = run.tests.get(unfit[0])
-        ending = f"pytest {tell_ending(taken.done, taken.command)}\n{tail_of(taken.done)}"
-        self.why = self.why or in_one_line(told.message if told and told.message else ending, 400)
+        report = run.tests.get(unfit[0])
+        ending = f"pytest {tell_ending(process.done, process.command)}\n{tail_of(process.done)}"
+        message = report.message if report and report.message else ending
+        self.why = self.why or in_one_line(message, 400)
         self.unfit.extend(unfit)
         return True
 
     def learn(
         self, tests: Sequence[str], rehearsals: Sequence[_Rehearsal], budget_s: float
     ) -> bool:
-        """Take down how long they took; whether the budget holds enough of that."""
+        """Record how long the tests took; return whether the budget holds enough runs."""
         timed = rehearsals[1:]
         for name in tests:
             self.left[name] = sum(run.tests[name].seconds for _, run in timed) / len(timed)
         tests_s = sum(self.left[name] for name in tests)
-        self.run_s = average_s([taken for taken, _ in timed])
+        self.run_s = average_s([process for process, _ in timed])
         self.around_s = max(self.run_s - tests_s, 0.0)
-        self.share = tests_s * len(timed) / sum(taken.done.wall_s for taken, _ in timed)
+        self.share = tests_s * len(timed) / sum(process.done.wall_s for process, _ in timed)
         return 2 * FEWEST_PAIRS * self.run_s <= budget_s
 
-    def tell(self, tests: Sequence[str]) -> list[str]:
-        """What people should know before they believe a verdict."""
-        durations = self.trial.durations
+    def describe(self, tests: Sequence[str]) -> list[str]:
+        """Return notes on the limits of timing these tests."""
+        durations = self.suite.durations
         total_s = sum(durations.values())
         covered = sum(durations[name] for name in tests) / total_s if total_s else 0.0
         notes = [
             f"the problem has no bench: each sample is a pytest process with {len(tests):,} of the "
-            f"base's slowest tests, {covered:.0%} of the time of all in {self.trial.label}: "
+            f"base's slowest tests, {covered:.0%} of the time of all in {self.suite.label}: "
             f"{name_some(tests)}",
-            "inputs were fixed: the tests bring the same in every run, and candidates can see them",
+            "inputs were fixed: the tests use the same in every run, and candidates can see them",
             f"starting pytest is part of a sample: the tests themselves are {self.share:.0%} of "
             "the base's, and a change in them looks smaller by as much",
             "results were judged by tests in the candidate's own process: they guard against "
@@ -239,8 +245,8 @@ class _Search:
             )
         return notes
 
-    def refuse(self, budget_s: float) -> StudyError:
-        """Why there is nothing to time."""
+    def make_error(self, budget_s: float) -> StudyError:
+        """Return an error that explains why no tests can be timed."""
         hint = "name what is to be timed in bench:"
         slowest = max(self.left, key=lambda name: self.left[name], default="")
         kind = StudyError
@@ -260,5 +266,5 @@ class _Search:
             )
             hint += f", or raise budget_s to {enough_s}"
             kind = MisfitError
-        message = f"there is none, and the tests of {self.trial.label} can't stand in for it: {why}"
+        message = f"there is none, and the tests of {self.suite.label} can't stand in for it: {why}"
         return kind(Mistake(("bench",), message, hint))
