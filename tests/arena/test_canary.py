@@ -12,7 +12,7 @@ from fairtrial.arena.canary import (
     WORDS,
     find_foreign,
     make_canaries,
-    refuse_bystander as refuse,
+    make_canary_error as refuse,
 )
 
 FILES = {
@@ -83,8 +83,8 @@ def trial_of(*loaded):
 
 
 def test_the_file_that_was_really_imported_is_named():
-    trial = trial_of("/site/few/core.py", "/usr/lib/json.py")
-    error = refuse(trial, stage_of(), IMPORTED, ["src/few/core.py"])
+    check = trial_of("/site/few/core.py", "/usr/lib/json.py")
+    error = refuse(check, stage_of(), IMPORTED, ["src/few/core.py"])
     assert "check[3] doesn't run the candidates' code: it imports /site/few/core.py" in str(error)
     assert "import_roots" in str(error)
 

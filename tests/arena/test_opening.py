@@ -203,7 +203,7 @@ def test_a_check_that_comes_and_goes_is_not_laid_to_the_warm_start(monkeypatch, 
         return cold
 
     monkeypatch.setattr(warming, "find_failing", find_failing)
-    assert anyio.run(warming._tell_failing, None, (), "check[0] (t)").startswith(told)
+    assert anyio.run(warming._explain_failure, None, (), "check[0] (t)").startswith(told)
 
 
 @NEEDS_WARMTH
@@ -219,7 +219,7 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
     async def let_be(*_):
         return []
 
-    monkeypatch.setattr(opening, "fly_canary", let_be)  # it would be one suite more
+    monkeypatch.setattr(opening, "run_canaries", let_be)  # it would be one suite more
     cold_only = "\ndef test_cold():\n    assert '_fairtrial_harness' not in sys.modules\n"
     problem = warm_problem(top, cold_only)
     given = [mod("right", "X = 1\n"), whole("wrong", "def double(x): return 3", "part/src/mod.py")]

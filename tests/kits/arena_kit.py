@@ -9,9 +9,9 @@ import anyio
 from fairtrial.arena import Arena, Basis, Candidate, Check, CodeProblem, FileState, WorktreePool
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.checks.prepared_check import CheckRun
-from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.sandbox import HostLock, Plain
 
 PYTHON = Interpreter(Path("/usr/bin/python3"), (3, 11, 0), (), False)
@@ -50,13 +50,13 @@ class Watched:
 
 
 @asynccontextmanager
-async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=(), build=()):
+async def arena_of(top, *checks, slots=2, cores=2, lock_folder=None, base=(), build=()):
     """An arena with these checks; the host's lock is the test's own."""
     problem = CodeProblem(
         "kit", editable=("src/**/*.py",), check=(Check(command=("true",)),), build=build, folder=top
     )
     async with WorktreePool(top, slots) as pool:
-        ground = Ground(
+        resources = ArenaResources(
             problem=problem,
             interpreter=PYTHON,
             sandbox=Plain(),
@@ -66,6 +66,6 @@ async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=(), bu
             included=(),
             cores=anyio.Semaphore(cores),
             lock=HostLock(lock_folder or top.parent),
-            room=Room(pool.snapshot.repo.parent),
+            disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        yield Arena(ground, trials, PathRules.of(problem), base), ground
+        yield Arena(resources, checks, PathRules.of(problem), base), resources

@@ -27,10 +27,10 @@ from fairtrial.arena import (
     open_arena,
 )
 from fairtrial.arena.timing import function_benchmark as calls
-from fairtrial.arena.timing.bench import Heat
-from fairtrial.arena.timing.function_benchmark import CallMeter
+from fairtrial.arena.timing.bench import SessionBatch
+from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
 from fairtrial.arena.timing.session import Schedule
-from fairtrial.arena.timing.worker_channel import Reply
+from fairtrial.arena.timing.worker_channel import WorkerReply
 
 PATIENCE_S = 180.0
 ARMS = ("base", "candidate")
@@ -51,7 +51,7 @@ def double(case):
 
 @dataclass
 class SimWorker:
-    """A `Talk` whose clock is a sum: nothing takes longer than the test says.
+    """A `TurnChannel` whose clock is a sum: nothing takes longer than the test says.
 
     log: what it was asked, as (arm, letter, payload); both workers of a session share one
     function: what a call reports
@@ -99,7 +99,9 @@ class SimWorker:
             raise self.errors[letter, before]
         wall_s, cpu_s, answer = self._do(letter, payload)
         self._used_s += cpu_s
-        return Reply(self.answers.get(letter, answer), wall_s, cpu_s if self.knows_cpu else None)
+        return WorkerReply(
+            self.answers.get(letter, answer), wall_s, cpu_s if self.knows_cpu else None
+        )
 
     def _do(self, letter, payload):
         count = len(self._cases)
@@ -191,20 +193,20 @@ class SimTimer:
 
     async def run(self, changes, label, first, count, budget_s):
         name = changes.digest
-        heat, numbers = Heat(waited_s=0.125), range(first, first + count)
+        batch, numbers = SessionBatch(waited_s=0.125), range(first, first + count)
         for number in numbers:
             deed = self.deeds.get((name, number))
             if isinstance(deed, Exception):
                 raise deed
-            heat.rejection = deed
+            batch.rejection = deed
             if deed is not None:
                 break
-            heat.replicates.append(self._replicate(name, label, number))
-            heat.seconds += self.session_s
-            if heat.seconds + self.session_s / 2 > budget_s:
+            batch.replicates.append(self._replicate(name, label, number))
+            batch.seconds += self.session_s
+            if batch.seconds + self.session_s / 2 > budget_s:
                 break
-        self.log.append((name, label, first, count, len(heat.replicates)))
-        return heat
+        self.log.append((name, label, first, count, len(batch.replicates)))
+        return batch
 
     def _replicate(self, name, label, number):
         speeds = self.speeds[name]
@@ -282,11 +284,14 @@ class Site:
 
 def with_schedule(bench, **changes):
     """The same bench with other sessions."""
-    meters = [
-        replace(each, meter=replace(each.meter, schedule=replace(each.meter.schedule, **changes)))
-        for each in bench.meters
+    benchmarks = [
+        replace(
+            each,
+            benchmark=replace(each.benchmark, schedule=replace(each.benchmark.schedule, **changes)),
+        )
+        for each in bench.benchmarks
     ]
-    return replace(bench, meters=tuple(meters))
+    return replace(bench, benchmarks=tuple(benchmarks))
 
 
 @contextmanager
@@ -345,11 +350,11 @@ def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None
     def take(lines, *rest):
         log = []
         sessions.append(log)
-        talks = {
+        channels = {
             each: Meddler(each, line, log, deed, at if each == arm else (b"", 0), within_s)
             for each, line in lines.items()
         }
-        return take_turns(talks, *rest)
+        return take_turns(channels, *rest)
 
     monkeypatch.setattr(calls, "take_turns", take)
     return sessions
@@ -358,15 +363,15 @@ def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None
 def record_sessions(setattr=setattr):
     """From now on, when each session began and ended, by the clock that all processes share."""
     records = []
-    run = CallMeter.run
+    run = FunctionBenchmark.run
 
-    async def recorded(self, duel, number):
+    async def recorded(self, setup, number):
         began = time.monotonic()
-        session = await run(self, duel, number)
+        session = await run(self, setup, number)
         records.append((began, time.monotonic()))
         return session
 
-    setattr(CallMeter, "run", recorded)
+    setattr(FunctionBenchmark, "run", recorded)
     return records
 
 

@@ -75,13 +75,13 @@ def test_what_was_edited_elsewhere_in_the_file_is_merged(user):
     user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
     applied = run(apply_to_tree, user.top, edits)
     assert applied.merged == applied.changed == ("src/ten.txt",)
-    assert applied.tell() == ["merged with your edits, which was not measured: src/ten.txt"]
+    assert applied.describe() == ["merged with your edits, which was not measured: src/ten.txt"]
     assert user.read("src/ten.txt") == WON.replace("line 9\n", "mine\n")
     # A second time there is nothing to do, and that is said.
     before = user.own()
     again = run(apply_to_tree, user.top, edits)
     assert again.changed == again.merged == ()
-    assert again.tell() == ["was in already: src/ten.txt"]
+    assert again.describe() == ["was in already: src/ten.txt"]
     assert user.own() == before
 
 
@@ -103,7 +103,7 @@ def test_each_file_is_told_of_once(user):
     edits = user.edits({"src/ten.txt": WON, "other.txt": "won\n", "src/pkg/mod.py": "A = 2\n"})
     user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
     user.write("src/pkg/mod.py", "A = 2\n")
-    assert run(apply_to_tree, user.top, edits).tell() == [
+    assert run(apply_to_tree, user.top, edits).describe() == [
         "changed: other.txt",
         "merged with your edits, which was not measured: src/ten.txt",
         "was in already: src/pkg/mod.py",
@@ -132,14 +132,14 @@ def link_above(user):
 @pytest.mark.parametrize(
     ("meanwhile", "wanted", "words"),
     [
-        (lambda u: u.write("src/ten.txt", TEN.replace("line 2", "mine")), WON, "meets"),
+        (lambda u: u.write("src/ten.txt", TEN.replace("line 2", "mine")), WON, "conflict"),
         (lambda u: u.write("src/ten.txt", TEN + "mine\n"), None, "the winner removes it"),
         (remove, WON, "you have removed it"),
         (link, WON, "symbolic link"),
         (folder, WON, "a folder is there now"),
-        (link_above, WON, "symbolic link: what lies behind it stays"),
-        (lambda u: u.write("src/ten.txt", TEN.replace("\n", "\r\n")), WON, "meets"),
-        (lambda u: u.write("src/ten.txt", b"\0" + TEN.encode()), WON, "meets"),
+        (link_above, WON, "symbolic link: its target is not changed"),
+        (lambda u: u.write("src/ten.txt", TEN.replace("\n", "\r\n")), WON, "conflict"),
+        (lambda u: u.write("src/ten.txt", b"\0" + TEN.encode()), WON, "conflict"),
     ],
 )
 def test_what_can_not_be_merged_is_refused_and_nothing_is_changed(user, meanwhile, wanted, words):

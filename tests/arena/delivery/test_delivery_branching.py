@@ -103,7 +103,7 @@ def test_a_winner_that_needs_what_is_not_committed_is_refused(user):
         }
     )
     said = refuse(user, edits)
-    assert "src/ten.txt: what the winner changes meets what you have changed" in said
+    assert "src/ten.txt: the winner's changes conflict with yours" in said
     assert "untracked.py: it isn't in the last commit; commit it first" in said
     assert "other.txt: it is in the last commit, though not in your tree" in said
     assert "mod.py" not in said

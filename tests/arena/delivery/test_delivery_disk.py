@@ -20,7 +20,8 @@ def top(tmp_path):
 
 def place(top, *paths):
     placements = [
-        disk.Placement(path, FileState(b"WINNER"), None, disk.look(top, path)) for path in paths
+        disk.Placement(path, FileState(b"WINNER"), None, disk.read_path(top, path))
+        for path in paths
     ]
     disk.place_all(top, placements)
 

@@ -16,7 +16,7 @@ from fairtrial.arena.timing.stats.detectable_effect import (
     sessions_needed,
     spread,
 )
-from fairtrial.arena.timing.stats.sequential import Claim, look, nominal_level
+from fairtrial.arena.timing.stats.sequential import Claim, interim_look, nominal_level
 
 ALPHA = 0.05
 SPREAD = 0.015
@@ -63,7 +63,7 @@ def test_the_test_itself_sees_what_is_said_to_be_visible(sessions: int, power: f
     seen = 0
     for _ in range(runs):
         tape = rng.normal(-math.log1p(effect), SPREAD, sessions)
-        looks = (look(tape[:at], alpha=ALPHA, min_effect=0.0) for at in ends)
+        looks = (interim_look(tape[:at], alpha=ALPHA, min_effect=0.0) for at in ends)
         seen += next((each.claim for each in looks if each.is_decided), None) == Claim.FASTER
     error = math.sqrt(power * (1 - power) / runs)
     assert abs(seen / runs - power) <= 3 * error + 0.005

@@ -13,11 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.sequential import adopt, look, next_look
-from fairtrial.arena.timing.stats.session_ratio import session_statistic
-from fairtrial.arena.timing.stats.simulation import (
+from simulated_clock import (
     CLAIMS,
     NOISES,
     ROUNDS,
@@ -29,6 +25,10 @@ from fairtrial.arena.timing.stats.simulation import (
     simulate,
     stop,
 )
+
+from fairtrial.arena import LOOKS
+from fairtrial.arena.timing.stats.sequential import adopt, interim_look, next_look
+from fairtrial.arena.timing.stats.session_ratio import session_statistic
 
 RUNS = 1_500
 SEED = 2_024
@@ -118,7 +118,7 @@ def test_the_rule_for_many_is_the_rule_for_one(most, min_effect):
         sessions = 0
         while True:
             sessions = min(next_look(sessions) or most, most)
-            found = look(list(values[:sessions]), alpha=0.05, min_effect=min_effect)
+            found = interim_look(list(values[:sessions]), alpha=0.05, min_effect=min_effect)
             if found.is_decided or sessions == most:
                 break
         assert ends.sessions[row] == found.sessions
@@ -133,7 +133,9 @@ def test_the_rule_for_many_is_the_rule_for_one(most, min_effect):
 def test_adopting_many_is_adopting_one():
     statistics = draw_statistics(NOISES["process"], 80, SEED, 6)
     found = judge(statistics, 1.02, alpha=0.05, min_effect=MIN_EFFECT)
-    looks = [look(v - math.log(1.02), alpha=0.05, min_effect=MIN_EFFECT) for v in statistics]
+    looks = [
+        interim_look(v - math.log(1.02), alpha=0.05, min_effect=MIN_EFFECT) for v in statistics
+    ]
     assert found.adopt == np.mean([adopt(each, MIN_EFFECT) for each in looks])
     assert 0 < found.adopt < 1
 

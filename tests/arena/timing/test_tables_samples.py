@@ -9,7 +9,7 @@ import pytest
 
 from fairtrial.arena import Measurement, Sample, Session, Verdict
 from fairtrial.arena.timing import samples_table as samples
-from fairtrial.arena.timing.summary import summarise
+from fairtrial.arena.timing.summary import summarize
 from fairtrial.core import StudyError, table_files
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
@@ -35,7 +35,7 @@ def measure(*ratios, sessions=10, **others):
         [session(n, ratio, benchmark=f"b{i}", **others) for i, ratio in enumerate(ratios)]
         for n in range(sessions)
     ]
-    return summarise(replicates, **RULES)
+    return summarize(replicates, **RULES)
 
 
 @pytest.fixture(scope="module")

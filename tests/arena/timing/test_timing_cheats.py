@@ -26,7 +26,7 @@ from fairtrial.arena import (
 from fairtrial.arena.timing.bench import frozen_stage
 from fairtrial.arena.timing.hidden_work import count_hidden
 from fairtrial.arena.timing.session import take_turns
-from fairtrial.arena.timing.summary import statistics_of, summarise
+from fairtrial.arena.timing.summary import replicate_statistics, summarize
 from fairtrial.sandbox import Captured, Completed, Ending
 from fairtrial.sandbox.selection import FULL, try_sandbox
 
@@ -50,16 +50,18 @@ class Laboratory:
 
     def run(self, text, *, sessions=4, benchmark="work"):
         """What came of these sessions."""
-        meters = tuple(each for each in self.bench.meters if each.meter.name == benchmark)
-        bench = replace(self.bench, meters=meters)
+        benchmarks = tuple(
+            each for each in self.bench.benchmarks if each.benchmark.name == benchmark
+        )
+        bench = replace(self.bench, benchmarks=benchmarks)
         changes = self.portal.call(self.arena.resolve, whole("it", text, "src/lab.py"))
         return self.portal.call(bench.run, changes, text, 0, sessions, BUDGET_S)
 
     def measure(self, text, **options):
         """What is said of it."""
-        heat = self.run(text, **options)
-        assert heat.rejection is None, heat.rejection
-        return summarise(heat.replicates, alpha=0.05, min_effect=0.02)
+        batch = self.run(text, **options)
+        assert batch.rejection is None, batch.rejection
+        return summarize(batch.replicates, alpha=0.05, min_effect=0.02)
 
     def measure_until(self, is_told, text, *, sessions=4, **options):
         """The same; in more and more sessions as long as others have the core and it isn't told."""
@@ -76,7 +78,7 @@ def was_disturbed(found):
 
 
 def is_slower(found):
-    return sum(statistics_of([(each,) for each in found.sessions])) > 0
+    return sum(replicate_statistics([(each,) for each in found.sessions])) > 0
 
 
 def is_accused(found):
@@ -87,11 +89,13 @@ def is_accused(found):
 async def opened(problem, settings):
     async with open_arena(problem, settings=settings) as arena, arena.bench() as bench:
         # The same however busy the machine is while the base is timed.
-        meters = [
-            replace(each, meter=replace(each.meter, schedule=_steady(each.meter.schedule)))
-            for each in bench.meters
+        benchmarks = [
+            replace(
+                each, benchmark=replace(each.benchmark, schedule=_steady(each.benchmark.schedule))
+            )
+            for each in bench.benchmarks
         ]
-        yield arena, replace(bench, meters=tuple(meters))
+        yield arena, replace(bench, benchmarks=tuple(benchmarks))
 
 
 def _steady(schedule):
@@ -142,11 +146,11 @@ def test_results_that_are_not_there_are_wrong(laboratory, text):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("leaves", "it left before it was done; the process exited with 0"),
-        ("leaves after some calls", "it left before it was done; the process exited with 0"),
-        ("writes replies to whatever is open", "it said something that it wasn't asked for"),
+        ("leaves", "it ended before it was done; the process exited with 0"),
+        ("leaves after some calls", "it ended before it was done; the process exited with 0"),
+        ("writes replies to whatever is open", "it sent something else than the requested reply"),
         ("replies with fewer results", "0 results of "),
-        ("a reply that is too large", "it said something that it wasn't asked for"),
+        ("a reply that is too large", "it sent something else than the requested reply"),
     ],
 )
 def test_who_does_not_keep_to_the_talk_is_out(laboratory, name, why):
@@ -179,7 +183,7 @@ def test_a_child_does_not_get_to_another_core(laboratory):
 def test_nobody_leaves_the_cores_that_are_timed(laboratory):  # spec bench 5
     bench = laboratory.bench
     ask = "os.sched_setaffinity(0, range(os.cpu_count())); print(*os.sched_getaffinity(0))"
-    stage = frozen_stage(bench.ground, bench.base)
+    stage = frozen_stage(bench.resources, bench.base)
     argv = ["{python}", "-c", f"import os; {ask}"]
     command = stage.command(argv, timeout_s=60, cores=bench.cores)
     done = laboratory.portal.call(stage.run, command)
@@ -235,16 +239,16 @@ def test_arrays_that_are_wrong_are_found_out(laboratory):
 # -- what finds them out, by simulated clocks --
 
 
-def take(talks, rounds=11):
+def take(channels, rounds=11):
     schedule = replace(SCHEDULE, rounds=rounds)
     inputs = make_inputs(1 + schedule.calls * rounds)
-    return take_turns(talks, schedule, inputs, random.Random(1), never_differs)
+    return take_turns(channels, schedule, inputs, random.Random(1), never_differs)
 
 
 @pytest.mark.parametrize("turn", [0, 1, 4, 11])
 def test_work_of_a_single_turn_is_part_of_start_up(turn):
-    _, talks = make_pair()
-    worker, turns = talks["candidate"], iter(range(99))
+    _, channels = make_pair()
+    worker, turns = channels["candidate"], iter(range(99))
     ask = worker.ask
 
     def ask_and_work(letter, payload=b"", *, timeout_s):
@@ -255,14 +259,14 @@ def test_work_of_a_single_turn_is_part_of_start_up(turn):
         return reply
 
     worker.ask = ask_and_work
-    started = take(talks).startup_s
+    started = take(channels).startup_s
     assert started.base == pytest.approx(0.375, abs=0.01)
     assert started.candidate == pytest.approx(0.875, abs=0.01)
 
 
 def test_turns_that_all_take_long_are_not_part_of_start_up():
-    _, talks = make_pair(call_s=7.0, spread=0.05)
-    assert take(talks).startup_s.candidate == pytest.approx(0.375, abs=0.01)
+    _, channels = make_pair(call_s=7.0, spread=0.05)
+    assert take(channels).startup_s.candidate == pytest.approx(0.375, abs=0.01)
 
 
 def ended(cpu_s):
@@ -304,7 +308,7 @@ def test_who_gets_more_of_a_busy_core_than_the_base_is_not_blamed():
 
 
 def sum_up(sessions):
-    return summarise([(each,) for each in sessions], alpha=0.05, min_effect=0.02)
+    return summarize([(each,) for each in sessions], alpha=0.05, min_effect=0.02)
 
 
 def sessions_with(ratio, shares, **figures):

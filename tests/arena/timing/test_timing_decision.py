@@ -1,6 +1,6 @@
 """Until when candidates are timed, and who wins: a simulated timer with seeded noise.
 
-Spec bench 7, 8, 10; what becomes of judgements is `Contest`'s.
+Spec bench 7, 8, 10; what becomes of judgements is `TimingPhase`'s.
 """
 
 import errno
@@ -26,14 +26,14 @@ from fairtrial.arena import (
     Reason,
     Rejection,
     Verdict,
-    rules_of,
+    timing_rules,
 )
-from fairtrial.arena.timing.decision import Rules, measure, race
-from fairtrial.arena.timing.summary import summarise
-from fairtrial.arena.timing_phase import Contest
+from fairtrial.arena.timing.decision import DecisionRules, measure, race
+from fairtrial.arena.timing.summary import summarize
+from fairtrial.arena.timing_phase import TimingPhase
 from fairtrial.core import LabError, StudyError
 
-RULES = Rules(alpha=0.05, min_effect=0.02, budget_s=100.0)
+RULES = DecisionRules(alpha=0.05, min_effect=0.02, budget_s=100.0)
 CRASH = Rejection(Reason.CRASH, "it died")
 SLOW_START = {"startup_s": Pair(0.1, 0.9)}
 
@@ -93,7 +93,7 @@ def test_it_stops_at_a_look_or_with_its_budget_and_not_before(speed, spread, see
         assert is_spent or sessions == LOOKS[-1]
     assert (found.estimate is None) == (sessions < LOOKS[0])
     # What is told is what its sessions say, and nothing else.
-    again = summarise([(each,) for each in found.sessions], alpha=0.05, min_effect=0.02)
+    again = summarize([(each,) for each in found.sessions], alpha=0.05, min_effect=0.02)
     assert (again.verdict, again.estimate, again.adopt) == (
         found.verdict,
         found.estimate,
@@ -378,8 +378,8 @@ def settle(timer, judgements, timing="race", **more):
         else changes_of(each.digest)
         for each in judgements
     ]
-    contest = Contest(PROBLEM, timer, timing)
-    return anyio.run(partial(contest.settle, judgements, resolved, **more))
+    phase = TimingPhase(PROBLEM, timer, timing)
+    return anyio.run(partial(phase.run, judgements, resolved, **more))
 
 
 def test_only_those_that_passed_are_timed_and_the_order_stays():
@@ -474,5 +474,5 @@ def test_whoever_listens_hears_of_places():
 
 def test_the_budget_is_each_benchmark_s():
     bench = tuple(Benchmark(f"b{at}", "m:f", "i.py:g") for at in range(3))
-    assert rules_of(replace(PROBLEM, bench=bench)).budget_s == 300.0
-    assert rules_of(replace(PROBLEM, bench=())).budget_s == 100.0
+    assert timing_rules(replace(PROBLEM, bench=bench)).budget_s == 300.0
+    assert timing_rules(replace(PROBLEM, bench=())).budget_s == 100.0

@@ -37,7 +37,7 @@ from fairtrial.arena.timing import bench as bench_module
 from fairtrial.arena.timing.bench import choose_cores
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.function_benchmark import worker_command
-from fairtrial.arena.timing.summary import summarise
+from fairtrial.arena.timing.summary import summarize
 from fairtrial.core import LabError, MisfitError
 
 pytestmark = pytest.mark.slow
@@ -89,9 +89,9 @@ def seeing(tmp_path_factory):
         open_site(tmp_path_factory.mktemp("seeing"), SEEING, check=OTHERWISE) as site,
     ):
         sessions = meddle(patch)
-        heat = site.run(LOOKS + "# the candidate", count=3)
-        assert heat.rejection is None
-        yield site, sessions, heat
+        batch = site.run(LOOKS + "# the candidate", count=3)
+        assert batch.rejection is None
+        yield site, sessions, batch
 
 
 def seen_by(log, arm):
@@ -126,7 +126,7 @@ def test_the_hash_seed_is_the_same_for_both_and_new_in_each_session(seeing):  # 
 @needs_sandbox
 def test_both_slots_lie_where_the_user_s_tree_does_and_can_not_be_changed(seeing):  # bench 5
     site, sessions, _ = seeing
-    top = site.bench.ground.pool.snapshot.source
+    top = site.bench.resources.pool.snapshot.source
     one = seen_by(sessions[0], "candidate")[0]
     assert one["file"] == str(top / "src" / "few.py")
     assert one["cwd"] == str(top)
@@ -170,8 +170,8 @@ def test_nothing_tells_a_worker_which_it_is_or_what_comes_next(seeing):  # bench
 
 
 def test_sessions_are_whole_and_numbered(seeing):
-    _, _, heat = seeing
-    for number, (session,) in enumerate(heat.replicates):
+    _, _, batch = seeing
+    for number, (session,) in enumerate(batch.replicates):
         assert session.number == number
         assert session.peak_rss_mb.base > 1
         assert session.startup_s.base > 0
@@ -197,8 +197,8 @@ def test_a_benchmark_gets_as_many_cores_as_it_asks_for(tmp_path, monkeypatch):  
     )
     with open_site(tmp_path, SEEING, bench=bench, check=OTHERWISE) as site:
         sessions = meddle(monkeypatch)
-        heat = site.run(LOOKS + "#")
-        assert [session.benchmark for session in heat.replicates[0]] == ["two", "one"]
+        batch = site.run(LOOKS + "#")
+        assert [session.benchmark for session in batch.replicates[0]] == ["two", "one"]
         seen = [seen_by(log, arm)[0]["cores"] for log in sessions for arm in ("base", "candidate")]
         assert seen == [sorted(choose_cores(2))] * 2 + [sorted(choose_cores(1))] * 2
         assert set(site.bench.cores) == set(choose_cores(2))
@@ -214,8 +214,8 @@ def test_a_benchmark_that_a_busy_moment_slowed_down_is_measured_again(tmp_path, 
 
     monkeypatch.setattr(Pace, "with_start", start_slowly)
     with open_site(tmp_path, budget_s=600.0) as site:
-        (placed,) = site.bench.meters
-        assert placed.meter.pace.start_s == measured[2]
+        (placed,) = site.bench.benchmarks
+        assert placed.benchmark.pace.start_s == measured[2]
     assert len(measured) == 3
 
 
@@ -226,9 +226,9 @@ def test_a_busy_machine_gets_more_time(tmp_path, monkeypatch):
     with open_site(tmp_path, budget_s=600.0) as site:
         assert site.bench.stretch == 2.0
         assert "timing may take 2 times as long as budget_s says" in " ".join(site.bench.notes)
-        heat = site.run(FASTER, count=1)
-        assert heat.stretch == 2.0
-        assert heat.charged_s == heat.seconds / 2
+        batch = site.run(FASTER, count=1)
+        assert batch.stretch == 2.0
+        assert batch.charged_s == batch.seconds / 2
 
 
 def test_a_machine_that_is_too_busy_names_the_budget_that_was_written(tmp_path, monkeypatch):
@@ -261,7 +261,7 @@ def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
 
 def test_a_problem_s_own_hash_seed_is_kept(seeing):
     site, _, _ = seeing
-    stage = site.bench.ground.stage(site.bench.base)
+    stage = site.bench.resources.stage(site.bench.base)
     assert worker_command(stage, 3, (1,), 77, 5.0).env["PYTHONHASHSEED"] == "77"
     own = replace(stage, problem=replace(stage.problem, env={"PYTHONHASHSEED": "5"}))
     command = worker_command(own, 3, (1,), 77, 5.0)
@@ -346,7 +346,7 @@ def test_samples_alone_give_the_verdict_again(each):  # bench 13
             (Session(session.benchmark, session.number, session.samples, 0.0),)
             for session in measured.sessions
         ]
-        again = summarise(bare, alpha=1 - measured.estimate.confidence, min_effect=0.02)
+        again = summarize(bare, alpha=1 - measured.estimate.confidence, min_effect=0.02)
         assert (again.verdict, again.adopt) == (measured.verdict, measured.adopt)
         assert again.estimate.ratio == measured.estimate.ratio
         assert again.estimate.low == pytest.approx(measured.estimate.low)
@@ -397,8 +397,8 @@ def test_two_candidates_against_each_other(top, tmp_path):
 
 def test_the_base_against_itself_gives_sessions_like_any_other(seeing):
     site, _, _ = seeing
-    heat = site.call(site.bench.run, None, "aa", 0, 2, PATIENCE_S)
-    assert len(heat.replicates) == 2
-    assert heat.rejection is None
+    batch = site.call(site.bench.run, None, "aa", 0, 2, PATIENCE_S)
+    assert len(batch.replicates) == 2
+    assert batch.rejection is None
     stopped = site.call(site.bench.run, few_changes(LOOKS + "#"), "short", 0, 9, 0.0)
     assert len(stopped.replicates) == 1  # what a budget doesn't hold is not taken

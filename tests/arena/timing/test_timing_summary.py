@@ -10,8 +10,8 @@ from clock_kit import make_replicates, make_session
 from hypothesis import given, strategies as st
 
 from fairtrial.arena import Pair, Session, Verdict, estimate_text, ratio_text
-from fairtrial.arena.timing.stats.sequential import adopt, look
-from fairtrial.arena.timing.summary import statistics_of, summarise
+from fairtrial.arena.timing.stats.sequential import adopt, interim_look
+from fairtrial.arena.timing.summary import replicate_statistics, summarize
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
 
@@ -23,7 +23,7 @@ def draw(speed, count=10, spread=0.005, seed=1):
 
 
 def sum_up(speed=1.5, count=10, spread=0.005, **more):
-    return summarise(make_replicates(draw(speed, count, spread), **more), **RULES)
+    return summarize(make_replicates(draw(speed, count, spread), **more), **RULES)
 
 
 def several(*speeds, count=10, **more):
@@ -40,7 +40,7 @@ def several(*speeds, count=10, **more):
 
 def test_the_statistic_of_a_session_is_its_kept_rounds_median():  # bench 2
     logs = draw(1.3)
-    assert statistics_of(make_replicates(logs)) == pytest.approx(logs)
+    assert replicate_statistics(make_replicates(logs)) == pytest.approx(logs)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_fewer_than_six_sessions_say_nothing():  # bench 7
 
 def test_faster_by_less_than_matters_as_far_as_one_knows_is_not_adopted():  # bench 8
     logs = [-0.015 + sign * 0.008 for sign in (-1, 1)] * 5
-    found = summarise(make_replicates(logs), **RULES)
+    found = summarize(make_replicates(logs), **RULES)
     assert found.verdict == Verdict.FASTER
     assert not found.adopt
-    assert summarise(make_replicates(logs), alpha=0.05, min_effect=0.01).adopt
+    assert summarize(make_replicates(logs), alpha=0.05, min_effect=0.01).adopt
 
 
 def test_several_benchmarks_come_to_their_geometric_mean():  # bench 9
     replicates = several(2.0, 1.5, 1.2)
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     ratios = [timing.estimate.ratio for timing in found.timings]
     assert found.estimate.ratio == pytest.approx(math.prod(ratios) ** (1 / 3))
     assert found.estimate.ratio == pytest.approx((2.0 * 1.5 * 1.2) ** (1 / 3), rel=0.01)
@@ -95,7 +95,7 @@ def test_several_benchmarks_come_to_their_geometric_mean():  # bench 9
 
 
 def test_one_that_got_slower_vetoes_although_the_mean_is_faster():  # bench 9
-    found = summarise(several(4.0, 0.8), **RULES)
+    found = summarize(several(4.0, 0.8), **RULES)
     assert found.verdict == Verdict.FASTER
     assert not found.adopt
     (veto,) = found.vetoes
@@ -122,7 +122,7 @@ def test_a_start_that_is_slow_now_and_then_vetoes_nothing():
     replicates = make_replicates(draw(1.5), startup_s=Pair(0.2, 0.2))
     for place in (1, 4, 5, 8):
         replicates[place] = (replace(replicates[place][0], startup_s=Pair(0.2, 4.0)),)
-    assert summarise(replicates, **RULES).vetoes == ()
+    assert summarize(replicates, **RULES).vetoes == ()
 
 
 BASE_SAMPLE_S = 1.3 * 2e-3 + 1e-4  # the median round's
@@ -139,7 +139,7 @@ def test_work_outside_of_samples_vetoes(share, is_vetoed):  # bench 4
 def test_work_outside_counts_as_far_as_sessions_agree_on_it():
     replicates = make_replicates(draw(1.5), outside_s=Pair(1e-3, 1e-3))
     replicates[3] = (replace(replicates[3][0], outside_s=Pair(1e-3, 1e-3 + 3 * BASE_SAMPLE_S)),)
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     assert (found.vetoes, found.timings[0].outside) == ((), 0.0)
 
 
@@ -170,7 +170,7 @@ def test_where_wall_and_cpu_tell_two_stories_it_is_said(speed, cpu, words):  # b
         (make_session(math.exp(log), number=at, cpu_ratio=math.exp(log) * speed / cpu),)
         for at, log in enumerate(logs)
     ]
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     (timing,) = found.timings
     assert timing.cpu_ratio == pytest.approx(cpu, rel=0.02)
     assert len(timing.notes) == (words is not None)
@@ -188,7 +188,7 @@ def test_where_the_base_does_not_compute_all_the_time_one_thing_is_said():
         return replace(session, samples=tuple(samples))
 
     replicates = [(disturbed(each),) for (each,) in make_replicates(draw(1.44))]
-    (timing,) = summarise(replicates, **RULES).timings
+    (timing,) = summarize(replicates, **RULES).timings
     (note,) = timing.notes
     assert note.startswith("only 49% of the base's time was spent computing")
     assert timing.cpu_ratio == pytest.approx(1.26, rel=0.02)
@@ -203,7 +203,7 @@ def test_two_stories_take_more_than_noise():
         (make_session(0.5, number=at, cpu_ratio=0.5 * math.exp(rng.gauss(0.06, 0.5))),)
         for at in range(10)
     ]
-    assert summarise(replicates, **RULES).timings[0].notes == ()
+    assert summarize(replicates, **RULES).timings[0].notes == ()
 
 
 def test_cpu_time_that_the_kernel_tells_of_some_sessions_only_is_not_told():
@@ -211,7 +211,7 @@ def test_cpu_time_that_the_kernel_tells_of_some_sessions_only_is_not_told():
     (session,) = replicates[2]
     blind = tuple(replace(each, cpu_s=None) for each in session.samples)
     replicates[2] = (replace(session, samples=blind),)
-    assert summarise(replicates, **RULES).timings[0].cpu_ratio is None
+    assert summarize(replicates, **RULES).timings[0].cpu_ratio is None
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.09, 0), (0.5, 1)])
@@ -226,7 +226,7 @@ def test_memory_is_the_most_of_all_sessions():  # bench 9
     replicates = make_replicates(draw(1.5, count=2))
     replicates[0] = (replace(replicates[0][0], peak_rss_mb=Pair(30.0, 90.0)),)
     replicates[1] = (replace(replicates[1][0], peak_rss_mb=Pair(40.0, 20.0)),)
-    assert summarise(replicates, **RULES).timings[0].peak_rss_mb == Pair(40.0, 90.0)
+    assert summarize(replicates, **RULES).timings[0].peak_rss_mb == Pair(40.0, 90.0)
 
 
 def test_what_a_call_takes_is_told_without_asking():
@@ -239,7 +239,7 @@ def test_a_session_without_a_whole_round_is_no_replicate():
     session = make_session(1.0)
     alone = [each for each in session.samples if each.arm == "base"]
     with pytest.raises(ValueError, match="b: session 0 has no whole round"):
-        summarise([(replace(session, samples=tuple(alone)),)], **RULES)
+        summarize([(replace(session, samples=tuple(alone)),)], **RULES)
 
 
 def strip(session):
@@ -258,12 +258,12 @@ def test_samples_alone_give_the_same_verdict_again(pairs):  # bench 13
         )
         for n, each in enumerate(pairs)
     ]
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     rng = random.Random(1)
     table = [strip(session) for session in found.sessions]
     rng.shuffle(table)  # a table has no order
     table.sort(key=lambda session: (session.number, session.benchmark))
-    again = summarise(list(zip(table[::2], table[1::2], strict=True)), **RULES)
+    again = summarize(list(zip(table[::2], table[1::2], strict=True)), **RULES)
     assert (again.verdict, again.estimate) == (found.verdict, found.estimate)
     assert (again.adopt, again.vetoes) == (found.adopt, found.vetoes)
     assert again.timings == found.timings
@@ -271,8 +271,8 @@ def test_samples_alone_give_the_same_verdict_again(pairs):  # bench 13
 
 @given(logs)
 def test_a_measurement_says_what_the_statistics_say(drawn):
-    found = summarise(make_replicates(drawn), **RULES)
-    seen = look(statistics_of(make_replicates(drawn)), **RULES)
+    found = summarize(make_replicates(drawn), **RULES)
+    seen = interim_look(replicate_statistics(make_replicates(drawn)), **RULES)
     assert found.verdict.value == seen.claim.value
     assert found.adopt == adopt(seen, RULES["min_effect"])
     assert not found.adopt or found.verdict == Verdict.FASTER
@@ -281,7 +281,7 @@ def test_a_measurement_says_what_the_statistics_say(drawn):
 
 
 def test_notes_and_times_are_passed_on():
-    found = summarise(
+    found = summarize(
         make_replicates(draw(1.5)), **RULES, seconds=3.0, waited_s=1.0, notes=["a", "b"]
     )
     assert (found.seconds, found.waited_s, found.notes) == (3.0, 1.0, ("a", "b"))

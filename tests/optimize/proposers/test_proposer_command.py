@@ -29,9 +29,9 @@ from fairtrial.arena import (
     open_arena,
 )
 from fairtrial.arena.candidates.paths import PathRules
-from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.core import LabError, StudyError, build
 from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.preparation import prepare_proposer
@@ -97,7 +97,7 @@ async def arena_of(top, sandbox=None, **more):
     )
     sandbox = sandbox or working_sandboxes()[0]
     async with WorktreePool(top, 1) as pool:
-        ground = Ground(
+        resources = ArenaResources(
             problem=problem,
             interpreter=Interpreter(Path(sys.executable), (3, 11, 0), (Path(sys.prefix),), False),
             sandbox=sandbox,
@@ -107,9 +107,9 @@ async def arena_of(top, sandbox=None, **more):
             included=(),
             cores=anyio.Semaphore(2),
             lock=HostLock(top.parent),
-            room=Room(pool.snapshot.repo.parent),
+            disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        yield Arena(ground, (), PathRules.of(problem), ())
+        yield Arena(resources, (), PathRules.of(problem), ())
 
 
 def shell(script, **options):
@@ -157,7 +157,7 @@ def ask(workshops):
 
 def folders_of(arena, path="tree"):
     """Where agents are at work."""
-    return list((arena.parts()[0].pool.base.parent / "agents").glob(f"agent-*/{path}"))
+    return list((arena.resources.pool.base.parent / "agents").glob(f"agent-*/{path}"))
 
 
 async def begun(arena, count):
@@ -596,7 +596,7 @@ def test_it_holds_the_hosts_lock_while_it_works(workshops):
         timed = anyio.Event()
 
         async def clock():
-            async with arena.parts()[0].lock.exclusive():
+            async with arena.resources.lock.exclusive():
                 assert folders_of(arena) == []
                 timed.set()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Arm
-from fairtrial.arena.timing.session import ArmError, Channel, Schedule
+from fairtrial.arena.timing.session import ArmError, TurnChannel, Schedule
 from fairtrial.arena.timing.worker_channel import ChannelError, WorkerReply
 
 SAMPLE_S = 0.002
@@ -123,7 +123,7 @@ def spell_above(value: float, bound: float) -> str:
 
 
 def calibrate(
-    channels: Mapping[Arm, Channel],
+    channels: Mapping[Arm, TurnChannel],
     *,
     job: bytes,
     first: Sequence[bytes],
@@ -163,7 +163,7 @@ def calibrate(
     return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, files, lasted_s)
 
 
-def _turn(channel: Channel, inputs: Sequence[bytes]) -> tuple[float, float, Mapping[str, Any]]:
+def _turn(channel: TurnChannel, inputs: Sequence[bytes]) -> tuple[float, float, Mapping[str, Any]]:
     """Return the time of the calls, the time of the rest of the turn, and the first result."""
     ready = _ask(channel, b"I", b"\n".join(inputs))
     called = _ask(channel, b"G")
@@ -172,7 +172,7 @@ def _turn(channel: Channel, inputs: Sequence[bytes]) -> tuple[float, float, Mapp
     return called.wall_s, ready.wall_s + collected.wall_s, first
 
 
-def _ask(channel: Channel, letter: bytes, payload: bytes = b"") -> WorkerReply:
+def _ask(channel: TurnChannel, letter: bytes, payload: bytes = b"") -> WorkerReply:
     try:
         return channel.ask(letter, payload, timeout_s=REPLY_S)
     except ChannelError as error:

@@ -25,7 +25,7 @@ Differ = Callable[[int, bytes, bytes], bool]
 """Whether two results of one call differ: the index of its input, and both as JSON lines."""
 
 
-class Channel(Protocol):
+class TurnChannel(Protocol):
     """What a session needs of a worker channel."""
 
     def ask(self, letter: bytes, payload: bytes = b"", *, timeout_s: float) -> WorkerReply:
@@ -86,7 +86,7 @@ class _ArmState:
     """
 
     arm: Arm
-    channel: Channel
+    channel: TurnChannel
     timeout_s: float
     startup_s: float = 0.0
     files: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ class SessionTurns:
 
 
 def take_turns(
-    channels: Mapping[Arm, Channel],
+    channels: Mapping[Arm, TurnChannel],
     schedule: Schedule,
     inputs: Sequence[bytes],
     rng: random.Random,
