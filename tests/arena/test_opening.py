@@ -26,7 +26,8 @@ from fairtrial.arena import (
     warm_imports as warming,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
-from fairtrial.arena.opening import find_hidden, find_roots
+from fairtrial.arena.opening import find_roots
+from fairtrial.arena.resources import find_hidden
 from fairtrial.core import StudyError
 from fairtrial.sandbox.selection import FULL, try_sandbox
 

@@ -145,7 +145,7 @@ main()
 LIBRARY = """
 import sys
 from pathlib import Path
-from fairtrial import ArenaSettings, judge_candidates, load_problem
+from fairtrial.arena import ArenaSettings, judge_candidates, load_problem
 settings = ArenaSettings(timing="none",
     lock_folder=Path(sys.argv[1]), say=lambda text: print(text, file=sys.stderr, flush=True)
 )

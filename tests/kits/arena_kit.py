@@ -6,12 +6,13 @@ from pathlib import Path
 
 import anyio
 
-from fairtrial.arena import Arena, Basis, Candidate, Check, CodeProblem, FileState, WorktreePool
+from fairtrial.arena import Arena, Basis, Candidate, Check, CodeProblem, FileState
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.checks.prepared_check import CheckRun
 from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.sandbox import HostLock, Plain
 
 PYTHON = Interpreter(Path("/usr/bin/python3"), (3, 11, 0), (), False)

@@ -17,7 +17,6 @@ from fairtrial.arena.candidates.folders import (
     LARGEST_MB as LARGEST_MB,
     SUFFIXES as SUFFIXES,
     read_candidate as read_candidate,
-    tell_apart as tell_apart,
 )
 from fairtrial.arena.checks.function_check import (
     SEEDED as SEEDED,
@@ -42,35 +41,33 @@ from fairtrial.arena.delivery.branch import (
     check_branch as check_branch,
     put_on_branch as put_on_branch,
 )
-from fairtrial.arena.delivery.coverage import (
-    measure_coverage as measure_coverage,
-)
 from fairtrial.arena.delivery.edits import (
     FileEdit as FileEdit,
     FileEdits as FileEdits,
-    find_edits as find_edits,
 )
 from fairtrial.arena.delivery.explanation import (
     WinnerEvidence as WinnerEvidence,
-    explain as explain,
 )
 from fairtrial.arena.delivery.markdown_quoting import (
     ASSUMES as ASSUMES,
     as_message as as_message,
     spell_command as spell_command,
 )
-from fairtrial.arena.delivery.profile import (
-    profile_winner as profile_winner,
-)
 from fairtrial.arena.delivery.recheck import (
     recheck as recheck,
+)
+from fairtrial.arena.delivery.winner import (
+    gather_evidence as gather_evidence,
 )
 from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
     evaluate_candidates as evaluate_candidates,
     judge_candidates as judge_candidates,
     judgement_as_dict as judgement_as_dict,
-    measured_as_dict as measured_as_dict,
+    read_candidates as read_candidates,
+)
+from fairtrial.arena.machine_survey import (
+    survey_machine as survey_machine,
 )
 from fairtrial.arena.model.candidates import (
     Candidate as Candidate,
@@ -107,12 +104,11 @@ from fairtrial.arena.opening import (
     open_arena as open_arena,
 )
 from fairtrial.arena.preflight import (
-    find_missing_parts as find_missing_parts,
+    check_problem_file as check_problem_file,
 )
 from fairtrial.arena.problem_files import (
     is_problem_file as is_problem_file,
     load_problem as load_problem,
-    locate as locate,
     read_problem as read_problem,
 )
 from fairtrial.arena.problem_json_schema import (
@@ -121,15 +117,9 @@ from fairtrial.arena.problem_json_schema import (
 from fairtrial.arena.settings import (
     ArenaSettings as ArenaSettings,
 )
-from fairtrial.arena.slots.pool import (
-    WorktreePool as WorktreePool,
-    WorktreeSlot as WorktreeSlot,
-)
 from fairtrial.arena.slots.pool_folders import (
-    HOME_VARIABLE as HOME_VARIABLE,
     Found as Found,
     find_homes as find_homes,
-    list_places as list_places,
     remove_orphans as remove_orphans,
 )
 from fairtrial.arena.slots.threads import (
@@ -140,27 +130,12 @@ from fairtrial.arena.snapshot.snapshot import (
     find_top as find_top,
     take_snapshot as take_snapshot,
 )
-from fairtrial.arena.task_groups import (
-    single_cause as single_cause,
-)
 from fairtrial.arena.timing.bench import (
     Bench as Bench,
     can_time as can_time,
 )
-from fairtrial.arena.timing.interval_plot import (
-    check_plot_path as check_plot_path,
-    interval_rows as interval_rows,
-    plot_intervals as plot_intervals,
-)
 from fairtrial.arena.timing.samples_table import (
-    check_samples_path as check_samples_path,
     recompute as recompute,
-    write_samples as write_samples,
-)
-from fairtrial.arena.timing.stats.detectable_effect import (
-    seconds_needed as seconds_needed,
-    visible_effect as visible_effect,
-    visible_within as visible_within,
 )
 from fairtrial.arena.timing.stats.ratio_text import (
     estimate_text as estimate_text,
@@ -170,9 +145,9 @@ from fairtrial.arena.timing.stats.ratio_text import (
 from fairtrial.arena.timing.stats.sequential import (
     LOOKS as LOOKS,
 )
-from fairtrial.arena.timing.valgrind import (
-    MACOS as MACOS,
-    find_valgrind as find_valgrind,
+from fairtrial.arena.timing.timing_files import (
+    check_timing_options as check_timing_options,
+    write_timing_files as write_timing_files,
 )
 from fairtrial.arena.timing_phase import (
     time_candidate as time_candidate,
@@ -187,6 +162,5 @@ from fairtrial.arena.workshop.private_slot import (
     TooLargeError as TooLargeError,
 )
 from fairtrial.arena.workshop.workshop import (
-    ArenaWorkshop as ArenaWorkshop,
     Workshop as Workshop,
 )

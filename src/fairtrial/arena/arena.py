@@ -24,9 +24,9 @@ from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.timing.bench import Bench, can_time, open_bench
-from fairtrial.core import StudyError
+from fairtrial.arena.workshop.workshop import ArenaWorkshop
+from fairtrial.core import StudyError, run_all
 
 if TYPE_CHECKING:
     from anyio import Event, Semaphore
@@ -300,6 +300,10 @@ class Arena:
         """Prepare the problem's benchmarks on the base, and time candidates with them."""
         async with open_bench(self.resources, self.checks) as bench:
             yield bench
+
+    def make_workshop(self) -> ArenaWorkshop:
+        """Return a workshop, which gives agents private copies of the base while this is open."""
+        return ArenaWorkshop(self.resources, self.path_rules)
 
     @property
     def kept(self) -> Path | None:

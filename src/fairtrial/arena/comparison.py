@@ -12,10 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from fairtrial.arena.arena import BASE
 from fairtrial.arena.candidates.folders import read_candidate, tell_apart
-from fairtrial.arena.evaluation import CandidateSource, judge_all
+from fairtrial.arena.evaluation import (
+    CandidateSource,
+    judge_all,
+    judgement_as_dict,
+    measured_as_dict,
+)
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
@@ -27,8 +33,14 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.decision import measure, untimed
 from fairtrial.arena.timing.instruction_comparison import add_instruction_counts
-from fairtrial.arena.timing.stats.detectable_effect import Rate, false_positive_rate, spread
-from fairtrial.arena.timing.stats.sequential import Claim
+from fairtrial.arena.timing.stats.detectable_effect import (
+    Rate,
+    false_positive_rate,
+    seconds_needed,
+    spread,
+    visible_within,
+)
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics
 from fairtrial.arena.timing.valgrind import find_valgrind
 from fairtrial.arena.timing_phase import timing_rules, with_timing
@@ -36,6 +48,8 @@ from fairtrial.core import LabError, Mistake, StudyError
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
 """A small project with benchmarks that is installed with fairtrial."""
+EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.10)
+"""The effects whose detection is reported beside `min_effect`."""
 Progress = Callable[[int, int, Estimate | None], None]
 
 
@@ -55,6 +69,23 @@ class Comparison:
     second: Judgement
     measurement: Measurement | None
     notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``fairtrial compare --json`` prints it."""
+        measured = self.measurement
+        estimate = measured.estimate if measured else None
+        return {
+            "problem_id": self.problem_id,
+            "first": judgement_as_dict(self.first),
+            "second": judgement_as_dict(self.second),
+            "verdict": measured.verdict.value if measured else None,
+            "ratio": estimate.ratio if estimate else None,
+            "interval": [estimate.low, estimate.high] if estimate else None,
+            "sessions": estimate.sessions if estimate else None,
+            "bench_s": round(measured.seconds, 3) if measured else None,
+            "notes": list(self.notes),
+            **measured_as_dict(measured),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +122,52 @@ class SelfTest:
     def spread(self) -> float:
         """The standard deviation between sessions."""
         return spread(self.statistics)
+
+    @property
+    def has_enough_sessions(self) -> bool:
+        """Whether there are as many sessions as the first interim look needs."""
+        return len(self.statistics) >= LOOKS[0]
+
+    def visible_effect(self, seconds: float | None = None) -> float | None:
+        """Return the smallest effect that is detected with a power of 80 % in this time.
+
+        seconds: how long a candidate is timed; by default `budget_s`, infinite for the last look
+
+        None if the time is too short for the first interim look.
+        """
+        within_s = self.budget_s if seconds is None else seconds
+        return visible_within(self.spread, self.session_s, within_s, self.alpha)
+
+    def seconds_needed(self, effect: float) -> float | None:
+        """Return how long detecting an effect with a power of 80 % takes; None if impossible."""
+        return seconds_needed(effect, self.spread, self.session_s, self.alpha)
+
+    def list_seconds_needed(self) -> dict[float, float | None]:
+        """Return the time needed for usual effects and `min_effect`, in ascending order."""
+        return {
+            effect: self.seconds_needed(effect) for effect in sorted({*EFFECTS, self.min_effect})
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``fairtrial aa --json`` prints it."""
+        rate = self.false_positives
+        return {
+            "problem_id": self.problem_id,
+            "comparisons": rate.total,
+            "claims": [measurement.verdict.value for measurement in self.measurements],
+            "false_positives": rate.count,
+            "false_positive_interval": [rate.low, rate.high],
+            "alpha": self.alpha,
+            "sessions": len(self.statistics),
+            "spread": self.spread,
+            "session_s": self.session_s,
+            "load": None if self.load is None else list(self.load),
+            "visible_effect": self.visible_effect(),
+            "seconds_needed": {
+                f"{effect:g}": needed for effect, needed in self.list_seconds_needed().items()
+            },
+            "notes": list(self.notes),
+        }
 
 
 async def compare_candidates(

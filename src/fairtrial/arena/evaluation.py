@@ -25,6 +25,7 @@ from fairtrial.arena.timing.bench import Bench
 from fairtrial.arena.timing.instruction_comparison import add_instruction_counts
 from fairtrial.arena.timing.valgrind import Valgrind, find_valgrind
 from fairtrial.arena.timing_phase import TimingPhase
+from fairtrial.core import Mistake, StudyError
 
 CandidateSource = Candidate | str | os.PathLike[str]
 
@@ -162,6 +163,33 @@ def _estimate_as_dict(estimate: Estimate | None) -> dict[str, Any]:
     }
 
 
+def read_candidates(sources: Sequence[CandidateSource]) -> list[Candidate]:
+    """Read candidates from paths of diffs and folders, and give them distinct names.
+
+    Raises one `StudyError` that names all candidates that can't be read.
+    """
+    candidates: list[Candidate] = []
+    errors: list[StudyError] = []
+    for source in sources:
+        try:
+            if not isinstance(source, Candidate):
+                source = read_candidate(Path(source))
+            candidates.append(source)
+        except StudyError as error:
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise StudyError(
+            [
+                Mistake((error.source,), mistake.message, mistake.hint)
+                for error in errors
+                for mistake in error.mistakes
+            ]
+        )
+    return tell_apart(candidates)
+
+
 async def evaluate_candidates(
     problem: CodeProblem,
     candidates: Sequence[CandidateSource],
@@ -185,12 +213,7 @@ async def evaluate_candidates(
     """
     settings = settings or ArenaSettings()
     valgrind = find_valgrind() if settings.instructions else None
-    read = tell_apart(
-        [
-            source if isinstance(source, Candidate) else read_candidate(Path(source))
-            for source in candidates
-        ]
-    )
+    read = read_candidates(candidates)
     async with (
         open_arena(problem, slots=slots, settings=settings) as arena,
         _opening_bench(arena, settings) as bench,

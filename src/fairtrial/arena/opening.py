@@ -23,14 +23,14 @@ from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.model.problem import Check, CodeProblem, resolve_paths
 from fairtrial.arena.model.verdicts import Basis
-from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.resources import ArenaResources, find_hidden
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.included import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
-from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.warm_imports import warm_starts
+from fairtrial.core import run_all
 from fairtrial.sandbox import (
     HostLock,
     Mount,
@@ -124,14 +124,6 @@ async def _clearing_groups() -> AsyncIterator[None]:
     finally:
         with anyio.CancelScope(shield=True):
             await in_thread(settle_groups)
-
-
-def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
-    """Return the files that candidates must not see: input makers and recorded calls."""
-    makers = [check.inputs.partition(":")[0] for check in problem.check]
-    makers += [benchmark.inputs.partition(":")[0] for benchmark in problem.bench]
-    files = {*makers, *(check.calls for check in problem.check)}
-    return tuple(sorted(files - {""}))
 
 
 def find_roots(problem: CodeProblem, base: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.task_groups import single_cause
+from fairtrial.core import single_cause
 from fairtrial.sandbox import HostLock, Lease, Mount, Sandbox
 
 if TYPE_CHECKING:
@@ -121,3 +121,11 @@ async def _yield_to_timing(lease: Lease, scope: CancelScope, disk_guard: DiskGua
         disk_guard.check()
         await anyio.sleep(POLL_S)
     scope.cancel()
+
+
+def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
+    """Return the files that candidates must not see: input makers and recorded calls."""
+    makers = [check.inputs.partition(":")[0] for check in problem.check]
+    makers += [benchmark.inputs.partition(":")[0] for benchmark in problem.bench]
+    files = {*makers, *(check.calls for check in problem.check)}
+    return tuple(sorted(files - {""}))

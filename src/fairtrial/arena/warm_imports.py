@@ -11,7 +11,7 @@ from fairtrial.arena.checks.prepared_check import Trial
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import common_variables
-from fairtrial.arena.task_groups import run_all
+from fairtrial.core import run_all
 from fairtrial.sandbox import Warm, WarmServer, can_be_warm
 
 

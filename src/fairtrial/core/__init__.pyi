@@ -107,3 +107,7 @@ from fairtrial.core.table_files import (
     spell_rows as spell_rows,
     write_table as write_table,
 )
+from fairtrial.core.task_groups import (
+    run_all as run_all,
+    single_cause as single_cause,
+)

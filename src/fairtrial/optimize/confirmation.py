@@ -18,10 +18,7 @@ from fairtrial.arena import (
     Reason,
     WinnerEvidence,
     estimate_text,
-    explain,
-    find_edits,
-    measure_coverage,
-    profile_winner,
+    gather_evidence,
     recheck,
     time_candidate,
 )
@@ -60,7 +57,7 @@ class Winner:
     @property
     def explanation(self) -> str:
         """What to say of it in a pull request."""
-        return explain(self.finding)
+        return self.finding.explain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,17 +153,14 @@ async def _look_at(
     changes = stream.changes[entry.id]
     judgement = stream.judgements[entry.digest]
     watcher.say("looking at where the time goes")
-    finding = WinnerEvidence(
-        problem=arena.problem,
+    finding = await gather_evidence(
+        arena,
+        stream.candidates[entry.id],
+        changes,
+        judgement,
+        measured,
         name=entry.name,
-        edits=await find_edits(arena, changes),
-        judgement=judgement,
-        measurement=measured,
-        note=stream.candidates[entry.id].note,
-        origin=stream.candidates[entry.id].origin,
         is_rechecked=not doubts,
-        coverage=await measure_coverage(arena, changes),
-        profile=await profile_winner(arena, changes),
         notes=(*doubts, *(f"{id} looked better, and is out: {why}" for id, why in out.items())),
     )
     return Winner(entry.id, finding)

@@ -20,9 +20,8 @@ from fairtrial.arena import (
     Reason,
     Rejection,
     read_candidate,
-    tell_apart,
 )
-from fairtrial.arena.candidates.folders import MB
+from fairtrial.arena.candidates.folders import MB, tell_apart
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files, resolve
 from fairtrial.core import LabError, StudyError

@@ -21,17 +21,15 @@ from fairtrial.arena import (
     FileState,
     Reason,
     Verdict,
-    find_edits,
-    measure_coverage,
     open_arena,
     opening,
-    profile_winner,
     recheck,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.arena.delivery import profile as profiling, recheck as rechecking
-from fairtrial.arena.delivery.coverage import LineSpan
-from fairtrial.arena.delivery.profile import subtract_overhead
+from fairtrial.arena.delivery.coverage import LineSpan, measure_coverage
+from fairtrial.arena.delivery.edits import find_edits
+from fairtrial.arena.delivery.profile import profile_winner, subtract_overhead
 from fairtrial.arena.delivery.tracing import LineTrace
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Plain

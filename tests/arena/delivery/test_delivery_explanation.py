@@ -22,7 +22,6 @@ from fairtrial.arena import (
     Verdict,
     WinnerEvidence,
     as_message,
-    explain,
 )
 from fairtrial.arena.delivery.coverage import Coverage, LineSpan
 from fairtrial.arena.delivery.edits import find_differing
@@ -75,7 +74,7 @@ FINDING = WinnerEvidence(
 
 
 def test_all_that_is_known_is_said():
-    text = explain(FINDING)
+    text = FINDING.explain()
     for words in (
         "# `toposort`: 1.50 times as fast",
         "- `src/a.py` (+2 -1)",
@@ -134,7 +133,7 @@ def test_what_is_not_known_is_said_too():
         profile=None,
         problem=replace(FINDING.problem, file="my problem.yaml"),
     )
-    text = explain(bare)
+    text = bare.explain()
     for words in (
         "the ratio may be a little too good",
         "**Tests only**: tests that run in the candidate's own process",
@@ -149,7 +148,7 @@ def test_what_is_not_known_is_said_too():
     assert "What else it costs" not in text
     assert "its proposer says" not in text
     untimed = replace(bare, measurement=Measurement(Verdict.INCONCLUSIVE, None))
-    assert "not timed long enough" in explain(untimed)
+    assert "not timed long enough" in untimed.explain()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_what_is_not_known_is_said_too():
     ],
 )
 def test_coverage_in_words(coverage, words):
-    assert words in explain(replace(FINDING, coverage=coverage))
+    assert words in replace(FINDING, coverage=coverage).explain()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +176,7 @@ def test_figures_have_as_many_digits_as_the_interval_supports(figures, words):
     estimate = Estimate(*figures, 10, 0.95)
     timing = replace(TIMING, estimate=estimate)
     measured = replace(FINDING.measurement, estimate=estimate, timings=(timing,))
-    text = explain(replace(FINDING, measurement=measured))
+    text = replace(FINDING, measurement=measured).explain()
     ratio, low, _, high = re.findall(r"[\d.]+|to", words)
     assert f"**{words}**" in text
     assert text.startswith(f"# `toposort`: {ratio} times as fast\n")
@@ -189,20 +188,20 @@ def test_uncovered_lines_are_quoted_up_to_five():
     lines[2] = ""
     edits = FileEdits({"a.py": FileEdit(None, FileState("\n".join(lines).encode(), False))}, b"")
     missed = (LineSpan("a.py", 1, 4), LineSpan("a.py", 7, 9), LineSpan("gone.py", 1, 1))
-    text = explain(replace(FINDING, edits=edits, coverage=Coverage(9, 1, missed)))
+    text = replace(FINDING, edits=edits, coverage=Coverage(9, 1, missed)).explain()
     told = text[text.index("**No check runs**") : text.index("## What else it costs")]
     assert "(lines of the changed file; the first 5 of 6):" in told
     quoted = [line for line in told.splitlines() if "step(" in line]
     assert quoted == [f"{number}: {lines[number - 1]}" for number in (1, 2, 4, 7, 8)]
     # Nothing to quote is no reason to say nothing.
-    text = explain(replace(FINDING, edits=FileEdits({}, b"")))
+    text = replace(FINDING, edits=FileEdits({}, b"")).explain()
     assert "**No check runs** `src/a.py:3-4` (lines of the changed file)." in text
 
 
 def test_a_profile_that_is_mostly_looking_on_is_left_out():
     slow = replace(SIDE, seconds=15.0)  # 60 times as slow
     kept = ProfileEntry("kept: a:sort", SIDE)
-    text = explain(replace(FINDING, profile=Profile((ProfileEntry("left: a:sort", slow, slow),))))
+    text = replace(FINDING, profile=Profile((ProfileEntry("left: a:sort", slow, slow),))).explain()
     for side in ("Before", "With it"):
         assert f"{side}: left out. Tracing made it 60 times as slow, and shares" in text
     assert "| share |" not in text
@@ -212,13 +211,13 @@ def test_a_profile_that_is_mostly_looking_on_is_left_out():
         (ProfileEntry("one side: a:sort", slow, SIDE),),
         (ProfileEntry("one side: a:sort", SIDE, slow),),
     ):
-        text = explain(replace(FINDING, profile=Profile(parts)))
+        text = replace(FINDING, profile=Profile(parts)).explain()
         assert text.count("| share |") == 1
         assert "left out" in text
         assert "shares are rough" in text
-    edge = explain(
-        replace(FINDING, profile=Profile((ProfileEntry("x", replace(SIDE, seconds=12.5)),)))
-    )
+    edge = replace(
+        FINDING, profile=Profile((ProfileEntry("x", replace(SIDE, seconds=12.5)),))
+    ).explain()
     assert "50.0 times as slow" in edge
     assert "left out" not in edge
 
@@ -228,9 +227,9 @@ def test_lines_that_take_nothing_are_left_out_of_a_profile():
         HotLine("a.py", line, f"x{line}", 1, 0.1, share)
         for line, share in enumerate([0.99, 0.006, 0.004, 0.0])
     ]
-    text = explain(
-        replace(FINDING, profile=Profile((ProfileEntry("x", replace(SIDE, lines=tuple(hot))),)))
-    )
+    text = replace(
+        FINDING, profile=Profile((ProfileEntry("x", replace(SIDE, lines=tuple(hot))),))
+    ).explain()
     assert "| 1% | 1 | `a.py:1` | `x1` |" in text
     assert "| 0%" not in text
 
@@ -243,7 +242,7 @@ b.py is left alone: it can't be parsed"""
 
 
 def test_what_our_own_rules_take_for_granted_is_a_doubt():
-    text = explain(replace(FINDING, origin="codemod", note=RULES_NOTE))
+    text = replace(FINDING, origin="codemod", note=RULES_NOTE).explain()
     change, _, rest = text.partition("## What it gains")
     assert "unchecked" not in change
     assert "What its rules did, in order" in change
@@ -253,14 +252,14 @@ def test_what_our_own_rules_take_for_granted_is_a_doubt():
     assert "- The change assumes that what is in it can be hashed.\n" in doubts
     assert "- The change assumes that nobody \\<counts\\> on it.\n" in doubts
     # Others' words are not ours, whatever they look like.
-    other = explain(replace(FINDING, note=RULES_NOTE))
+    other = replace(FINDING, note=RULES_NOTE).explain()
     assert "The change assumes" not in other
     assert "\nassumes: what is in it can be hashed\n" in other
 
 
 def test_as_a_message_no_line_is_a_comment():
     finding = replace(FINDING, note="# of mine\n```\n## and\n```", notes=("# a note",))
-    text = explain(finding)
+    text = finding.explain()
     message = as_message(text)
     assert not [line for line in message.splitlines() if line.startswith("#")]
     assert message.startswith("What changes\n------------\n\n- `src/a.py` (+2 -1)\n")
@@ -290,20 +289,18 @@ HOSTILE = "```\n# owned <script> @everyone ![x](http://evil) | x |\n~~~\n``` `` 
 
 def test_nothing_that_others_say_means_anything():
     hot = HotLine(HOSTILE, 1, HOSTILE, 1, 1.0, 1.0)
-    text = explain(
-        replace(
-            FINDING,
-            name=HOSTILE,
-            note=HOSTILE,
-            origin=HOSTILE,
-            edits=FileEdits({HOSTILE: FileEdit(None, FileState(b"", False))}, b""),
-            coverage=Coverage(1, 0, (LineSpan(HOSTILE, 1, 1),), (HOSTILE,), (HOSTILE,)),
-            profile=Profile(
-                (ProfileEntry(HOSTILE, ProfileSide((hot,), 1.0, notes=(HOSTILE,))),), (HOSTILE,)
-            ),
-            notes=(HOSTILE,),
-        )
-    )
+    text = replace(
+        FINDING,
+        name=HOSTILE,
+        note=HOSTILE,
+        origin=HOSTILE,
+        edits=FileEdits({HOSTILE: FileEdit(None, FileState(b"", False))}, b""),
+        coverage=Coverage(1, 0, (LineSpan(HOSTILE, 1, 1),), (HOSTILE,), (HOSTILE,)),
+        profile=Profile(
+            (ProfileEntry(HOSTILE, ProfileSide((hot,), 1.0, notes=(HOSTILE,))),), (HOSTILE,)
+        ),
+        notes=(HOSTILE,),
+    ).explain()
     outside = without_code(text)
     assert "\n# owned" not in outside
     assert not re.search(r"(?<!\\)<script|@everyone|://evil|(?<!\\)!\[|(?<!\\)\[x", outside)

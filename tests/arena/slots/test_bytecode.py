@@ -10,9 +10,10 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, write_files
 
-from fairtrial.arena import Changes, FileState, WorktreePool
+from fairtrial.arena import Changes, FileState
 from fairtrial.arena.slots import bytecode
 from fairtrial.arena.slots.bytecode import compile_files
+from fairtrial.arena.slots.pool import WorktreePool
 
 PYTHON = Path(sys.executable)
 

@@ -11,8 +11,9 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, run_git, write_files
 
-from fairtrial.arena import Changes, FileState, WorktreePool
+from fairtrial.arena import Changes, FileState
 from fairtrial.arena.slots import pool as worktrees, pool_folders as homes
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.core import LabError, StudyError
 
 

@@ -15,8 +15,9 @@ import anyio
 import pytest
 from pool_kit import contents, make_repository, quick_folder, write_files
 
-from fairtrial.arena import WorktreePool, find_homes, remove_orphans
+from fairtrial.arena import find_homes, remove_orphans
 from fairtrial.arena.slots import base
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot import snapshot
 

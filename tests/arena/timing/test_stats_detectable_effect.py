@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from fairtrial.arena import LOOKS, seconds_needed, visible_effect, visible_within
+from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.detectable_effect import (
     Rate,
     false_positive_rate,
+    seconds_needed,
     sessions_needed,
     spread,
+    visible_effect,
+    visible_within,
 )
 from fairtrial.arena.timing.stats.sequential import Claim, interim_look, nominal_level
 

@@ -28,9 +28,9 @@ from fairtrial.arena import (
     Verdict,
     compare_candidates,
     evaluate_candidates,
-    find_valgrind,
-    measured_as_dict,
+    machine_survey,
 )
+from fairtrial.arena.evaluation import measured_as_dict
 from fairtrial.arena.timing import instruction_counts as instructions, valgrind
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.command_benchmark import CommandSubject, ProcessBenchmark
@@ -51,11 +51,12 @@ from fairtrial.arena.timing.valgrind import (
     NO_COUNT,
     CountError,
     Valgrind,
+    find_valgrind,
     read_logs,
     read_total,
     read_totals,
 )
-from fairtrial.cli import compare, doctor, evaluate
+from fairtrial.cli import compare, evaluate
 from fairtrial.cli.timing_text import instructions_text, remark_lines
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import Command, HostLock, Limits, Mount, View
@@ -275,7 +276,7 @@ def test_without_valgrind_one_is_told_what_to_install(monkeypatch, tmp_path):
     with pytest.raises(StudyError, match=r"needs valgrind.*install it: .*install valgrind") as told:
         find_valgrind()
     assert len(str(told.value).splitlines()) == 1
-    fact = doctor.look_at_valgrind()
+    fact = machine_survey.survey_valgrind()
     assert (fact.name, fact.status) == ("instruction counts", "no")
     assert "install valgrind" in fact.remedy
 
@@ -284,7 +285,7 @@ def test_on_macos_one_is_told_that_it_does_not_run_there(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(StudyError, match="valgrind doesn't run on macOS"):
         find_valgrind()
-    assert "macOS" in doctor.look_at_valgrind().detail
+    assert "macOS" in machine_survey.survey_valgrind().detail
 
 
 def test_one_that_sandboxes_do_not_show_is_shown_and_nothing_beside_it(monkeypatch, tmp_path):
@@ -306,7 +307,7 @@ def test_doctor_tries_it(monkeypatch, tmp_path, script, status, detail):
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    fact = doctor.look_at_valgrind()
+    fact = machine_survey.survey_valgrind()
     assert fact.status == status
     assert fact.detail == detail if detail else "can't be used" in fact.detail
 

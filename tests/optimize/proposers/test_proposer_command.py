@@ -19,19 +19,18 @@ from hypothesis import given, strategies as st
 from fairtrial.arena import (
     Arena,
     ArenaSettings,
-    ArenaWorkshop,
     Check,
     CodeProblem,
     Failure,
     Rejection,
     Verdict,
-    WorktreePool,
     open_arena,
 )
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.core import LabError, StudyError, build
 from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.preparation import prepare_proposer
@@ -128,7 +127,7 @@ def workshops(repository):
             if sandbox.name not in arenas:
                 entering = portal.wrap_async_context_manager(arena_of(repository, sandbox))
                 arena = opened.enter_context(entering)
-                arenas[sandbox.name] = arena, portal.call(ArenaWorkshop, arena)
+                arenas[sandbox.name] = arena, portal.call(arena.make_workshop)
             return portal, *arenas[sandbox.name]
 
         yield find

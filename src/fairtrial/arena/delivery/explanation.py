@@ -78,21 +78,20 @@ class WinnerEvidence:
     notes: tuple[str, ...] = ()
     patch_file: str = "best.patch"
 
-
-def explain(evidence: WinnerEvidence) -> str:
-    """Return Markdown on the change, its gain, the evidence, and what could still be wrong."""
-    sections = [
-        [f"# {_title(evidence)}"],
-        _describe_change(evidence),
-        _describe_speed(evidence),
-        _describe_checks(evidence),
-        _describe_costs(evidence),
-        describe_profile(evidence.profile),
-        _describe_doubts(evidence),
-        _describe_notes(evidence),
-        _describe_commands(evidence),
-    ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    def explain(self) -> str:
+        """Return Markdown on the change, its gain, the evidence, and what could still be wrong."""
+        sections = [
+            [f"# {_title(self)}"],
+            _describe_change(self),
+            _describe_speed(self),
+            _describe_checks(self),
+            _describe_costs(self),
+            describe_profile(self.profile),
+            _describe_doubts(self),
+            _describe_notes(self),
+            _describe_commands(self),
+        ]
+        return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
 def _title(evidence: WinnerEvidence) -> str:

@@ -15,8 +15,7 @@ from fairtrial.arena.checks.prepared_check import Trial
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.verdicts import Reason, Rejection
 from fairtrial.arena.resources import ArenaResources
-from fairtrial.arena.task_groups import run_all
-from fairtrial.core import FairtrialError
+from fairtrial.core import FairtrialError, run_all
 
 
 async def recheck(arena: Arena, changes: Changes) -> Rejection | None:

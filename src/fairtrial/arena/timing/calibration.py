@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Arm
-from fairtrial.arena.timing.session import ArmError, TurnChannel, Schedule
+from fairtrial.arena.timing.session import ArmError, Schedule, TurnChannel
 from fairtrial.arena.timing.worker_channel import ChannelError, WorkerReply
 
 SAMPLE_S = 0.002

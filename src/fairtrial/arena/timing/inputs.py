@@ -12,10 +12,9 @@ from fairtrial.arena.checks.exit_text import in_one_line
 from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.problem import Benchmark
 from fairtrial.arena.stage import HARNESS, Stage
-from fairtrial.arena.task_groups import single_cause
 from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError, WorkerChannel
 from fairtrial.arena.timing.workers import START_S
-from fairtrial.core import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError, single_cause
 from fairtrial.sandbox import Caps, dump
 
 PORTION_BYTES = 4 * 2**20

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.timings import Measurement, Pair, Timing
-from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.timing.bench import Bench
 from fairtrial.arena.timing.instruction_counts import InstructionCount, prepare_counter
 from fairtrial.arena.timing.valgrind import Valgrind
+from fairtrial.core import run_all
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from fairtrial.arena.model.timings import Arm
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.task_groups import single_cause
 from fairtrial.arena.timing.session import ArmError
 from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError, WorkerChannel
+from fairtrial.core import single_cause
 from fairtrial.sandbox import Command, Completed
 
 START_S = 60.0

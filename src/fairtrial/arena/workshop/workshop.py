@@ -7,13 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from fairtrial.arena.arena import Arena
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import resolve
 from fairtrial.arena.model.candidates import Candidate
 from fairtrial.arena.model.verdicts import Rejection
-from fairtrial.arena.opening import find_hidden
-from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.resources import ArenaResources, find_hidden
 from fairtrial.arena.slots.base import Base, prepare_base
 from fairtrial.arena.slots.copying import Wanted
 from fairtrial.arena.slots.threads import explain, in_thread
@@ -76,11 +74,11 @@ class ArenaWorkshop:
     snapshot: the base
     """
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, resources: ArenaResources, path_rules: PathRules) -> None:
         import anyio
 
-        self.resources: ArenaResources = arena.resources
-        self.path_rules: PathRules = arena.path_rules
+        self.resources = resources
+        self.path_rules = path_rules
         self.folder = self.resources.problem.folder
         self.sandbox: Sandbox = self.resources.cold or self.resources.sandbox
         self.lock: HostLock = self.resources.lock

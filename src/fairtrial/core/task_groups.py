@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
-from fairtrial.core import FairtrialError
+from fairtrial.core.errors import FairtrialError
 
 T = TypeVar("T")
 

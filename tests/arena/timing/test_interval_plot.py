@@ -8,12 +8,12 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from fairtrial.arena import Estimate, Measurement, Timing, Verdict, plot_intervals
+from fairtrial.arena import Estimate, Measurement, Timing, Verdict
 from fairtrial.arena.timing import interval_plot as intervals
-from fairtrial.arena.timing.interval_plot import IntervalRow
+from fairtrial.arena.timing.interval_plot import IntervalRow, plot_intervals
 from fairtrial.core import StudyError
 
-TIMED = list(intervals.LOOKS)
+TIMED = list(intervals.STYLES)
 
 
 def row(label="one", ratio=1.2, width=1.05, verdict=Verdict.FASTER, **others):
@@ -74,7 +74,7 @@ def test_a_row_is_a_line_from_bound_to_bound_in_the_colour_of_its_verdict():
     (axes,) = figure.axes
     (line,) = (each for each in axes.lines if list(each.get_ydata()) == [0, 0])
     assert list(line.get_xdata()) == pytest.approx([1.2 / 1.1, 1.2 * 1.1])
-    assert line.get_color() == intervals.LOOKS[Verdict.SLOWER][0]
+    assert line.get_color() == intervals.STYLES[Verdict.SLOWER][0]
     assert axes.get_xscale() == "log"
 
 
@@ -88,7 +88,7 @@ def test_the_band_is_that_of_the_smallest_effect():
 
 
 def test_verdicts_differ_in_colour_and_in_shape():
-    colours, markers = zip(*intervals.LOOKS.values(), strict=True)
+    colours, markers = zip(*intervals.STYLES.values(), strict=True)
     assert len(set(colours)) == len(set(markers)) == len(TIMED)
 
 
