@@ -56,7 +56,7 @@ def test_every_candidate_gets_a_verdict_in_input_order_and_a_check_sees_its_own_
             return await judge_all(arena, given)
 
     judged = anyio.run(run)
-    assert [each.name for each in judged] == [each.name for each in given]
+    assert [judgement.name for judgement in judged] == [entry.name for entry in given]
     for number, each in enumerate(judged):
         wrong = number % 3 == 0 or number == 4
         assert each.verdict == (Verdict.REJECTED if wrong else Verdict.PASSED), each
@@ -94,7 +94,7 @@ def test_at_most_one_check_for_each_core(top):  # 14
     assert check.most_at_once == 2
 
 
-def test_a_slow_candidate_holds_nobody_back_and_later_ones_enter_at_once(top):  # 16: no barrier
+def test_a_slow_candidate_does_not_delay_others_and_later_ones_start_at_once(top):  # 16: no barrier
     order = []
 
     async def run():
@@ -161,11 +161,11 @@ def test_an_evaluator_that_raises_costs_that_candidate_only_and_is_not_its_fault
 
     a, bad, b, bad_twin = anyio.run(run)
     assert (a.verdict, b.verdict) == (Verdict.PASSED, Verdict.PASSED)
-    for each in (bad, bad_twin):  # the twin is tried itself: nothing was found out before
-        assert each.verdict == Verdict.INCONCLUSIVE
-        assert each.rejection.reason == Reason.EVALUATOR
-        assert "ZeroDivisionError: oh" in each.rejection.message
-        assert each.duplicate_of is None
+    for item in (bad, bad_twin):  # the twin is tried itself: nothing was found out before
+        assert item.verdict == Verdict.INCONCLUSIVE
+        assert item.rejection.reason == Reason.EVALUATOR
+        assert "ZeroDivisionError: oh" in item.rejection.message
+        assert item.duplicate_of is None
 
 
 def test_files_that_no_check_imported_are_named(top):  # 13
@@ -320,7 +320,7 @@ def test_a_candidate_whose_twin_was_cancelled_is_judged_itself(top):  # 23 under
     assert len(tries) == 2
 
 
-def test_a_candidate_that_fails_goes_no_further_and_what_all_checks_took_is_told(top):  # 14
+def test_a_candidate_that_fails_skips_later_checks_and_the_time_of_all_is_reported(top):  # 14
     async def pass_on(text, stage):
         return None
 
@@ -511,10 +511,10 @@ def test_verdicts_do_not_depend_on_how_many_are_under_way_at_once(top):
 
     one, many = anyio.run(run, 1), anyio.run(run, 4)
     assert one == many
-    assert [each.duplicate_of for each in one] == [None] * 4 + ["c0", "c1", "c2", "c3", "c0", "c1"]
+    assert [item.duplicate_of for item in one] == [None] * 4 + ["c0", "c1", "c2", "c3", "c0", "c1"]
 
 
-def test_texts_in_another_encoding_are_named_as_nobody_is_shown_them(tmp_path):
+def test_texts_in_another_encoding_are_listed_since_they_are_not_shown(tmp_path):
     files = {
         "src/mod.py": "N = 0\n",
         "src/latin.py": "# caf\u00e9\n".encode("latin-1"),

@@ -1,4 +1,4 @@
-"""A base that is broken on purpose: how, and what is said if nobody notices (12)."""
+"""Canaries: how the base is broken on purpose, and the errors if a check doesn't notice."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -108,7 +108,7 @@ class Pair:
         return found["hog"], found["honest"]
 
 
-def test_who_fails_because_of_a_neighbour_that_is_gone_is_tried_again(top, disk, seldom):
+def test_a_candidate_that_fails_because_of_an_ended_neighbor_is_repeated(top, disk, seldom):
     async def work():
         pair = Pair(disk)
         async with arena_of(top, Watched(pair.check)) as (arena, _):
@@ -149,12 +149,12 @@ def test_hogs_that_meet_are_each_tried_alone_and_once_more(top, disk, seldom):
             return await judge_all(arena, hogs), beside
 
     judged, beside = run_soon(work)
-    assert [each.verdict for each in judged] == [Verdict.REJECTED] * 2
+    assert [judgement.verdict for judgement in judged] == [Verdict.REJECTED] * 2
     assert [count for _, count in beside[2:]] == [1, 1]
     assert sorted(text for text, _ in beside[2:]) == ["A = 1\n", "B = 1\n"]
 
 
-def test_who_waited_for_a_slot_meanwhile_is_not_tried_twice(top, disk, seldom):
+def test_a_candidate_that_waited_for_a_slot_meanwhile_is_not_repeated(top, disk, seldom):
     async def fill(text, stage):
         if text == HOG:
             (stage.slot / "filler").touch()
@@ -167,11 +167,11 @@ def test_who_waited_for_a_slot_meanwhile_is_not_tried_twice(top, disk, seldom):
         return judged, [text for _, text in check.seen]
 
     judged, seen = run_soon(work)
-    assert [each.verdict for each in judged] == [Verdict.REJECTED] * 2
+    assert [judgement.verdict for judgement in judged] == [Verdict.REJECTED] * 2
     assert sorted(seen) == sorted([HOG, HOG, WRONG])
 
 
-def test_a_disk_that_somebody_else_keeps_full_is_nobodys_verdict(top, disk, seldom):
+def test_a_disk_that_another_program_keeps_full_gives_no_verdict(top, disk, seldom):
     async def work():
         async def fail(text, stage):
             return NO

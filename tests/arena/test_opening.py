@@ -1,4 +1,4 @@
-"""What a problem says reaches its checks: a check of the base that looks about tells us."""
+"""Opening an arena: settings of a problem reach its checks."""
 
 import json
 import sys
@@ -127,7 +127,7 @@ def mod(name, text):
     return whole(name, MODULE + text, "part/src/mod.py")
 
 
-def test_as_many_are_under_way_as_there_are_slots_and_callers_are_told(top, settings):  # 3
+def test_as_many_are_under_way_as_there_are_slots_and_callbacks_are_called(top, settings):  # 3
     problem = make_problem(top)
     given = [mod(f"c{number}", f"N = {number}\n") for number in range(3)]
     told = []
@@ -145,7 +145,7 @@ def test_as_many_are_under_way_as_there_are_slots_and_callers_are_told(top, sett
     found = anyio.run(run)
     # With one slot no two are under way at once.
     assert told == [entry for n in range(3) for entry in (("begun", n), (f"c{n}", n))]
-    assert [each.basis for each in found.judgements] == [Basis.EXIT_STATUS] * 3
+    assert [item.basis for item in found.judgements] == [Basis.EXIT_STATUS] * 3
 
 
 def test_an_evaluation_that_failed_through_our_own_fault_is_not_complete():
@@ -162,7 +162,7 @@ def test_an_evaluation_that_failed_through_our_own_fault_is_not_complete():
     keys = "name digest verdict basis reason failures duplicate_of ratio interval sessions check_s"
     keys = {*keys.split(), "bench_s", "peak_rss_mb"}
     plain = found.as_dict()
-    assert all(keys <= set(each) for each in plain["candidates"])
+    assert all(keys <= set(item) for item in plain["candidates"])
     assert plain["candidates"][2]["reason"] == "evaluator: the disk is full"
     assert plain["candidates"][0]["reason"] is None
     assert json.loads(json.dumps(plain)) == plain
@@ -199,7 +199,7 @@ def warm_problem(top, test=""):
         (["check[0] (t)"], "checks come and go: the unchanged base passed them at first, and then"),
     ],
 )
-def test_a_check_that_comes_and_goes_is_not_laid_to_the_warm_start(monkeypatch, cold, told):
+def test_a_flaky_check_is_not_attributed_to_the_warm_start(monkeypatch, cold, told):
     async def find_failing(*given):
         return cold
 
@@ -208,9 +208,7 @@ def test_a_check_that_comes_and_goes_is_not_laid_to_the_warm_start(monkeypatch, 
 
 
 @NEEDS_WARMTH
-def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
-    top, settings, monkeypatch
-):  # issue 7
+def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(top, settings, monkeypatch):
     orders = []
     start = warm.WarmServer.starting
     monkeypatch.setattr(
@@ -228,7 +226,10 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
     (note,) = (note for note in found.notes if "cold" in note)
     assert note.startswith("checks start cold: forked from a warm process, the base fails check[0]")
     assert "tests/test_mod.py::test_cold" in note
-    assert [each.verdict for each in found.judgements] == [Verdict.PASSED, Verdict.REJECTED]
+    assert [judgement.verdict for judgement in found.judgements] == [
+        Verdict.PASSED,
+        Verdict.REJECTED,
+    ]
     # Nothing of the project is to be imported before a candidate is there.
     assert "mod" in orders[0]["never"]
     assert not any("/repo/" in file for file in orders[0]["files"])

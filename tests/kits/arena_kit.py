@@ -1,4 +1,4 @@
-"""An arena around checks that are written in the test: for what the arena itself does."""
+"""An arena around checks that are functions of the test."""
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ PYTHON = Interpreter(Path("/usr/bin/python3"), (3, 11, 0), (), False)
 
 
 def whole(name, text, path="src/mod.py", **more):
-    """A candidate that is one file, written out."""
+    """Return a candidate that is one whole file."""
     return Candidate(name, files={path: FileState(text.encode())}, **more)
 
 
 @dataclass
 class Watched:
-    """A check that is a function of the slot's module; counts who is in it."""
+    """A prepared check that calls a function with the slot's module; counts concurrent runs."""
 
     judge: object
     label: str = "check[0]"
@@ -52,7 +52,7 @@ class Watched:
 
 @asynccontextmanager
 async def arena_of(top, *checks, slots=2, cores=2, lock_folder=None, base=(), build=()):
-    """An arena with these checks; the host's lock is the test's own."""
+    """Open an arena with these checks and a host lock of its own."""
     problem = CodeProblem(
         "kit", editable=("src/**/*.py",), check=(Check(command=("true",)),), build=build, folder=top
     )

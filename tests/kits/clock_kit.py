@@ -151,15 +151,17 @@ def make_session(ratio, *, benchmark="b", number=0, rounds=5, cpu_ratio=None, **
     """A session whose candidate takes `ratio` times as long as the base; the first round lies."""
     samples = [Sample(-1, 0, "base", 0, 1e-4, 1e-4, is_kept=False) for _ in range(3)]
     cpu_ratio = ratio if cpu_ratio is None else cpu_ratio
-    for each in range(rounds + 1):
-        lies = 50.0 if each == 0 else 1.0
-        drift = 1 + each / 10
-        for place, arm in enumerate(ARMS if each % 2 else reversed(ARMS)):
+    for round_number in range(rounds + 1):
+        lies = 50.0 if round_number == 0 else 1.0
+        drift = 1 + round_number / 10
+        for place, arm in enumerate(ARMS if round_number % 2 else reversed(ARMS)):
             wall_s, cpu_s = (
                 drift * 2e-3 * (factor * lies if arm == "candidate" else 1.0) + 1e-4
                 for factor in (ratio, cpu_ratio)
             )
-            samples.append(Sample(each, place, arm, 4, wall_s, cpu_s, is_kept=each > 0))
+            samples.append(
+                Sample(round_number, place, arm, 4, wall_s, cpu_s, is_kept=round_number > 0)
+            )
     return Session(benchmark, number, tuple(samples), 0.25, **more)
 
 
@@ -271,7 +273,7 @@ class Site:
 
     def __init__(self, portal, arena, bench, locks):
         self.portal, self.arena, self.locks = portal, arena, locks
-        has_calls = any(each.call for each in arena.problem.bench)
+        has_calls = any(benchmark.call for benchmark in arena.problem.bench)
         schedule = {"calls": 2, "rounds": 3, "timeout_s": PATIENCE_S}
         self.bench = with_schedule(bench, **schedule) if has_calls else bench
         self.call = portal.call
@@ -286,17 +288,19 @@ def with_schedule(bench, **changes):
     """The same bench with other sessions."""
     benchmarks = [
         replace(
-            each,
-            benchmark=replace(each.benchmark, schedule=replace(each.benchmark.schedule, **changes)),
+            benchmark,
+            benchmark=replace(
+                benchmark.benchmark, schedule=replace(benchmark.benchmark.schedule, **changes)
+            ),
         )
-        for each in bench.benchmarks
+        for benchmark in bench.benchmarks
     ]
     return replace(bench, benchmarks=tuple(benchmarks))
 
 
 @contextmanager
 def open_site(folder, files=None, *, slots=1, locks=None, **problem):
-    """A repository, an arena and a bench, with a lock that nobody else has."""
+    """Open an arena and a bench on a tiny repository, with a private lock."""
     if locks is None:
         locks = folder / "locks"
         locks.mkdir()
@@ -315,7 +319,7 @@ def open_site(folder, files=None, *, slots=1, locks=None, **problem):
 
 @dataclass
 class Meddler:
-    """A line to a real worker; does a deed right before the worker is asked something.
+    """A channel to a real worker that calls a function right before a request.
 
     at: the letter, and how many times it was asked that before
     within_s: how long we wait for that reply; as long as for all others if it is 0
@@ -343,7 +347,7 @@ class Meddler:
 
 
 def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None, within_s=0.0):
-    """From now on sessions are listened to, and disturbed; what both workers said, by session."""
+    """Record and disturb all sessions from now on; return what both workers said, by session."""
     sessions = []
     take_turns = calls.take_turns
 
@@ -361,7 +365,7 @@ def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None
 
 
 def record_sessions(setattr=setattr):
-    """From now on, when each session began and ended, by the clock that all processes share."""
+    """Record when each session begins and ends, by the clock that all processes share."""
     records = []
     run = FunctionBenchmark.run
 
@@ -376,12 +380,12 @@ def record_sessions(setattr=setattr):
 
 
 def pid_of(line):
-    """The process at the other end, as the kernel's clock has it."""
+    """Return the worker's process id, from the kernel's clock."""
     return ~(line._clock >> 3)
 
 
 def find_workers(program="turns.py"):
-    """The processes below ours that run one of our guests."""
+    """Return the processes below this one that run a program of the harness."""
     return [pid for pid, argv in list_below(os.getpid()) if program in argv]
 
 

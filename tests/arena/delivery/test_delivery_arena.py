@@ -1,4 +1,4 @@
-"""The winner in the arena: checked again with other inputs, profiled, its lines followed."""
+"""The winner in the arena: rechecked with other inputs, profiled, its lines traced."""
 
 import json
 import sys
@@ -148,7 +148,7 @@ def test_a_winner_holds_again(site):
     assert site.call(recheck, site.arena, site.won()) is None
 
 
-def test_who_has_learned_the_inputs_does_not_hold(site):
+def test_a_candidate_fitted_to_the_inputs_fails_the_recheck(site):
     checks = site.arena.checks
     known = {}
     for case in checks[0].wanted.read_cases():
@@ -166,7 +166,7 @@ def test_who_has_learned_the_inputs_does_not_hold(site):
     assert "few:total, case 1" in rejection.message
 
 
-def test_what_can_not_be_checked_again_is_said_to_be_our_own_fault(site, monkeypatch):
+def test_a_failed_recheck_is_our_own_fault(site, monkeypatch):
     async def refuse(*_):
         raise StudyError("no other inputs")
 
@@ -190,7 +190,7 @@ async def test_a_winner_is_checked_cold_though_it_was_judged_before(tmp_path):
         changes = await arena.resolve(Candidate("c", files={"src/mod.py": FileState(b"A = 2\n")}))
         await arena.judge(Candidate("c", files={}), changes)
         assert await recheck(arena, changes) is None
-        assert [each is cold for each in seen] == [False, True]
+        assert [item is cold for item in seen] == [False, True]
 
 
 # -- profiled --
@@ -277,7 +277,7 @@ def test_a_forged_profile_is_none(site):
     assert "exited with 0" in found.failures[0]
 
 
-def test_where_nothing_is_named_the_slowest_tests_are_looked_at(tmp_path):
+def test_without_a_benchmark_the_slowest_tests_are_profiled(tmp_path):
     with open_site(tmp_path, bench=(), check=(SUITE,)) as site:
         found = site.call(profile_winner, site.arena, site.won())
         (part,) = found.parts

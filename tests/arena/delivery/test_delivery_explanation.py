@@ -1,4 +1,4 @@
-"""The winner in words: all that is known is said, and others' words mean nothing."""
+"""Explanations of the winner: complete, and safe against untrusted text."""
 
 import re
 from dataclasses import replace
@@ -73,7 +73,7 @@ FINDING = WinnerEvidence(
 )
 
 
-def test_all_that_is_known_is_said():
+def test_all_evidence_is_in_the_explanation():
     text = FINDING.explain()
     for words in (
         "# `toposort`: 1.50 times as fast",
@@ -122,7 +122,7 @@ def test_all_that_is_known_is_said():
     ]
 
 
-def test_what_is_not_known_is_said_too():
+def test_missing_evidence_is_stated():
     bare = replace(
         FINDING,
         judgement=Judgement("c", "d", Verdict.FASTER, Basis.TESTS, not_exercised=("src/b.py",)),
@@ -198,7 +198,7 @@ def test_uncovered_lines_are_quoted_up_to_five():
     assert "**No check runs** `src/a.py:3-4` (lines of the changed file)." in text
 
 
-def test_a_profile_that_is_mostly_looking_on_is_left_out():
+def test_a_profile_that_is_mostly_overhead_is_left_out():
     slow = replace(SIDE, seconds=15.0)  # 60 times as slow
     kept = ProfileEntry("kept: a:sort", SIDE)
     text = replace(FINDING, profile=Profile((ProfileEntry("left: a:sort", slow, slow),))).explain()
@@ -241,7 +241,7 @@ assumes: nobody <counts> on it
 b.py is left alone: it can't be parsed"""
 
 
-def test_what_our_own_rules_take_for_granted_is_a_doubt():
+def test_assumptions_of_our_own_rules_are_doubts():
     text = replace(FINDING, origin="codemod", note=RULES_NOTE).explain()
     change, _, rest = text.partition("## What it gains")
     assert "unchecked" not in change
@@ -287,7 +287,7 @@ def test_in_a_message_nothing_is_escaped(text):
 HOSTILE = "```\n# owned <script> @everyone ![x](http://evil) | x |\n~~~\n``` `` `"
 
 
-def test_nothing_that_others_say_means_anything():
+def test_untrusted_text_has_no_effect_in_markdown():
     hot = HotLine(HOSTILE, 1, HOSTILE, 1, 1.0, 1.0)
     text = replace(
         FINDING,

@@ -1,4 +1,4 @@
-"""Races: on seeded noise, and what must hold whatever the runners do (spec bench 10)."""
+"""Races on seeded noise, and their invariants."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def count_sessions(race: Race) -> list[int]:
 def flat(*means: float) -> list[list[float]]:
     """Tapes of runners whose sessions are nearly noiseless, and all of equal spread."""
     wobble = [0.001 * (-1) ** session for session in range(LOOKS[-1])]
-    return [[mean + each for each in wobble] for mean in means]
+    return [[mean + item for item in wobble] for mean in means]
 
 
 # Simulated races
@@ -183,7 +183,7 @@ def test_alone_one_wins_without_a_session() -> None:
     assert (race.winner, race.ending, race.sessions) == (0, RaceEnd.ONE_LEFT, 0)
 
 
-def test_a_race_of_nobody_is_over() -> None:
+def test_a_race_without_runners_is_over() -> None:
     race = Race(0, alpha=ALPHA, min_effect=MIN_EFFECT)
     assert (race.is_over, race.winner, race.ending) == (True, None, RaceEnd.NONE_LEFT)
     assert race.standings == ()
@@ -243,7 +243,7 @@ def test_out_of_sessions_the_best_estimate_wins() -> None:
     assert count_sessions(race) == [16, 16]
 
 
-def test_out_of_sessions_with_no_estimate_below_the_base_nobody_wins() -> None:
+def test_out_of_sessions_with_no_estimate_below_the_base_there_is_no_winner() -> None:
     tapes = [[0.3 * (-1) ** session + 0.01 for session in range(46)]] * 2
     race = run(tapes)
     assert (race.ending, race.winner) == (RaceEnd.SPENT, None)
@@ -282,7 +282,7 @@ def test_the_last_that_is_not_withdrawn_wins() -> None:
     assert (race.winner, race.ending, race.heats) == (1, RaceEnd.ONE_LEFT, ())
 
 
-def test_who_lost_to_a_cheat_is_back_when_the_cheat_is_gone() -> None:
+def test_a_runner_that_lost_to_a_cheat_returns_when_the_cheat_is_withdrawn() -> None:
     tapes = flat(-2.0, -0.1, -0.05)
     race = run(tapes)
     assert race.winner == 0
@@ -327,7 +327,7 @@ def test_stopping_before_any_look_has_no_winner() -> None:
     assert (race.is_over, race.winner, race.ending) == (True, None, RaceEnd.STOPPED)
 
 
-def test_stopping_with_nobody_ahead_of_the_base_has_no_winner() -> None:
+def test_stopping_with_no_runner_ahead_of_the_base_has_no_winner() -> None:
     race = Race(2, alpha=ALPHA, min_effect=MIN_EFFECT)
     race.record(0, [0.1, -0.08] * 3)
     race.stop()
@@ -341,7 +341,7 @@ def test_a_heat_cut_short_is_asked_for_again() -> None:
     assert not race.is_over
 
 
-def test_nobody_peeks_between_looks() -> None:
+def test_there_is_no_peeking_between_looks() -> None:
     # Told session by session, a runner's interval stays that of its latest look.
     tapes = make_tapes([-0.1, -0.1], np.random.default_rng(0), spread=0.1)
     race = Race(2, alpha=ALPHA, min_effect=MIN_EFFECT)
@@ -480,7 +480,7 @@ def check_the_end(race: Race, most_sessions: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(fields, spreads, seeds, st.randoms(use_true_random=False))
-def test_the_order_of_telling_changes_nothing(
+def test_the_order_of_recording_changes_nothing(
     means: list[float], spread: float, seed: int, random: np.random.Generator
 ) -> None:
     tapes = make_tapes(means, np.random.default_rng(seed), spread=spread)
@@ -496,7 +496,7 @@ def test_the_order_of_telling_changes_nothing(
 
 @settings(max_examples=30, deadline=None)
 @given(fields, spreads, seeds, st.randoms(use_true_random=False))
-def test_who_wins_does_not_depend_on_numbers(
+def test_the_winner_does_not_depend_on_the_runners_numbers(
     means: list[float], spread: float, seed: int, random: np.random.Generator
 ) -> None:
     tapes = make_tapes(means, np.random.default_rng(seed), spread=spread)

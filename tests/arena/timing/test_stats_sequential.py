@@ -50,7 +50,7 @@ def least_p(paths):
     return np.min(list(looks), axis=0)
 
 
-# -- the table of constants (spec bench 7) --
+# -- the table of constants --
 
 
 def test_all_looks_together_miss_as_often_as_alpha_says():
@@ -125,7 +125,7 @@ def test_under_six_sessions_nothing_is_said():
 
 
 def test_between_looks_the_next_looks_level_counts():
-    # Spec bench 7: a budget that ends there. The level is the same; t has its own freedom.
+    # a budget that ends there. The level is the same; t has its own freedom.
     values = around(-0.01, 0.015, 8)
     found = ask(values)
     quantile = scipy_stats.t.isf(nominal_level(0.05) / 2, 7)
@@ -145,7 +145,7 @@ def test_the_next_look(sessions, following):
     assert next_look(sessions) == following
 
 
-# -- claims (spec bench 8) --
+# -- claims --
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,6 @@ def test_a_sample_is_never_shorter_than_nothing():
 
 
 def test_several_benchmarks_give_the_geometric_mean_of_their_speedups():
-    # Spec bench 9.
     assert math.exp(-mean_ratio([math.log(0.5), math.log(0.125)])) == pytest.approx(4.0)
 
 

@@ -1,4 +1,4 @@
-"""How many calls make a sample, how many rounds a session: by a simulated clock (bench 1, 6)."""
+"""Calls per sample and rounds per session, with a simulated clock."""
 
 import math
 import re
@@ -70,7 +70,7 @@ def test_noise_changes_little():
 
 
 @pytest.mark.parametrize("late_s", [1e-3, 0.03, 2.0])
-def test_others_who_have_the_core_in_empty_turns_make_no_call_endlessly_fast(late_s):
+def test_other_programs_during_empty_turns_make_no_call_seem_infinitely_fast(late_s):
     class Waiting(SimWorker):
         """Gets the core late where it has nothing to do, and at once where it has."""
 
@@ -116,13 +116,13 @@ def test_the_size_of_an_input_is_the_mean():
     "error", [ChannelError("it ended before it was done"), ChannelTimeoutError("late")]
 )
 @pytest.mark.parametrize("at", [(b"L", 0), (b"I", 0), (b"G", 0), (b"C", 3)])
-def test_a_base_that_dies_or_hangs_is_told_as_such(error, at):
+def test_a_base_that_dies_or_hangs_is_reported_as_such(error, at):
     with pytest.raises(ArmError, match=str(error)) as stop:
         measure_pace(errors={at: error})
     assert (stop.value.arm, stop.value.error) == ("base", error)
 
 
-def test_a_base_that_can_not_be_loaded_is_told_with_its_traceback():
+def test_a_base_that_can_not_be_loaded_is_reported_with_its_traceback():
     told = b'{"failed": {}, "traceback": "Traceback\\n  File\\nNameError: x\\n"}'
     with pytest.raises(ArmError, match=re.escape("Traceback | File | NameError: x")):
         measure_pace(answers={b"L": told})
@@ -162,7 +162,7 @@ def test_where_inputs_are_large_a_sample_has_fewer_calls():
     assert schedule.calls * schedule.rounds * 1e5 <= MOST_BYTES
 
 
-def test_where_starting_is_dear_a_session_has_more_rounds():  # bench 1
+def test_where_starting_is_dear_a_session_has_more_rounds():
     rounds = [
         choose_schedule(pace_of(1e-3, load_s=load_s), b"", 600.0).rounds
         for load_s in (0.02, 0.3, 1.0, 5.0, 30.0)

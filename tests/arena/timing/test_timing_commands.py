@@ -1,4 +1,4 @@
-"""Commands that are timed: pairs of fresh processes, held to what the base prints (bench 6)."""
+"""Timed commands: pairs of fresh processes whose output must equal the base's."""
 
 import os
 import subprocess
@@ -117,7 +117,7 @@ def test_a_session_is_one_pair_of_processes_on_the_asked_cores(script):
     assert sandbox.commands[-1][1].argv[1:] == ("-m", "tool", "big.txt")
 
 
-def test_who_comes_first_is_drawn_and_can_be_drawn_again(script):
+def test_the_first_arm_is_random_and_reproducible(script):
     sandbox = script()
     setup = sandbox.setup()
     benchmark = prepare(setup)
@@ -132,7 +132,7 @@ def test_who_comes_first_is_drawn_and_can_be_drawn_again(script):
     assert first_arms(replace(setup, seed="another")) != arms
 
 
-def test_a_hash_seed_is_for_one_session_and_for_both(script):  # spec bench 5
+def test_a_hash_seed_is_for_one_session_and_for_both(script):
     sandbox = script()
     setup = sandbox.setup()
     benchmark = prepare(setup)
@@ -195,7 +195,7 @@ def test_a_noisy_moment_is_measured_again_before_a_budget_is_refused(script):
     ],
 )
 @pytest.mark.parametrize("good", [0, 2])
-def test_a_base_that_fails_is_refused_with_what_it_said(script, first, said, good):
+def test_a_base_that_fails_is_refused_with_its_output(script, first, said, good):
     with pytest.raises(StudyError) as refused:
         prepare(script(base=[ended()] * good + [first]).setup())
     (mistake,) = refused.value.mistakes
@@ -243,7 +243,7 @@ def test_output_that_varies_on_the_base_is_not_held_against_candidates(script, v
     assert anyio.run(benchmark.run, setup, 1).rejection.reason == Reason.DIFFERENT
 
 
-def test_output_that_turns_out_to_vary_accuses_nobody(script):
+def test_output_that_turns_out_to_vary_rejects_no_candidate(script):
     # Three runs and the base's own timed one are alike; then it prints something else.
     base = [ended()] * 5 + [ended(b"after midnight\n")]
     sandbox = script(base=base, candidate=[ended(b"after midnight\n"), ended(b"noon\n")])
@@ -263,7 +263,7 @@ def test_a_base_that_fails_later_is_our_fault(script):
         time_once(sandbox)
 
 
-def test_a_command_that_prints_nothing_is_said(script):
+def test_a_command_that_prints_nothing_gets_a_note(script):
     (note,) = prepare(script(base=[ended(b"")] * 3).setup()).notes
     assert "prints nothing" in note
 

@@ -196,7 +196,7 @@ def test_how_long_a_reply_may_take_is_what_the_schedule_says(site, monkeypatch):
 
     monkeypatch.setattr(WorkerChannel, "ask", note_and_ask)
     site.run(bench=with_schedule(site.bench, timeout_s=77.0))
-    assert {each for each in waited if each[0] != b"M"} == {(bytes([one]), 77.0) for one in b"LIGC"}
+    assert {item for item in waited if item[0] != b"M"} == {(bytes([one]), 77.0) for one in b"LIGC"}
 
 
 def test_a_candidate_that_takes_too_much_memory_while_it_is_timed_is_out(site):
@@ -234,7 +234,7 @@ def test_one_that_can_not_be_loaded_is_out(site, text):
 
 
 def test_a_candidate_can_not_change_its_slot_while_it_is_timed(site):
-    """In a sandbox; it lies there read-only (bench 5)."""
+    """In a sandbox; it lies there read-only."""
     tries = """import os
         try:
             open(os.path.dirname(__file__) + "/new.py", "w")
@@ -290,7 +290,7 @@ def test_a_bench_that_is_left_in_the_middle_leaves_nothing(tmp_path, monkeypatch
     assert not slots.exists()
 
 
-def test_a_supplier_that_is_killed_between_sessions_is_told(tmp_path):
+def test_a_supplier_that_is_killed_between_sessions_is_reported(tmp_path):
     with open_site(tmp_path, **({} if WORKING else {"sandbox": "plain"})) as site:
         assert site.run().rejection is None
         (placed,) = site.bench.benchmarks
@@ -322,9 +322,9 @@ with open_site(Path(sys.argv[1]), locks=Path(sys.argv[3])) as site:
 def is_at_the_gate(pid):
     """Whether a process waits for the host's lock, or has it: it holds its files open."""
     links = []
-    for each in Path(f"/proc/{pid}/fd").iterdir():
+    for path in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            links.append(each.readlink().name)
+            links.append(path.readlink().name)
         except OSError:
             continue
     return any(name.startswith("fairtrial-host.gate") for name in links)
@@ -412,7 +412,7 @@ def test_a_slot_that_is_changed_while_it_is_timed_is_tampering(plain):
     assert plain.run(FASTER).rejection is None
 
 
-def test_a_candidate_that_changes_the_base_s_slot_costs_nobody_else_anything(plain):
+def test_a_candidate_that_changes_the_base_s_slot_affects_no_other(plain):
     """It would make the base slower; whoever comes next is compared with the base as it was."""
     slot = plain.bench.base.path
     before = sorted(slot.rglob("*"))

@@ -1,4 +1,4 @@
-"""Instruction counts, a second opinion: spec bench 12. Mostly with a valgrind that is none."""
+"""Instruction counts, mostly with a fake valgrind."""
 
 import json
 import os
@@ -271,7 +271,7 @@ def test_logs_may_be_so_long_each_and_together(tmp_path, monkeypatch, sizes, is_
 # -- whether there is one --
 
 
-def test_without_valgrind_one_is_told_what_to_install(monkeypatch, tmp_path):
+def test_without_valgrind_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StudyError, match=r"needs valgrind.*install it: .*install valgrind") as told:
         find_valgrind()
@@ -281,7 +281,7 @@ def test_without_valgrind_one_is_told_what_to_install(monkeypatch, tmp_path):
     assert "install valgrind" in fact.remedy
 
 
-def test_on_macos_one_is_told_that_it_does_not_run_there(monkeypatch):
+def test_on_macos_the_error_says_that_it_does_not_run_there(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(StudyError, match="valgrind doesn't run on macOS"):
         find_valgrind()
@@ -333,7 +333,7 @@ def test_without_valgrind_nothing_is_run(monkeypatch, tmp_path, module, argument
     assert "needs valgrind" in str(done.exception)
 
 
-def test_nobody_is_counted_who_is_not_timed(monkeypatch, tmp_path):
+def test_only_timed_candidates_are_counted(monkeypatch, tmp_path):
     (tmp_path / "p.yaml").write_text(
         'problem_id: x\neditable: ["*.py"]\ncheck:\n  - command: ["true"]\n'
     )
@@ -442,7 +442,7 @@ def test_what_a_command_leaves_among_the_logs_costs_its_count_only(count, site, 
     assert clean == [InstructionCount(1200.0)]
     assert site.call(loop) not in readers
     slots = site.call(find_slots, site.bench.resources)
-    assert not [each for slot in slots for each in slot.parent.glob("counts-*")]
+    assert not [path for slot in slots for path in slot.parent.glob("counts-*")]
 
 
 async def find_slots(resources):
@@ -507,7 +507,7 @@ def test_what_can_not_be_made_ready_costs_that_count_and_no_verdict(site, monkey
     named = replace(placed.benchmark, benchmark=replace(placed.benchmark.benchmark, name="other"))
     bench = replace(site.bench, benchmarks=(replace(placed, benchmark=named), placed))
     before = measured(1.4)
-    timings = [replace(before.timings[0], benchmark=each) for each in ("other", "squares")]
+    timings = [replace(before.timings[0], benchmark=item) for item in ("other", "squares")]
     before = replace(before, timings=tuple(timings))
     timed = {"a": (few_changes(MODULE), before)}
     after = site.call(add_instruction_counts, bench, Valgrind(Path("/none")), None, timed)["a"]
@@ -581,7 +581,7 @@ def test_where_there_is_no_count_there_is_a_note(base, candidate, note):
         (0.99, 1.5, ""),
     ],
 )
-def test_opposite_stories_are_said_with_what_they_can_mean(speedup, fewer, told):
+def test_contradicting_counts_get_a_note_with_possible_causes(speedup, fewer, told):
     found = add_counts(
         measured(speedup),
         {"b": InstructionCount(1000 * fewer)},
@@ -634,11 +634,11 @@ def test_evaluate_and_compare_count_if_asked_to(tmp_path, monkeypatch):
         return evaluation, await compare_candidates(problem, given[0], "base", settings=settings)
 
     evaluation, comparison = anyio.run(run)
-    told = [each["instructions"] for each in evaluation.as_dict()["candidates"]]
+    told = [item["instructions"] for item in evaluation.as_dict()["candidates"]]
     assert told[0] == told[1] != {}
     assert 2.5 < told[0]["squares"]["ratio"] <= 4
     assert told[2] == {}
-    assert [each.verdict for each in evaluation.judgements][:2] == [Verdict.FASTER] * 2
+    assert [judgement.verdict for judgement in evaluation.judgements][:2] == [Verdict.FASTER] * 2
     assert comparison.measurement.verdict == Verdict.SLOWER
     (timing,) = comparison.measurement.timings
     assert timing.instructions.base < timing.instructions.candidate

@@ -1,4 +1,4 @@
-"""Taking turns, by a simulated clock: spec bench 1 and 4."""
+"""Sessions with a simulated clock."""
 
 import math
 import random
@@ -37,7 +37,7 @@ def arms_of(turns):
     for sample in turns.samples:
         if sample.calls:
             rounds.setdefault(sample.round, {})[sample.position] = sample.arm
-    return [(rounds[each][0], rounds[each][1]) for each in sorted(rounds)]
+    return [(rounds[item][0], rounds[item][1]) for item in sorted(rounds)]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -89,13 +89,13 @@ def test_any_schedule_gives_all_samples_in_order(calls, rounds, discarded, seed,
     log, channels = make_pair({"spread": spread}, spread=spread)
     turns = take(channels, schedule=schedule, seed=seed)
     empty, timed = turns.samples[:EMPTY_TURNS], turns.samples[EMPTY_TURNS:]
-    assert {(each.round, each.calls, each.arm, each.is_kept) for each in empty} == {
+    assert {(item.round, item.calls, item.arm, item.is_kept) for item in empty} == {
         (-1, 0, "base", False)
     }
-    assert [(each.round, each.position) for each in timed] == [
+    assert [(entry.round, entry.position) for entry in timed] == [
         (number, place) for number in range(rounds) for place in (0, 1)
     ]
-    assert all(each.is_kept == (each.round >= discarded) for each in timed)
+    assert all(element.is_kept == (element.round >= discarded) for element in timed)
     assert Counter(each.arm for each in timed) == {"base": rounds, "candidate": rounds}
     assert {each.calls for each in timed} == {calls}
     orders = arms_of(turns)
@@ -107,37 +107,37 @@ def test_any_schedule_gives_all_samples_in_order(calls, rounds, discarded, seed,
 def test_warm_up_and_first_round_do_not_count():
     _, channels = make_pair({"cold": 2, "call_s": 0.004}, cold=1, call_s=0.001)
     turns = take(channels)
-    kept = [each for each in turns.samples if each.is_kept]
-    assert {each.round for each in kept} == {1, 2, 3}
+    kept = [sample for sample in turns.samples if sample.is_kept]
+    assert {item.round for item in kept} == {1, 2, 3}
     assert session_ratio(turns.samples) == pytest.approx(math.log(1 / 4))
 
 
 def test_what_asking_takes_is_taken_off_as_empty_turns_show_it():
     _, channels = make_pair({"reply_s": 0.002}, reply_s=0.002, call_s=0.5e-3)
     turns = take(channels)
-    assert [each.wall_s for each in turns.samples[:EMPTY_TURNS]] == [0.002] * EMPTY_TURNS
+    assert [sample.wall_s for sample in turns.samples[:EMPTY_TURNS]] == [0.002] * EMPTY_TURNS
     assert session_ratio(turns.samples) == pytest.approx(math.log(1 / 2))
 
 
 def test_wall_and_cpu_are_the_line_s_own():
     _, channels = make_pair(call_s=0.001, cpu_share=3.0)
     turns = take(channels)
-    sample = next(each for each in turns.samples if each.is_kept and each.arm == "candidate")
+    sample = next(item for item in turns.samples if item.is_kept and item.arm == "candidate")
     assert sample.wall_s == pytest.approx(0.003 + 2**-16)
     assert sample.cpu_s == pytest.approx(0.009 + 2**-16)
     assert session_cpu_ratio(turns.samples) == pytest.approx(math.log(3))
 
 
-def test_where_the_kernel_tells_no_cpu_time_there_is_none():
+def test_without_cpu_time_from_the_kernel_there_is_none():
     _, channels = make_pair({"knows_cpu": False}, knows_cpu=False, late_s=9.0)
     turns = take(channels)
-    assert {each.cpu_s for each in turns.samples} == {None}
+    assert {sample.cpu_s for sample in turns.samples} == {None}
     assert session_cpu_ratio(turns.samples) is None
     assert turns.outside_s.base == turns.outside_s.candidate
     assert turns.startup_s == Pair(0.25, 0.25)
 
 
-# -- time at work that isn't timed (bench 4) --
+# -- time at work that isn't timed --
 
 
 USUAL_S = 2 * 2**-16 + SCHEDULE.calls * 2 * 2**-20
@@ -189,7 +189,7 @@ def test_what_is_done_once_belongs_to_start_up():
     assert startup.candidate == pytest.approx(0.375 + once_s, rel=1e-3)
 
 
-def test_letting_us_wait_is_seen_although_it_takes_no_cpu_time():
+def test_waiting_is_detected_although_it_takes_no_cpu_time():
     _, channels = make_pair(stall_s=0.5)
     turns = take(channels)
     assert turns.stalled_s == Pair(pytest.approx(0.0), pytest.approx(0.5))
@@ -239,11 +239,11 @@ def test_the_first_difference_ends_the_session_after_its_round(wrong, rounds):
     assert turns.differing[0] == wrong
     assert b'"result": %d' % (2 * wrong) in turns.differing[1]
     assert b'"result": %d' % (2 * wrong + 1) in turns.differing[2]
-    assert max((each.round for each in turns.samples), default=-1) == rounds - 1
+    assert max((sample.round for sample in turns.samples), default=-1) == rounds - 1
     assert seen == [wrong]
 
 
-def test_whoever_is_asked_may_find_a_difference_too_small():
+def test_the_comparison_may_accept_a_small_difference():
     seen = []
 
     def differ(place, base, candidate):
@@ -254,7 +254,7 @@ def test_whoever_is_asked_may_find_a_difference_too_small():
     turns = take(channels, differ=differ)
     assert turns.differing is None
     assert seen == list(range(5, COUNT))
-    assert max(each.round for each in turns.samples) == SCHEDULE.rounds - 1
+    assert max(sample.round for sample in turns.samples) == SCHEDULE.rounds - 1
 
 
 @pytest.mark.parametrize("arm", ["base", "candidate"])
@@ -292,7 +292,7 @@ def test_a_worker_that_can_not_load_is_out_whatever_it_says(told):
     assert stop.value.arm == "candidate"
 
 
-def test_files_are_told_as_far_as_they_are_names():
+def test_only_file_names_are_kept_of_the_reported_files():
     _, channels = make_pair(answers={b"L": b'{"files": ["/a.py", 5, null]}'})
     assert take(channels).files == {"base": ("/project/mod.py",), "candidate": ("/a.py",)}
 

@@ -1,4 +1,4 @@
-"""From sessions to what may be said of a candidate: spec bench 2, 3, 4, 8, 9 and 13."""
+"""Summaries of sessions: verdicts, estimates, vetoes and notes."""
 
 import math
 import random
@@ -38,7 +38,7 @@ def several(*speeds, count=10, **more):
     ]
 
 
-def test_the_statistic_of_a_session_is_its_kept_rounds_median():  # bench 2
+def test_the_statistic_of_a_session_is_its_kept_rounds_median():
     logs = draw(1.3)
     assert replicate_statistics(make_replicates(logs)) == pytest.approx(logs)
 
@@ -62,19 +62,19 @@ def test_verdicts(speed, spread, verdict, is_adopted):
     assert (found.estimate.sessions, found.estimate.confidence) == (10, 0.95)
 
 
-def test_a_tiny_gain_is_equivalent_although_its_interval_excludes_none():  # bench 8
+def test_a_tiny_gain_is_equivalent_although_its_interval_excludes_none():
     found = sum_up(1.01, spread=0.001)
     assert 1 < found.estimate.low < found.estimate.high < 1.02
 
 
-def test_fewer_than_six_sessions_say_nothing():  # bench 7
+def test_fewer_than_six_sessions_say_nothing():
     found = sum_up(9.0, count=5)
     assert (found.verdict, found.estimate, found.adopt) == (Verdict.INCONCLUSIVE, None, False)
     assert found.timings[0].estimate is None
     assert len(found.sessions) == 5
 
 
-def test_faster_by_less_than_matters_as_far_as_one_knows_is_not_adopted():  # bench 8
+def test_faster_by_less_than_matters_as_far_as_one_knows_is_not_adopted():
     logs = [-0.015 + sign * 0.008 for sign in (-1, 1)] * 5
     found = summarize(make_replicates(logs), **RULES)
     assert found.verdict == Verdict.FASTER
@@ -82,7 +82,7 @@ def test_faster_by_less_than_matters_as_far_as_one_knows_is_not_adopted():  # be
     assert summarize(make_replicates(logs), alpha=0.05, min_effect=0.01).adopt
 
 
-def test_several_benchmarks_come_to_their_geometric_mean():  # bench 9
+def test_several_benchmarks_come_to_their_geometric_mean():
     replicates = several(2.0, 1.5, 1.2)
     found = summarize(replicates, **RULES)
     ratios = [timing.estimate.ratio for timing in found.timings]
@@ -94,7 +94,7 @@ def test_several_benchmarks_come_to_their_geometric_mean():  # bench 9
     assert found.adopt
 
 
-def test_one_that_got_slower_vetoes_although_the_mean_is_faster():  # bench 9
+def test_one_that_got_slower_vetoes_although_the_mean_is_faster():
     found = summarize(several(4.0, 0.8), **RULES)
     assert found.verdict == Verdict.FASTER
     assert not found.adopt
@@ -110,7 +110,7 @@ def test_one_alone_that_got_slower_needs_no_veto():
 
 
 @pytest.mark.parametrize(("growth", "is_vetoed"), [(0.5, False), (1.19, False), (1.21, True)])
-def test_a_slower_start_vetoes(growth, is_vetoed):  # bench 4
+def test_a_slower_start_vetoes(growth, is_vetoed):
     found = sum_up(startup_s=Pair(0.2, 0.2 * growth))
     assert found.verdict == Verdict.FASTER
     assert (bool(found.vetoes), found.adopt) == (is_vetoed, not is_vetoed)
@@ -129,7 +129,7 @@ BASE_SAMPLE_S = 1.3 * 2e-3 + 1e-4  # the median round's
 
 
 @pytest.mark.parametrize(("share", "is_vetoed"), [(-0.5, False), (0.09, False), (0.11, True)])
-def test_work_outside_of_samples_vetoes(share, is_vetoed):  # bench 4
+def test_work_outside_of_samples_vetoes(share, is_vetoed):
     found = sum_up(outside_s=Pair(1e-3, 1e-3 + share * BASE_SAMPLE_S))
     assert (bool(found.vetoes), found.adopt) == (is_vetoed, not is_vetoed)
     assert found.timings[0].outside == pytest.approx(max(share, 0.0))
@@ -149,7 +149,7 @@ def test_few_sessions_say_nothing_of_work_outside(count, share):
     assert sum_up(count=count, outside_s=Pair(0.0, 9.0)).timings[0].outside == share
 
 
-def test_what_is_not_known_is_not_told():
+def test_unknown_figures_are_none():
     (timing,) = sum_up().timings
     assert timing.startup is timing.outside is timing.peak_rss_mb is None
     assert timing.notes == ()
@@ -164,7 +164,7 @@ def test_what_is_not_known_is_not_told():
         (1.0, 2.0, "it works less"),
     ],
 )
-def test_where_wall_and_cpu_tell_two_stories_it_is_said(speed, cpu, words):  # bench 3
+def test_contradicting_wall_and_cpu_times_get_a_note(speed, cpu, words):
     logs = draw(speed)
     replicates = [
         (make_session(math.exp(log), number=at, cpu_ratio=math.exp(log) * speed / cpu),)
@@ -184,7 +184,9 @@ def test_where_wall_and_cpu_tell_two_stories_it_is_said(speed, cpu, words):  # b
 def test_where_the_base_does_not_compute_all_the_time_one_thing_is_said():
     def disturbed(session):
         shares = {"base": 0.49, "candidate": 0.49 * 1.44 / 1.26}
-        samples = (replace(each, cpu_s=each.cpu_s * shares[each.arm]) for each in session.samples)
+        samples = (
+            replace(sample, cpu_s=sample.cpu_s * shares[sample.arm]) for sample in session.samples
+        )
         return replace(session, samples=tuple(samples))
 
     replicates = [(disturbed(each),) for (each,) in make_replicates(draw(1.44))]
@@ -206,30 +208,30 @@ def test_two_stories_take_more_than_noise():
     assert summarize(replicates, **RULES).timings[0].notes == ()
 
 
-def test_cpu_time_that_the_kernel_tells_of_some_sessions_only_is_not_told():
+def test_cpu_time_known_for_some_sessions_only_is_not_reported():
     replicates = make_replicates(draw(1.5))
     (session,) = replicates[2]
-    blind = tuple(replace(each, cpu_s=None) for each in session.samples)
+    blind = tuple(replace(sample, cpu_s=None) for sample in session.samples)
     replicates[2] = (replace(session, samples=blind),)
     assert summarize(replicates, **RULES).timings[0].cpu_ratio is None
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.09, 0), (0.5, 1)])
-def test_much_going_through_results_is_said(share, count):  # bench 4
+def test_much_going_through_results_is_said(share, count):
     found = sum_up(materialising=Pair(0.0, share))
     assert len(found.timings[0].notes) == count
     assert found.adopt
     assert all("50% of the time went into going through" in n for n in found.timings[0].notes)
 
 
-def test_memory_is_the_most_of_all_sessions():  # bench 9
+def test_memory_is_the_most_of_all_sessions():
     replicates = make_replicates(draw(1.5, count=2))
     replicates[0] = (replace(replicates[0][0], peak_rss_mb=Pair(30.0, 90.0)),)
     replicates[1] = (replace(replicates[1][0], peak_rss_mb=Pair(40.0, 20.0)),)
     assert summarize(replicates, **RULES).timings[0].peak_rss_mb == Pair(40.0, 90.0)
 
 
-def test_what_a_call_takes_is_told_without_asking():
+def test_the_time_of_a_call_excludes_requests_and_replies():
     (timing,) = sum_up().timings
     assert timing.base_s == pytest.approx(1.3 * 2e-3 / 4)
     assert timing.calls == 4
@@ -237,13 +239,13 @@ def test_what_a_call_takes_is_told_without_asking():
 
 def test_a_session_without_a_whole_round_is_no_replicate():
     session = make_session(1.0)
-    alone = [each for each in session.samples if each.arm == "base"]
+    alone = [sample for sample in session.samples if sample.arm == "base"]
     with pytest.raises(ValueError, match="b: session 0 has no whole round"):
         summarize([(replace(session, samples=tuple(alone)),)], **RULES)
 
 
 def strip(session):
-    """What is left if only samples are kept (bench 13)."""
+    """What is left if only samples are kept."""
     return Session(session.benchmark, session.number, session.samples, 0.0)
 
 
@@ -251,7 +253,7 @@ logs = st.lists(st.floats(-2, 2), min_size=1, max_size=46)
 
 
 @given(st.lists(st.tuples(st.floats(-2, 2), st.floats(-1, 1)), min_size=1, max_size=46))
-def test_samples_alone_give_the_same_verdict_again(pairs):  # bench 13
+def test_samples_alone_give_the_same_verdict_again(pairs):
     replicates = [
         tuple(
             make_session(math.exp(log), benchmark=f"b{at}", number=n) for at, log in enumerate(each)

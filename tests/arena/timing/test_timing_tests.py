@@ -1,4 +1,4 @@
-"""The slowest tests of the base as a benchmark, where a problem has none (bench 6)."""
+"""The slowest tests of the base as a benchmark, if a problem has none."""
 
 import json
 import os
@@ -152,7 +152,7 @@ def ready(sandbox, durations=None, *, budget_s=20.0):
 
 def tried(sandbox):
     """The sets of tests that were run, one after the other."""
-    return list(dict.fromkeys(tuple(json.loads(each.stdin)) for each in sandbox.commands))
+    return list(dict.fromkeys(tuple(json.loads(command.stdin)) for command in sandbox.commands))
 
 
 def test_a_sample_is_the_checks_own_command_with_the_slowest_tests_only(suite):
@@ -167,7 +167,7 @@ def test_a_sample_is_the_checks_own_command_with_the_slowest_tests_only(suite):
     assert command.argv[1:] == ("-m", "pytest", "-p", "fairtrial_pytest", "-q", "tests")
     assert command.cores == (0,)
     assert command.channel_bytes > 0
-    assert len({each.env["PYTHONHASHSEED"] for each in sandbox.commands[:3]}) == 3
+    assert len({item.env["PYTHONHASHSEED"] for item in sandbox.commands[:3]}) == 3
 
 
 def test_notes_say_what_it_rests_on(suite):

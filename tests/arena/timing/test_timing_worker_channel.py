@@ -1,4 +1,4 @@
-"""Lines to real processes: what the kernel counts, and whatever the other side does (bench 3)."""
+"""Worker channels to real processes: CPU times, protocol violations and failures."""
 
 import os
 import signal
@@ -104,7 +104,7 @@ def there():
 
 
 @linux_only
-def test_who_is_there_is_learnt_from_the_kernel(there):
+def test_the_worker_s_process_is_known_from_the_kernel(there):
     ask, line, process = there
     assert pid_of(line) == process.pid == int(ask(b"P").payload)
 
@@ -158,7 +158,7 @@ def test_cpu_time_of_a_process_that_is_gone_is_not_known():
             line.ask(b"E", timeout_s=PATIENCE_S)
 
 
-def test_where_the_kernel_tells_nothing_the_rest_still_works(monkeypatch):
+def test_without_credentials_from_the_kernel_the_rest_still_works(monkeypatch):
     monkeypatch.setattr(line_module, "_PASS_CREDENTIALS", None)
     with talking() as (line, _):
         reply = line.ask(b"E", b"hello", timeout_s=PATIENCE_S)
@@ -167,13 +167,13 @@ def test_where_the_kernel_tells_nothing_the_rest_still_works(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**16, 5 * 2**20])
-def test_what_is_said_comes_back_whole(there, size):
+def test_payloads_arrive_complete(there, size):
     ask, _, _ = there
     sent = os.urandom(size)
     assert ask(b"E", sent).payload == sent
 
 
-def test_a_fork_of_it_can_not_speak_for_it(there):
+def test_a_fork_of_the_worker_can_not_reply_for_it(there):
     ask, _, _ = there
     assert ask(b"F").payload == b"true"
     assert ask(b"E", b"still in step").payload == b"still in step"
@@ -242,7 +242,7 @@ def test_one_that_reads_nothing_is_late_too():
             line.ask(b"E", bytes(8 * 2**20), timeout_s=0.2)
 
 
-def test_whoever_hangs_up_ends_the_wait_of_another_thread(monkeypatch):
+def test_shutting_down_ends_the_wait_of_another_thread(monkeypatch):
     asked, take = threading.Event(), WorkerChannel._receive
 
     def take_when_asked(line, size):
@@ -269,13 +269,13 @@ def test_whoever_hangs_up_ends_the_wait_of_another_thread(monkeypatch):
         process.terminate()
 
 
-def test_a_process_leaves_when_nobody_will_ask_it_any_more():
+def test_a_worker_exits_when_its_channel_is_shut_down():
     with talking() as (line, process):
         line.shut_down()
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_our_end_of_the_far_end_is_closed_once_it_is_handed_over():
+def test_our_copy_of_the_remote_end_is_closed_once_the_worker_has_it():
     with talking(greets=False) as (line, process):
         remote = line.remote
         line.wait_for_start(PATIENCE_S)
@@ -308,7 +308,7 @@ def test_closing_gives_both_descriptors_back():
         (b"H", "ended before the first request"),
     ],
 )
-def test_whoever_does_not_greet_properly_is_not_talked_with(said, message):
+def test_a_worker_with_a_wrong_greeting_is_refused(said, message):
     line = WorkerChannel()
     if said:
         os.write(line.remote, said)
@@ -378,7 +378,7 @@ def test_a_talk_gives_what_the_work_gave_and_how_each_ended(tmp_path):
     assert talked.commands.keys() == {"base", "candidate"}
 
 
-def test_a_failure_names_who_and_how_it_ended(tmp_path):
+def test_a_failure_names_the_arm_and_how_it_ended(tmp_path):
     def work(lines):
         try:
             lines["candidate"].ask(b"X", timeout_s=PATIENCE_S)
@@ -406,7 +406,7 @@ def test_one_that_does_not_leave_is_stopped(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("program", ["missing.py", "silent.py"])
-def test_one_that_leaves_before_it_greets_is_a_failure(tmp_path, program):
+def test_a_worker_that_exits_before_its_greeting_is_a_failure(tmp_path, program):
     stages = stages_of(tmp_path, "base")
     (stages["base"].slot / "silent.py").write_text("raise SystemExit('no')")
     talked = hold_talk(stages, lambda lines: 1, partial(command, program=program))
@@ -421,7 +421,7 @@ def test_a_mistake_of_the_work_is_raised_as_it_is(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="nothing can be pinned here")
-def test_who_keeps_away_comes_back():
+def test_a_thread_that_kept_away_gets_its_cores_back():
     mine = os.sched_getaffinity(0)
     core = max(mine)
     seen = []
@@ -519,7 +519,7 @@ def test_all_inputs_of_a_session_may_be_larger_than_one_reply(tmp_path, monkeypa
         ("leaves", "make.py", "the process that makes inputs is gone"),
     ],
 )
-def test_a_maker_that_fails_is_told_with_its_name(tmp_path, function, file, words):
+def test_a_maker_that_fails_is_reported_with_its_name(tmp_path, function, file, words):
     async def work(supplier):
         return await supplier.make("a", 3)
 
@@ -529,7 +529,7 @@ def test_a_maker_that_fails_is_told_with_its_name(tmp_path, function, file, word
     assert "make(rng)" in str(stop.value)
 
 
-def test_a_maker_that_hangs_is_told_in_time(tmp_path):
+def test_a_maker_that_hangs_is_reported_in_time(tmp_path):
     async def work(supplier):
         object.__setattr__(supplier, "timeout_s", 0.2)
         return await supplier.make("a", 3)
@@ -538,7 +538,7 @@ def test_a_maker_that_hangs_is_told_in_time(tmp_path):
         supply_with(tmp_path, "hangs", work)
 
 
-def test_a_supplier_that_is_killed_meanwhile_is_told(tmp_path):
+def test_a_supplier_that_is_killed_meanwhile_is_reported(tmp_path):
     async def work(supplier):
         await supplier.make("a", 3)
         os.kill(pid_of(supplier.channel), signal.SIGKILL)
