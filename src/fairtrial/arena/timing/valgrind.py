@@ -29,11 +29,11 @@ LOG_BYTES = 256 * 1024
 """The largest log of one process."""
 MOST_LOGS, ALL_LOGS_BYTES = 4_096, 16 * 2**20
 """The largest number of logs of one command, and their largest total size."""
-LOG_TOO_LARGE = "valgrind had too much to say"
+LOG_TOO_LARGE = "valgrind's log is too large"
 UNKNOWN = b"unhandled instruction"
 """What the log of a process contains if valgrind doesn't support one of its instructions."""
 NO_COUNT = "valgrind gave no count"
-FORKS = "it forks, and what a copy of a process does can't be told from what was done before"
+FORKS = "it forks, and a fork's instructions can't be separated from its parent's"
 MACOS = "valgrind doesn't run on macOS: instructions can only be counted on Linux"
 _ON_CHANNEL = f'exec "$0" --log-fd="${CHANNEL_VARIABLE}" "$@"'
 _NAMED, _FIRST = "%p.%n", re.compile(r"\d+\.1")
