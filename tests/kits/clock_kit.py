@@ -384,7 +384,7 @@ def pid_of(line):
     return ~(line._clock >> 3)
 
 
-def find_workers(program="turns.py"):
+def find_workers(program="timed_worker.py"):
     """Return the processes below this one that run a program of the harness."""
     return [pid for pid, argv in list_below(os.getpid()) if program in argv]
 

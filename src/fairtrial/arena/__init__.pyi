@@ -63,7 +63,6 @@ from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
     evaluate_candidates as evaluate_candidates,
     judge_candidates as judge_candidates,
-    judgement_as_dict as judgement_as_dict,
     read_candidates as read_candidates,
 )
 from fairtrial.arena.machine_survey import (
@@ -102,6 +101,9 @@ from fairtrial.arena.model.verdicts import (
 )
 from fairtrial.arena.opening import (
     open_arena as open_arena,
+)
+from fairtrial.arena.plain_data import (
+    judgement_as_dict as judgement_as_dict,
 )
 from fairtrial.arena.preflight import (
     check_problem_file as check_problem_file,

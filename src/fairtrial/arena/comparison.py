@@ -16,18 +16,14 @@ from typing import Any
 
 from fairtrial.arena.arena import BASE
 from fairtrial.arena.candidates.folders import read_candidate, tell_apart
-from fairtrial.arena.evaluation import (
-    CandidateSource,
-    judge_all,
-    judgement_as_dict,
-    measured_as_dict,
-)
+from fairtrial.arena.evaluation import CandidateSource, judge_all
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
+from fairtrial.arena.plain_data import judgement_as_dict, measured_as_dict
 from fairtrial.arena.problem_files import load_problem
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError

@@ -30,7 +30,7 @@ from fairtrial.arena import (
     evaluate_candidates,
     machine_survey,
 )
-from fairtrial.arena.evaluation import measured_as_dict
+from fairtrial.arena.plain_data import measured_as_dict
 from fairtrial.arena.timing import instruction_counts as instructions, valgrind
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.command_benchmark import CommandSubject, ProcessBenchmark
