@@ -39,7 +39,7 @@ from fairtrial.arena import (
     Judgement,
     Verdict,
     open_arena,
-    rules_of,
+    timing_rules,
     with_timing,
 )
 from fairtrial.arena.evaluation import judge_all
@@ -164,7 +164,7 @@ class Place:
     async def time(self, candidate: Candidate, judgement: Judgement) -> Judgement:
         changes = await self.arena.resolve(candidate)
         assert isinstance(changes, Changes), judgement
-        rules = rules_of(self.arena.problem)
+        rules = timing_rules(self.arena.problem)
         return with_timing(judgement, await measure(self.bench, candidate.name, changes, rules))
 
     async def time_all(

@@ -484,7 +484,7 @@ def test_samples_that_can_not_be_written_cost_no_verdict(replay, tmp_path, monke
     def write(*given):
         raise OSError(28, "No space left on device", "samples.csv")
 
-    monkeypatch.setattr(evaluate, "write_timing_files", write)
+    monkeypatch.setattr(evaluate, "save_timings", write)
     done = Evaluation("twice", "b" * 40, "plain", ())
     code, out, err = replay(done, "--samples", tmp_path / "samples.csv", *["--json"] * as_json)
     assert (code, "right.diff" in out) == (2, True)

@@ -518,10 +518,9 @@ def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, po
     facts = (doctor.Fact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
     survey = doctor.Survey((doctor.Fact("git", "yes", "2.39"),), "bubblewrap", True, ())
     visible = doctor.Fact("visible", "yes", "2 % in 5 s")
-    monkeypatch.setattr(doctor, "survey_host", lambda *given: survey)
-    monkeypatch.setattr(doctor, "survey_timing", lambda: facts)
+    facts += (doctor.Fact("counts", "no", "none"),)
+    monkeypatch.setattr(doctor, "survey_machine", lambda: (survey, facts))
     monkeypatch.setattr(doctor, "look_at_visible_effect", lambda: visible)
-    monkeypatch.setattr(doctor, "look_at_valgrind", lambda: doctor.Fact("counts", "no", "none"))
     assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["For candidates that run", "yes     git      2.39"]

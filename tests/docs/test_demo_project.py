@@ -16,7 +16,7 @@ from llm_kit import KEY
 
 from fairtrial import load_study
 from fairtrial.arena import Arena
-from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.optimize import confirmation as winner
 from fairtrial.optimize.proposers.replay import read_records
 from fairtrial.sandbox import host_lock as quiet
@@ -35,12 +35,12 @@ class SimBench:
     async def run(self, changes, label, first, count, budget_s):
         text = b"".join(state.content for _, state in sorted(changes.files.items()))
         share = math.prod(each for sign, each in SHARES.items() if sign in text)
-        heat = Heat(seconds=0.01)
+        batch = SessionBatch(seconds=0.01)
         for number in range(first, first + count):
             rng = random.Random(f"{changes.digest}/{label}/{number}")
             ratio = share * math.exp(rng.gauss(0, 0.005))
-            heat.replicates.append((make_session(ratio, benchmark="summary", number=number),))
-        return heat
+            batch.replicates.append((make_session(ratio, benchmark="summary", number=number),))
+        return batch
 
 
 @pytest.fixture

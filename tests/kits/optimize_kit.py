@@ -29,7 +29,7 @@ from fairtrial.arena import (
     Bench,
 )
 from fairtrial.arena.timing import function_benchmark as calls
-from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.cli import optimize
 from fairtrial.cli.main import main
 from fairtrial.optimize import (
@@ -161,12 +161,12 @@ class SimBench:
         pass_by(f"timing {label}")
         (state,) = changes.files.values()
         times = int(re.search(rb"range\((\d+)\)\]", state.content)[1])
-        heat = Heat(seconds=0.01)
+        batch = SessionBatch(seconds=0.01)
         for number in range(first, first + count):
             rng = random.Random(f"{times}/{label.partition('/')[0]}/{number}")
             ratio = math.exp(rng.gauss(math.log(times / 32), 0.001))
-            heat.replicates.append((make_session(ratio, benchmark="total", number=number),))
-        return heat
+            batch.replicates.append((make_session(ratio, benchmark="total", number=number),))
+        return batch
 
 
 def simulate_clock():
@@ -189,9 +189,9 @@ def shorten_sessions():
     def choose_short(*given):
         return replace(choose(*given), calls=4, rounds=4)
 
-    async def take_known(bench, duel, number):
-        (taken,) = await take_replicate(bench, duel, number)
-        ratio = math.exp(random.Random(f"{duel.seed}/{number}").gauss(math.log(0.5), 0.001))
+    async def take_known(bench, setup, number):
+        (taken,) = await take_replicate(bench, setup, number)
+        ratio = math.exp(random.Random(f"{setup.seed}/{number}").gauss(math.log(0.5), 0.001))
         known = make_session(ratio, benchmark="total", number=number)
         return (replace(known, rejection=taken.rejection),)
 
@@ -248,9 +248,9 @@ def mark_places():
             pass_by(f"waiting {each.entry.id}")
         return is_time(stream)
 
-    async def note_session(bench, duel, number):
-        sessions.append(f"session {number} of {duel.seed.partition('/')[2]}")
-        return await take_replicate(bench, duel, number)
+    async def note_session(bench, setup, number):
+        sessions.append(f"session {number} of {setup.seed.partition('/')[2]}")
+        return await take_replicate(bench, setup, number)
 
     def note_turns(*arguments):
         pass_by(sessions[-1])  # both workers are there by now

@@ -22,7 +22,7 @@ from fairtrial.arena import (
     Rejection,
     Verdict,
 )
-from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.core import LabError
 from fairtrial.optimize import Brief, Reply, Usage, Watcher, requests as asking
 from fairtrial.optimize.journal import VERDICT, Known, open_journal
@@ -133,11 +133,11 @@ class Arena:
 
 class Timer:
     async def run(self, changes, label, first, count, budget_s):
-        heat = Heat(seconds=0.01)
+        batch = SessionBatch(seconds=0.01)
         ratio = 1 / (1 + len(changes.digest))
         for number in range(first, first + count):
-            heat.replicates.append((make_session(ratio * (1 + number % 3 / 1e3), number=number),))
-        return heat
+            batch.replicates.append((make_session(ratio * (1 + number % 3 / 1e3), number=number),))
+        return batch
 
 
 def optimise(script, arena, *, rules=None, journal=None, max_seconds=None, folder=None):

@@ -21,8 +21,8 @@ from registry import PATIENCE_S, cache_folder
 from repository_kit import fingerprint, make_repository
 
 from fairtrial.arena import ArenaSettings, Check, CodeProblem, Verdict, open_arena
-from fairtrial.arena.workshop.workshop import make_ready
 from fairtrial.optimize import Brief, Request, RequestKind
+from fairtrial.optimize.preparation import prepare_proposer
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
 from fairtrial.optimize.proposers.replay import record_of
@@ -209,7 +209,7 @@ def ask(tmp_path, home, monkeypatch):
 
     async def run(proposer):
         async with open_arena(problem, slots=1, settings=settings) as arena:
-            ready = await make_ready(proposer, arena)
+            ready = await prepare_proposer(proposer, arena)
             reply = await ready.propose(BRIEF, FIRST)
             return reply, [(await arena.judge(each)).verdict for each in reply.candidates]
 

@@ -1,4 +1,4 @@
-"""How an arena is to work: what is done, not what comes of it."""
+"""Options of an arena."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def _say_nothing(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ArenaSettings:
-    """How an arena is to work.
+    """Options of an arena: how candidates are evaluated.
 
     unsandboxed: whether candidates may run without a sandbox, where there is none
     warm: whether checks may start from a process that has imported third-party packages already
-    keep_slots: whether the slots stay on disk afterwards, for somebody to look at
-    lock_folder: where the host-wide lock is, if not in its usual place
+    keep_slots: whether the slots stay on disk afterwards, for inspection
+    lock_folder: the folder of the host lock, if not the usual one
     timing: what is done with candidates that passed: `race` looks for the best of them, `each`
-        times every one until something can be said of it, `none` leaves it at the checks
+        times every one until it is decided, `none` only checks them
     instructions: whether the instructions of candidates that were timed are counted, too
-    say: told what is going on while the arena is made ready
+    say: called with a sentence for people when a step of the preparation begins
     """
 
     unsandboxed: bool = False

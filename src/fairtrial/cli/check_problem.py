@@ -7,16 +7,13 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena import locate, missing_parts, read_problem
+from fairtrial.arena import check_problem_file
 from fairtrial.cli.output import count, print_json, shown_path, warn
 
 
 def check_problem(path: Path, *, as_json: bool) -> None:
     """Find every mistake that can be seen in a problem file without running anything."""
-    problem, doubts = read_problem(path)
-    missing = missing_parts(problem)
-    if missing:
-        raise locate(path, missing)
+    problem, doubts = check_problem_file(path)
     command = f"fairtrial evaluate {shlex.quote(shown_path(path))}"
     if as_json:
         facts = {"ok": True, "problem_id": problem.problem_id, "warnings": doubts}

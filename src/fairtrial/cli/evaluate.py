@@ -14,11 +14,10 @@ from fairtrial.arena import (
     Candidate,
     CodeProblem,
     Evaluation,
-    disambiguate_names,
+    check_timing_options,
     evaluate_candidates,
-    find_valgrind,
     judgement_as_dict,
-    read_candidate,
+    read_candidates,
     read_problem,
 )
 from fairtrial.cli.evaluate_progress import Watch, watch
@@ -32,12 +31,7 @@ from fairtrial.cli.output import (
     shown_path,
     warn,
 )
-from fairtrial.cli.timing_files import (
-    check_timing_files,
-    instructions_option,
-    timing_options,
-    write_timing_files,
-)
+from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.verdict_text import print_evaluation, print_verdicts
 from fairtrial.core import FairtrialError, LabError, Mistake, StudyError
 
@@ -103,10 +97,11 @@ def command(
     Exit code 0 means that all candidates were judged, whatever the verdicts.
     """
     loaded, doubts = read_problem(problem)
-    read = _read_all(candidates)
-    check_timing_files(samples, plot)
-    if instructions:
-        _check_counting(check_only)
+    read = read_candidates(candidates)
+    if instructions and check_only:
+        message = "--instructions counts for candidates that are timed, and --check-only times none"
+        raise StudyError(Mistake((), message, "leave one of them out"))
+    check_timing_options(samples, plot, instructions=instructions)
     warn(doubts)
     watching = watch([each.name for each in read], is_silent=as_json)
     settings = ArenaSettings(
@@ -136,7 +131,7 @@ def command(
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
     try:  # the verdicts are told: no file that can't be written costs them
-        write_timing_files(evaluation.measurements, samples, plot, loaded.min_effect)
+        save_timings(evaluation.measurements, samples, plot, loaded.min_effect)
     except (FairtrialError, OSError) as error:
         if not as_json:
             raise
@@ -167,35 +162,6 @@ def _tell_unjudged(evaluation: Evaluation) -> str:
     if untimed:
         told += f" ({untimed} passed the checks and could not be timed)"
     return f"{told}, through no fault of theirs; see above"
-
-
-def _check_counting(check_only: bool) -> None:
-    """Refuse what can't be counted, before anything is run for it."""
-    if check_only:
-        message = "--instructions counts for candidates that are timed, and --check-only times none"
-        raise StudyError(Mistake((), message, "leave one of them out"))
-    find_valgrind()
-
-
-def _read_all(paths: Sequence[Path]) -> list[Candidate]:
-    """The candidates; one report of all that can't be read."""
-    read, refused = [], []
-    for path in paths:
-        try:
-            read.append(read_candidate(path))
-        except StudyError as error:
-            refused.append(error)
-    if len(refused) == 1:
-        raise refused[0]
-    if refused:
-        raise StudyError(
-            [
-                Mistake((error.source,), each.message, each.hint)
-                for error in refused
-                for each in error.mistakes
-            ]
-        )
-    return disambiguate_names(read)
 
 
 def _evaluate(

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from fairtrial.arena import (
-    Branched,
     CodeProblem,
+    WinnerBranch,
     apply_to_tree,
     as_message,
     can_time,
@@ -22,7 +22,7 @@ from fairtrial.arena import (
     put_on_branch,
     read_problem,
     require_editable_files,
-    rules_of,
+    timing_rules,
     write_patch,
 )
 from fairtrial.cli.candidate_tree import estimate_of
@@ -216,7 +216,7 @@ def _hand_over(
     done = []
     top = run_until_told(partial(find_top, problem.folder / problem.repo))
     if applies:
-        done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).tell()
+        done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).describe()
     if branch is not None:
         ratio = estimate_text(estimate_of(outputs)).partition(" ")[0]
         title = f"{problem.problem_id}: {ratio} as fast"
@@ -230,7 +230,7 @@ def _hand_over(
     return done
 
 
-def _tell_missing(made: Branched, top: Path, folder: Path) -> list[str]:
+def _tell_missing(made: WinnerBranch, top: Path, folder: Path) -> list[str]:
     """What was judged and isn't on the branch, beside what we have written ourselves."""
     ours = folder.resolve()
     files = [path for path in made.missing if not (top / path).resolve().is_relative_to(ours)]
@@ -291,7 +291,7 @@ def make_study(
 
 def _estimate(problem: CodeProblem, candidates: int) -> str:
     timed = candidates + min(CONTENDERS, candidates)  # the best are measured again
-    most_s = timed * rules_of(problem).budget_s
+    most_s = timed * timing_rules(problem).budget_s
     told = "one candidate; timing it twice"
     if candidates > 1:
         told = f"up to {candidates} candidates; timing them, and the best again,"

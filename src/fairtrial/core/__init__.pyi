@@ -103,6 +103,10 @@ from fairtrial.core.table_files import (
     unlimited_csv_fields as unlimited_csv_fields,
     write_table as write_table,
 )
+from fairtrial.core.task_groups import (
+    run_all as run_all,
+    single_cause as single_cause,
+)
 from fairtrial.core.third_party_values import (
     get_fields as get_fields,
     plain_number as plain_number,

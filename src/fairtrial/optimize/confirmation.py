@@ -10,18 +10,15 @@ from typing import Any
 from fairtrial.arena import (
     Arena,
     Bench,
-    Edit,
-    Edits,
     Estimate,
+    FileEdit,
+    FileEdits,
     FileState,
-    Finding,
     Measurement,
     Reason,
-    coverage,
+    WinnerEvidence,
     estimate_text,
-    explain,
-    find_edits,
-    profile,
+    gather_evidence,
     recheck,
     time_candidate,
 )
@@ -44,7 +41,7 @@ class Winner:
     """
 
     id: str
-    finding: Finding
+    finding: WinnerEvidence
 
     @property
     def estimate(self) -> Estimate:
@@ -60,7 +57,7 @@ class Winner:
     @property
     def explanation(self) -> str:
         """What to say of it in a pull request."""
-        return explain(self.finding)
+        return self.finding.explain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +153,20 @@ async def _look_at(
     changes = stream.changes[entry.id]
     judgement = stream.judgements[entry.digest]
     watcher.say("looking at where the time goes")
-    finding = Finding(
-        problem=arena.problem,
+    finding = await gather_evidence(
+        arena,
+        stream.candidates[entry.id],
+        changes,
+        judgement,
+        measured,
         name=entry.name,
-        edits=await find_edits(arena, changes),
-        judgement=judgement,
-        measurement=measured,
-        note=stream.candidates[entry.id].note,
-        origin=stream.candidates[entry.id].origin,
         is_rechecked=not doubts,
-        coverage=await coverage(arena, changes),
-        profile=await profile(arena, changes),
         notes=(*doubts, *(f"{id} looked better, and is out: {why}" for id, why in out.items())),
     )
     return Winner(entry.id, finding)
 
 
-def edits_record(edits: Edits) -> dict[str, Any]:
+def edits_record(edits: FileEdits) -> dict[str, Any]:
     """Edits as plain data: with what was there before, so that they can be merged later."""
     files = {
         path: {"before": _plain(edit.before), "after": _plain(edit.after)}
@@ -188,13 +182,13 @@ def _plain(state: FileState | None) -> dict[str, Any] | None:
     return {"content": content, "executable": state.executable, "is_link": state.is_link}
 
 
-def edits_of(record: Mapping[str, Any]) -> Edits:
+def edits_of(record: Mapping[str, Any]) -> FileEdits:
     """The edits that were recorded."""
     files = {
-        path: Edit(_state(each["before"]), _state(each["after"]))
+        path: FileEdit(_state(each["before"]), _state(each["after"]))
         for path, each in record["files"].items()
     }
-    return Edits(files, base64.b64decode(record["patch"]))
+    return FileEdits(files, base64.b64decode(record["patch"]))
 
 
 def _state(record: Mapping[str, Any] | None) -> FileState | None:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fairtrial.arena import Arena, ArenaWorkshop, Check, CodeProblem, spell_command
+from fairtrial.arena import Arena, Check, CodeProblem, spell_command
 from fairtrial.core import Mistake, PluginError, StudyError, build_record, plugins
 from fairtrial.llm import PRICES, PRICES_DATE
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
@@ -89,7 +89,7 @@ async def _make_ready(proposer: Proposer, arena: Arena) -> Proposer:
     prepared = getattr(proposer, "prepared", None)
     if prepared is None:
         return proposer
-    ready: Proposer = await prepared(ArenaWorkshop(arena))
+    ready: Proposer = await prepared(arena.make_workshop())
     return ready
 
 

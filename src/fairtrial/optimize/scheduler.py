@@ -25,11 +25,10 @@ from fairtrial.arena import (
     Reason,
     Rejection,
     Verdict,
-    single_cause,
     time_candidate,
     with_timing,
 )
-from fairtrial.core import on_one_line
+from fairtrial.core import on_one_line, single_cause
 from fairtrial.optimize.journal import (
     VERDICT,
     Journal,

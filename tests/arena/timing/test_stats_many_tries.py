@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 import pytest
+from simulated_clock import CLAIMS, NOISES, draw_statistics, stop
 
 from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.sequential import Claim
-from fairtrial.arena.timing.stats.simulation import CLAIMS, NOISES, draw_statistics, stop
 from fairtrial.optimize import CONTENDERS
 
 ALPHA, CANDIDATES = 0.05, 16

@@ -19,19 +19,18 @@ from hypothesis import given, strategies as st
 from fairtrial.arena import (
     Arena,
     ArenaSettings,
-    ArenaWorkshop,
     Check,
     CodeProblem,
     Failure,
     Rejection,
     Verdict,
-    WorktreePool,
     open_arena,
 )
 from fairtrial.arena.candidates.paths import PathRules
-from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.core import LabError, StudyError, build_record
 from fairtrial.optimize import Brief, Request, RequestKind, Tried
 from fairtrial.optimize.preparation import prepare_proposer
@@ -99,7 +98,7 @@ async def arena_of(top, sandbox=None, **more):
     )
     sandbox = sandbox or working_sandboxes()[0]
     async with WorktreePool(top, 1) as pool:
-        ground = Ground(
+        resources = ArenaResources(
             problem=problem,
             interpreter=Interpreter(Path(sys.executable), (3, 11, 0), (Path(sys.prefix),), False),
             sandbox=sandbox,
@@ -109,9 +108,9 @@ async def arena_of(top, sandbox=None, **more):
             included=(),
             cores=anyio.Semaphore(2),
             lock=HostLock(top.parent),
-            room=Room(pool.snapshot.repo.parent),
+            disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        yield Arena(ground, (), PathRules.from_problem(problem), ())
+        yield Arena(resources, (), PathRules.of(problem), ())
 
 
 def shell(script, **options):
@@ -130,7 +129,7 @@ def workshops(repository):
             if sandbox.name not in arenas:
                 entering = portal.wrap_async_context_manager(arena_of(repository, sandbox))
                 arena = opened.enter_context(entering)
-                arenas[sandbox.name] = arena, portal.call(ArenaWorkshop, arena)
+                arenas[sandbox.name] = arena, portal.call(arena.make_workshop)
             return portal, *arenas[sandbox.name]
 
         yield find
@@ -159,7 +158,7 @@ def ask(workshops):
 
 def folders_of(arena, path="tree"):
     """Where agents are at work."""
-    return list((arena.parts()[0].pool.base.parent / "agents").glob(f"agent-*/{path}"))
+    return list((arena.resources.pool.base.parent / "agents").glob(f"agent-*/{path}"))
 
 
 async def begun(arena, count):
@@ -598,7 +597,7 @@ def test_it_holds_the_hosts_lock_while_it_works(workshops):
         timed = anyio.Event()
 
         async def clock():
-            async with arena.parts()[0].lock.exclusive():
+            async with arena.resources.lock.exclusive():
                 assert folders_of(arena) == []
                 timed.set()
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.arena import MAX_CANDIDATE_MB, AgentSlot, Candidate, Taken, TooLargeError, Workshop
+from fairtrial.arena import (
+    MAX_CANDIDATE_MB,
+    AgentChanges,
+    AgentSlot,
+    Candidate,
+    TooLargeError,
+    Workshop,
+)
 from fairtrial.core import StudyError, on_one_line
 from fairtrial.llm import redact_all
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
@@ -131,7 +138,7 @@ class CommandAgent:
             if why:
                 return self._refuse(f"{why}{self._tail(exchange)}", done.wall_s, exchange)
             try:
-                taken = await slot.take()
+                taken = await slot.read_changes()
             except TooLargeError:
                 why = f"{self.terms.label} left more than {MAX_CANDIDATE_MB} MB"
                 return self._refuse(why, done.wall_s, exchange)
@@ -216,7 +223,7 @@ class CommandAgent:
         ends = [part[-LONGEST_TAIL // len(parts) :].strip() for part in parts]
         return f"; it said: {_LINE_END.join(ends)}" if ends else ""
 
-    def _spell_dropped(self, taken: Taken) -> str:
+    def _spell_dropped(self, taken: AgentChanges) -> str:
         if not taken.dropped:
             return ""
         named = ", ".join(on_one_line(path, LONGEST_PATH) for path in taken.dropped[:MOST_NAMED])
@@ -226,7 +233,7 @@ class CommandAgent:
             + (f" and {more} more" if more > 0 else "")
         )
 
-    def _find_key(self, taken: Taken) -> str:
+    def _find_key(self, taken: AgentChanges) -> str:
         """A value in what it left: in a file's content or name, or in the lines around a change."""
         for path, state in taken.files.items():
             before = taken.before.get(path)

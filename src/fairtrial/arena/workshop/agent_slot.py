@@ -1,4 +1,4 @@
-"""What an agent sees of its folder, and what is taken from it afterwards."""
+"""An agent's slot: what the agent sees of its folder, and the changes it leaves there."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.git import git
 from fairtrial.arena.snapshot.snapshot import Snapshot
 from fairtrial.arena.stage import Stage, common_variables
-from fairtrial.arena.workshop.folder import Files, PrivateSlot, TooLargeError, read_entry
+from fairtrial.arena.workshop.private_slot import Files, PrivateSlot, TooLargeError, read_entry
 from fairtrial.sandbox import Mount, View
 
 HOME = Path("/home/fairtrial-agent")
-"""Where an agent sees its home in a full sandbox: what lies in the usual one counts as memory."""
-_WHO = {
+"""An agent's home in a full sandbox; files in the usual home would count as memory there."""
+_GIT_IDENTITY = {
     "GIT_AUTHOR_NAME": "agent",
     "GIT_AUTHOR_EMAIL": "agent@localhost",
     "GIT_COMMITTER_NAME": "agent",
     "GIT_COMMITTER_EMAIL": "agent@localhost",
 }
-"""Agents that commit need a name."""
+"""For agents that commit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What an agent has made, as far as candidates may hold it.
+class AgentChanges:
+    """An agent's changes, as far as candidates may contain them.
 
-    diff: against the base; empty if nothing differs
-    files: the files that differ, and may
-    before: the same of the base, where it has them
-    dropped: paths that it changed as well, and may not
-    is_as_given: whether it left everything as it found it
+    diff: the diff against the base; empty if nothing differs
+    files: the changed files that candidates may change
+    before: the base's version of these files
+    dropped: other changed paths, which candidates may not change
+    is_as_given: whether the agent changed nothing
     """
 
     diff: bytes
@@ -50,7 +50,7 @@ class Taken:
 
 
 class AgentSlot:
-    """A folder of an agent's own, in which it sees the project where the user has it."""
+    """A private slot in which an agent sees the project at the user's own path."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class AgentSlot:
         about: Files,
         included: Sequence[str] = (),
     ) -> None:
-        """As `ArenaWorkshop.slot` makes it.
+        """Describe a slot; `Workshop.slot` makes them.
 
         private: its folders
-        stage: how commands see them
+        stage: how commands run there
         snapshot: the base
-        rules: what candidates may change
+        rules: which paths candidates may change
         base: a folder with the base's files
-        about: what was changed before the agent got it
-        included: what lies in the slot and isn't the base's
+        about: the changes that were applied before the agent started
+        included: paths in the slot that aren't the base's
         """
         self._private, self._stage, self._snapshot = private, stage, snapshot
         self._rules, self._base, self._about = rules, base, about
@@ -78,7 +78,7 @@ class AgentSlot:
 
     @property
     def folder(self) -> Path:
-        """Where the project's files are on disk."""
+        """The project's folder on disk."""
         return self._private.tree
 
     @property
@@ -93,7 +93,7 @@ class AgentSlot:
 
     @property
     def home_seen(self) -> Path:
-        """The same as the agent sees it."""
+        """The agent's home as the agent sees it."""
         return HOME if self._stage.sandbox.relocates else self.home
 
     @property
@@ -102,20 +102,20 @@ class AgentSlot:
         return str(self._stage.interpreter.executable)
 
     def variables(self) -> dict[str, str]:
-        """What the environment holds beside what is passed on: nothing of ours."""
-        return {**common_variables(self._stage.problem, self._stage.interpreter), **_WHO}
+        """Return the environment variables of the agent, besides those passed on to it."""
+        return {**common_variables(self._stage.problem, self._stage.interpreter), **_GIT_IDENTITY}
 
     def view(self, readable: Sequence[Path] = ()) -> View:
-        """The project, the home and the interpreter; `readable` beside them, under all of it."""
+        """Return the mounts of the project, the home, the interpreter, and `readable` folders."""
         view = self._stage.view()
-        shown = tuple(Mount(path, path) for path in readable)
+        extra = tuple(Mount(path, path) for path in readable)
         home = Mount(self.home, self.home_seen)
-        return View(shown + view.readable, (home, *view.writable), view.over)
+        return View(extra + view.readable, (home, *view.writable), view.over)
 
-    async def take(self) -> Taken:
-        """What differs from the base now. Raises `TooLargeError`."""
+    async def read_changes(self) -> AgentChanges:
+        """Return the differences from the base; raise `TooLargeError` if they are too large."""
         listed = await list_base(self._snapshot)
-        modes = await in_thread(self._private.list_changed, self._laid_over())
+        modes = await in_thread(self._private.list_changed, self._covered_paths())
         new = modes.keys() - listed.entries.keys() - self._about.keys()
         ignored = await self._find_ignored(new, listed)
         modes = {
@@ -126,52 +126,52 @@ class AgentSlot:
         kept, before, dropped = await in_thread(self._sort_out, modes)
         diff = await self._render(kept)
         is_as_given = diff == await self._render(self._about)
-        return Taken(diff, kept, before, dropped, is_as_given)
+        return AgentChanges(diff, kept, before, dropped, is_as_given)
 
     async def _find_ignored(self, new: Iterable[str], listed: BaseFiles) -> set[str]:
-        """The new files that the base's .gitignore leaves out: the base has none of them either."""
-        # git won't look through links.
+        """Return the new files that the base's .gitignore excludes, as the base excludes them."""
+        # git refuses paths behind links.
         paths = [path for path in new if not any(map(listed.links.__contains__, _parents(path)))]
-        told = await git(
+        ignored = await git(
             *("check-ignore", "-z", "--stdin"),
             repo=self._base / ".git",
             worktree=self._base,
             stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
-            accept=(0, 1),  # none is
+            accept=(0, 1),  # 1 means that none is ignored
         )
-        return {os.fsdecode(path) for path in told.split(b"\0")[:-1]}
+        return {os.fsdecode(path) for path in ignored.split(b"\0")[:-1]}
 
     def _sort_out(self, modes: Mapping[str, int | None]) -> tuple[Files, Files, tuple[str, ...]]:
-        """What candidates may hold, the same of the base, and the paths of the rest."""
+        """Return the files that candidates may change, the base's versions, and other paths."""
         kept: dict[str, FileState | None] = {}
         before: dict[str, FileState | None] = {}
         dropped = []
         left = MAX_CANDIDATE_MB * MB
         for path, mode in modes.items():
             old = _read_base(self._base, path)
-            may = self._may(path)
+            is_editable = self._is_editable(path)
             try:
-                # What is larger than it was has changed, and need not be read to see that.
-                most = left if may else len(old.content) if old else 0
+                # A file that grew has changed, and need not be read to know that.
+                most = left if is_editable else len(old.content) if old else 0
                 state = None if mode is None else self._private.read(path, mode, most)
             except TooLargeError:
-                if may:
+                if is_editable:
                     raise
                 state = None
             if state == old and (mode is None) == (old is None):
                 continue
-            if may and (mode is None or state is not None):
+            if is_editable and (mode is None or state is not None):
                 kept[path], before[path] = state, old
                 left -= len(state.content) if state else 0
             else:
                 dropped.append(path)
         return kept, before, tuple(dropped)
 
-    def _may(self, path: str) -> bool:
-        """Whether a candidate may hold it.
+    def _is_editable(self, path: str) -> bool:
+        """Return whether a candidate may contain a path.
 
-        A new file that would hide a module is not left out here: the rest may need it. Such a
-        candidate is rejected by the arena, which says why.
+        A new file that would hide a module is accepted here, since other files may need it; the
+        arena rejects such a candidate with a reason.
         """
         return (
             not find_path_problem(path)
@@ -181,8 +181,8 @@ class AgentSlot:
     async def _render(self, files: Files) -> bytes:
         return await render_patch(Changes(files), self._snapshot) if files else b""
 
-    def _laid_over(self) -> list[str]:
-        """What was mounted over the slot, or copied into it, beside the base: none of its doing."""
+    def _covered_paths(self) -> list[str]:
+        """Return paths that were mounted over the slot or copied into it, not by the agent."""
         targets = [mount.target for mount in self._stage.view().over]
         seen = self._stage.seen
         inside = [target for target in targets if target.is_relative_to(seen)]
@@ -190,12 +190,12 @@ class AgentSlot:
 
 
 def _parents(path: str) -> Iterator[str]:
-    """``a/b/c`` gives ``a`` and ``a/b``."""
-    return (path[:place] for place, char in enumerate(path) if char == "/")
+    """Yield the parents of a path: ``a`` and ``a/b`` for ``a/b/c``."""
+    return (path[:index] for index, char in enumerate(path) if char == "/")
 
 
 def _read_base(top: Path, path: str) -> FileState | None:
-    """The base's own file at a path."""
+    """Read the base's file at a path; None if there is none."""
     if any((top / parent).is_symlink() for parent in _parents(path)):
         return None
     try:

@@ -1,35 +1,38 @@
-"""Several things at once, with one error if one of them fails."""
+"""Concurrent tasks with one plain exception, instead of a group, if one of them fails."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
-from fairtrial.core import FairtrialError
+from fairtrial.core.errors import FairtrialError
 
 T = TypeVar("T")
 
 
-async def run_all(works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """The results of all, in their order; the first failure ends the others and is raised bare."""
+async def run_all(functions: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Run functions concurrently; return their results in order.
+
+    The first failure cancels the others and is raised by itself.
+    """
     import anyio
 
-    results: list[T | None] = [None] * len(works)
+    results: list[T | None] = [None] * len(functions)
 
-    async def run(place: int) -> None:
-        results[place] = await works[place]()
+    async def run(index: int) -> None:
+        results[index] = await functions[index]()
 
     try:
         async with anyio.create_task_group() as tasks:
-            for place in range(len(works)):
-                tasks.start_soon(run, place)
+            for index in range(len(functions)):
+                tasks.start_soon(run, index)
     except BaseExceptionGroup as group:
         raise single_cause(group) from None
     return cast("list[T]", results)
 
 
 def single_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What to tell people of a group: an error that was raised on purpose, if there is one."""
+    """Return the first `FairtrialError` of an exception group, else its first exception."""
     leaves = list(_leaves(group))
     return next((leaf for leaf in leaves if isinstance(leaf, FairtrialError)), leaves[0])
 

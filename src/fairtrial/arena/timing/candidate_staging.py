@@ -1,4 +1,4 @@
-"""A candidate into the slot that it is timed in."""
+"""Staging a candidate in the slot that it is timed in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from fairtrial.arena.build import run_build
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.verdicts import Rejection
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
 
@@ -15,26 +15,35 @@ COMPILE_S = 60.0
 _COMPILING = ("-q", "-q", "-f", "--invalidation-mode", "checked-hash")
 
 
-async def put_in(ground: Ground, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
-    """Stage and build it anew, as for its checks; who calls it holds the host's shared lock."""
+async def stage_candidate(
+    resources: ArenaResources, slot: WorktreeSlot, changes: Changes | None
+) -> Rejection | None:
+    """Write, build and compile a candidate in a slot, as for its checks.
+
+    The caller holds the shared side of the host lock.
+
+    changes: the candidate; None for the base
+
+    Returns a rejection if its build fails.
+    """
     async with AsyncExitStack() as failing:
-        failing.push_async_callback(ground.room.clear, slot)
+        failing.push_async_callback(resources.disk_guard.reset_if_full, slot)
         if changes is not None:
             await slot.write_candidate(changes)
-        stage = ground.stage(slot, may_be_warm=False)
+        stage = resources.stage(slot, may_be_warm=False)
         rejection, _ = await run_build(stage, slot)
         if rejection is None and changes is not None:
             await _compile(stage, slot, changes)
         if rejection is None:
-            ground.room.look()
+            resources.disk_guard.check()
             failing.pop_all()
     return rejection
 
 
 async def _compile(stage: Stage, slot: WorktreeSlot, changes: Changes) -> None:
-    """Bytecode for what the candidate changed: the base has its own already.
+    """Compile bytecode for the files that the candidate changed, in its sandbox.
 
-    Done by its own command in its own sandbox; a file that can't be compiled has none.
+    The base's bytecode exists already. A file that can't be compiled stays without.
     """
     changed = sorted(path for path, state in changes.files.items() if state is not None)
     sources = [str(stage.seen / path) for path in changed if path.endswith(".py")]

@@ -1,11 +1,11 @@
-"""Simulated clocks: how often the test is wrong, how often it finds what is there, and when.
+"""Simulated clocks, to measure error rates, power and session counts of the timing statistics.
 
-Noise is that of single samples, in the order in which a session takes them. So what is tried is all
-of it: taking turns in the order ABBA, the discarded round, the median of a session, the looks.
+Noise is simulated for single samples, in the order in which a session takes them. So all steps are
+covered: the order ABBA, the discarded round, the median of a session, the interim looks.
 
-Times are logarithms of seconds: what slows a machine down multiplies. A candidate's speed-up moves
-each of its samples, and with them the statistic of each session, by the same amount; noise is
-therefore drawn once (`draw_statistics`) and judged under as many ratios and alphas as one likes.
+Times are logarithms of seconds, since disturbances multiply. A candidate's speed-up shifts each of
+its samples, and with them the statistic of each session, by the same amount. So noise is drawn once
+(`draw_statistics`) and judged under any number of ratios and alphas.
 
 Reference: Morris, White and Crowther (2019), Stat. Med. 38, 2074-2102: simulation studies.
 """
@@ -31,18 +31,18 @@ AT_ONCE = 250
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What a simulated machine does to times; all as shares of the time.
+    """The noise of a simulated machine; all figures are shares of the time.
 
-    name: what to call it
+    name: its name
     jitter: standard deviation of each sample
-    tails: degrees of freedom of that, if it isn't normal; 3 is heavy
-    spikes: how often a sample is hit by something that makes it longer, by half on average
+    tails: degrees of freedom of the jitter, if it isn't normal; 3 is heavy
+    spikes: the share of samples that are disturbed, and take half as long again on average
     process: standard deviation between fresh processes of the same code
-    layouts: whether processes are of two sorts, each that far from the middle, instead of normal
-    wave: amplitude of slow ups and downs that go through a session and through many
+    layouts: whether processes are of two sorts, each that far from the mean, instead of normal
+    wave: amplitude of slow oscillations within and across sessions
     walk: standard deviation of the step of a random walk, from sample to sample
-    load: how often, from sample to sample, another program starts or stops; it slows all that runs
-        meanwhile down by 5 to 50 %, and makes it jitter twice as much
+    load: how often, from sample to sample, another program starts or stops; meanwhile samples take
+        5 to 50 % longer, and jitter twice as much
     warmup: how much slower the first samples of a process are, on average
     second: how much slower the second sample of each round is
     """
@@ -82,16 +82,16 @@ NOISES = {
         ),
     )
 }
-"""Machines to try the test on, by name. Sessions spread by 1.2 to 1.7 %, as on real ones."""
+"""Simulated machines by name. Sessions spread by 1.2 to 1.7 %, as on real ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """Where comparisons ended, one a row.
+    """Where comparisons ended; each row is one comparison.
 
-    sessions: after how many
-    mean, low, high: of log(candidate/base), and its interval, as reported then
-    claims: what was said, as indices into `CLAIMS`
+    sessions: number of sessions
+    mean, low, high: mean of log(candidate/base), and its interval at the end
+    claims: the claims, as indices into `CLAIMS`
     """
 
     sessions: Values
@@ -105,17 +105,17 @@ CLAIMS = (Claim.INCONCLUSIVE, Claim.EQUIVALENT, Claim.FASTER, Claim.SLOWER)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How often what was said, and whether it was so; shares of the runs.
+class SimulationResult:
+    """Rates of claims and errors, as shares of the runs.
 
     ratio: the true speed-up
-    runs: how many comparisons
-    false: "faster" or "slower" was said, and it wasn't so
-    falsely_equivalent: "equivalent" was said of a true effect that isn't below the minimum
-    faster, slower, equivalent, inconclusive: was said
-    adopt: it was said to be worth taking
-    coverage: the reported interval held the truth
-    mean_sessions: when it ended, on average
+    runs: number of comparisons
+    false: wrong claims of "faster" or "slower"
+    falsely_equivalent: claims of "equivalent" for a true effect that isn't below the minimum
+    faster, slower, equivalent, inconclusive: each claim
+    adopt: recommendations to adopt the candidate
+    coverage: intervals that contain the true ratio
+    mean_sessions: average number of sessions
     spread: standard deviation between sessions
     """
 
@@ -142,8 +142,8 @@ def simulate(
     alpha: float = 0.05,
     min_effect: float = 0.02,
     sessions: int = LOOKS[-1],
-) -> Outcome:
-    """Many comparisons of a base with a candidate that is `ratio` times as fast.
+) -> SimulationResult:
+    """Simulate comparisons of a base with a candidate that is `ratio` times as fast.
 
     sessions: after how many the budget ends
     """
@@ -152,7 +152,7 @@ def simulate(
 
 
 def draw_statistics(noise: Noise, runs: int, seed: int, sessions: int = LOOKS[-1]) -> Values:
-    """Session statistics of equal code: a comparison a row, a session a column."""
+    """Draw session statistics of equal code: each row is a comparison, each column a session."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -163,24 +163,24 @@ def draw_statistics(noise: Noise, runs: int, seed: int, sessions: int = LOOKS[-1
     return np.concatenate(parts)
 
 
-def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) -> Outcome:
-    """What the test says if a candidate is `ratio` times as fast as in these statistics."""
+def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) -> SimulationResult:
+    """Return the test's error rates if a candidate is `ratio` times as fast as in `statistics`."""
     import numpy as np
 
     truth = -math.log(ratio)
     ends = stop(statistics + truth, alpha=alpha, min_effect=min_effect)
-    said = {claim: ends.claims == index for index, claim in enumerate(CLAIMS)}
-    faster, slower = said[Claim.FASTER], said[Claim.SLOWER]
+    claimed = {claim: ends.claims == index for index, claim in enumerate(CLAIMS)}
+    faster, slower = claimed[Claim.FASTER], claimed[Claim.SLOWER]
     is_small = abs(truth) < math.log1p(min_effect)
-    return Outcome(
+    return SimulationResult(
         ratio=ratio,
         runs=len(statistics),
         false=float(np.mean((faster & (truth >= 0)) | (slower & (truth <= 0)))),
-        falsely_equivalent=0.0 if is_small else float(np.mean(said[Claim.EQUIVALENT])),
+        falsely_equivalent=0.0 if is_small else float(np.mean(claimed[Claim.EQUIVALENT])),
         faster=float(np.mean(faster)),
         slower=float(np.mean(slower)),
-        equivalent=float(np.mean(said[Claim.EQUIVALENT])),
-        inconclusive=float(np.mean(said[Claim.INCONCLUSIVE])),
+        equivalent=float(np.mean(claimed[Claim.EQUIVALENT])),
+        inconclusive=float(np.mean(claimed[Claim.INCONCLUSIVE])),
         adopt=float(np.mean((ends.high < 0) & (-ends.mean >= math.log1p(min_effect)))),
         coverage=float(np.mean((ends.low <= truth) & (truth <= ends.high))),
         mean_sessions=float(np.mean(ends.sessions)),
@@ -189,10 +189,9 @@ def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) 
 
 
 def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
-    """Each comparison up to the first look that decides, or to its last session.
+    """Run each comparison up to the first look that decides, or to its last session.
 
-    The same as `sequential.look` after 6, 10, 16, ... sessions and after the last, for many
-    comparisons at once.
+    This equals `interim_look` after 6, 10, 16, ... sessions and after the last, vectorized.
     """
     import numpy as np
 
@@ -201,14 +200,14 @@ def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
     mean, low, high = (np.full(runs, value) for value in (math.nan, -math.inf, math.inf))
     margin = math.log1p(min_effect)
     going = np.arange(runs)
-    for count in (*(each for each in LOOKS if each < most), most):
+    for count in (*(look for look in LOOKS if look < most), most):
         if count < LOOKS[0] or not len(going):
             break
-        seen = statistics[going, :count]
-        lower, upper = intervals(seen, alpha)
+        taken = statistics[going, :count]
+        lower, upper = intervals(taken, alpha)
         code = np.select([(-margin < lower) & (upper < margin), upper < 0, lower > 0], [1, 2, 3])
         sessions[going], claims[going] = count, code
-        mean[going], low[going], high[going] = np.mean(seen, axis=1), lower, upper
+        mean[going], low[going], high[going] = np.mean(taken, axis=1), lower, upper
         going = going[code == 0]
     return Stops(sessions, mean, low, high, claims)
 
@@ -216,9 +215,9 @@ def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
 def draw_sessions(
     noise: Noise, rng: Generator, runs: int, sessions: int, rounds: int = ROUNDS
 ) -> tuple[Values, Values]:
-    """Log times of base and candidate, equal code: comparison by session by round.
+    """Draw log times of base and candidate, equal code: comparison by session by round.
 
-    Two fresh processes a session take turns, in the order ABBA ... from a random start.
+    Two fresh processes take turns in each session, in the order ABBA ... from a random start.
     """
     import numpy as np
 
@@ -235,9 +234,9 @@ def draw_sessions(
 
 
 def draw_blocks(noise: Noise, rng: Generator, runs: int, samples: int) -> tuple[Values, Values]:
-    """Log times of base and candidate, equal code, if all of the base's samples come first.
+    """Draw log times of base and candidate, equal code, if all of the base's samples come first.
 
-    One process each, as tools do that don't take turns. For comparison.
+    Each has one process, as in tools that don't interleave samples. For comparison.
     """
     import numpy as np
 
@@ -248,12 +247,12 @@ def draw_blocks(noise: Noise, rng: Generator, runs: int, samples: int) -> tuple[
 
 
 def draw_samples(noise: Noise, rng: Generator, runs: int, length: int) -> Values:
-    """What happens to each of `length` samples in a row, apart from whose it is."""
+    """Draw the noise of `length` consecutive samples, except for the effect of their process."""
     import numpy as np
 
     shape = (runs, length)
     drawn = rng.standard_t(noise.tails, shape) if noise.tails else rng.standard_normal(shape)
-    # Nothing makes a sample much shorter: the heavy tail is the upper one.
+    # No disturbance makes a sample much shorter: the heavy tail is the upper one.
     times = noise.jitter * np.maximum(drawn, -3.0)
     if noise.load:
         toggles = np.cumsum(rng.random(shape) < noise.load, axis=1)
@@ -272,7 +271,7 @@ def draw_samples(noise: Noise, rng: Generator, runs: int, length: int) -> Values
 
 
 def draw_processes(noise: Noise, rng: Generator, shape: tuple[int, ...]) -> Values:
-    """How much slower than others each fresh process is."""
+    """Draw how much slower than the average each fresh process is."""
     import numpy as np
 
     drawn = rng.choice((-1.0, 1.0), shape) if noise.layouts else rng.standard_normal(shape)
@@ -284,7 +283,7 @@ def _draw_warmup(noise: Noise, rng: Generator, shape: tuple[int, ...]) -> Values
 
 
 def _cooling(rounds: int) -> Values:
-    """How much of the warm-up is left in each round."""
+    """Return the share of the warm-up that is left in each round."""
     import numpy as np
 
     left: Values = np.exp(-2.0 * np.arange(rounds))

@@ -1,7 +1,7 @@
-"""A folder for one agent and one request: the base's files, or a candidate's; never used again.
+"""A private slot: a folder for one agent and one request, with the base's or a candidate's files.
 
-What an agent has done is read from the files alone. Whether it committed, stashed or did nothing of
-the sort makes no difference; a repository in the folder is there for its convenience.
+An agent's changes are read from the files alone. It may commit or not; the repository in the folder
+is only for its convenience.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.tree import READ_ONLY, Listing, Signature, list_tree
 from fairtrial.core import LabError
 
-_NOT_OURS = (".git", "__pycache__", ".venv", "node_modules",
+_TOOL_FOLDERS = (".git", "__pycache__", ".venv", "node_modules",
              ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")  # fmt: skip
-"""Folders that tools keep for themselves: nothing in them is part of a candidate."""
-_NOTES = ".aider."
-"""How names of files begin in which agents keep notes of their own, in the project's folder."""
+"""Folders of tools: nothing in them is part of a candidate."""
+_AGENT_NOTES = ".aider."
+"""The prefix of files in which agents keep their own notes, in the project's folder."""
 Files = Mapping[str, FileState | None]
 
 
 class TooLargeError(Exception):
-    """An agent has left more than a candidate may hold."""
+    """An agent's changes are larger than a candidate may be."""
 
 
 @dataclass(slots=True)
 class PrivateSlot:
-    """One request's folders, until `remove`.
+    """The folders of one request, until `remove`.
 
-    place: where all of it is
-    tree: the project, as the agent finds it and leaves it
-    home: what the agent takes for its home folder
+    place: the folder that contains them
+    tree: the project's files
+    home: the agent's home folder
     """
 
     place: Path
@@ -57,7 +57,12 @@ class PrivateSlot:
         return self.place / "home"
 
     def fill(self, base: TargetTree, files: Files, seed: Path | None) -> None:
-        """Put the base in, a candidate's files over it, and what the home folder starts with."""
+        """Write the base, a candidate's files over it, and the home folder.
+
+        base: the base's files
+        files: the candidate's changes
+        seed: a folder whose contents the home folder starts with
+        """
         staging = Staging(self.tree, self.place / "store", {})
         staging.stage(base)
         self._base = _list(self.tree)
@@ -70,13 +75,13 @@ class PrivateSlot:
             _copy_home(seed, self.home)
 
     def list_changed(self, hidden: Collection[str]) -> dict[str, int | None]:
-        """The mode of every path that may differ from the base; None for one that is gone.
+        """Return the mode of every path that may differ from the base; None for a removed one.
 
-        hidden: paths that other things lay over while the agent was at work
+        hidden: paths that were covered by mounts while the agent was at work
         """
         now = _find_files(_list(self.tree))
         before = _find_files(self._base)
-        # One who hides a change behind an old signature only leaves it out of the candidate.
+        # An agent that forges the signature of a changed file only excludes it from its candidate.
         changed = [path for path in sorted({*now, *before}) if now.get(path) != before.get(path)]
         return {
             path: now[path][0] if path in now else None
@@ -85,16 +90,16 @@ class PrivateSlot:
         }
 
     def read(self, path: str, mode: int, most: int) -> FileState | None:
-        """A file or link; None for what is neither, or can't be read.
+        """Read a file or link; None for anything else, or if it can't be read.
 
-        Nothing of the agent's is running any more, so it stays what it is. Raises `TooLargeError`
-        for one of more than `most` bytes.
+        The agent's processes have ended, so it can't change meanwhile. Raises `TooLargeError` for a
+        file of more than `most` bytes.
         """
         return read_entry(self.tree / path, mode, most)
 
     def remove(self) -> None:
-        """Away with all of it; what can't be removed goes, or is told of, with the pool."""
-        with suppress(OSError):  # without a sandbox an agent may have removed it, too
+        """Remove all folders; the pool removes or reports what remains."""
+        with suppress(OSError):  # without a sandbox an agent may have removed it itself
             handle = enter_folder(self.place)
             try:
                 failures = empty_folder(handle)
@@ -104,8 +109,8 @@ class PrivateSlot:
                 self.place.rmdir()
 
 
-def make_place(parent: Path) -> PrivateSlot:
-    """A new folder that nobody else has."""
+def make_private_slot(parent: Path) -> PrivateSlot:
+    """Make a new private slot with an unguessable name."""
     place = parent / f"agent-{secrets.token_hex(8)}"
     place.mkdir(mode=0o700, parents=True)
     return PrivateSlot(place)
@@ -123,22 +128,25 @@ def _list(tree: Path) -> Listing:
 
 
 def _find_files(listing: Listing) -> dict[str, Signature]:
-    """All that may be part of a candidate, by path."""
+    """Return all files that may be part of a candidate, by path."""
     return {
         folder + name: signature
         for folder, names in listing.items()
-        if not any(map(_is_a_tools, folder.split("/")))
+        if not any(map(_belongs_to_tool, folder.split("/")))
         for name, signature in names.items()
-        if not stat.S_ISDIR(signature[0]) and not _is_a_tools(name)
+        if not stat.S_ISDIR(signature[0]) and not _belongs_to_tool(name)
     }
 
 
-def _is_a_tools(name: str) -> bool:
-    return name.casefold() in _NOT_OURS or name.startswith(_NOTES)
+def _belongs_to_tool(name: str) -> bool:
+    return name.casefold() in _TOOL_FOLDERS or name.startswith(_AGENT_NOTES)
 
 
 def read_entry(path: Path, mode: int, most: int) -> FileState | None:
-    """A file or link; None for what is neither, or can't be read."""
+    """Read a file or link; None for anything else, or if it can't be read.
+
+    Raises `TooLargeError` for a file of more than `most` bytes.
+    """
     if stat.S_ISLNK(mode):
         return FileState(os.fsencode(os.readlink(path)), is_link=True)  # noqa: PTH115 - bytes
     if not stat.S_ISREG(mode):
@@ -155,7 +163,7 @@ def read_entry(path: Path, mode: int, most: int) -> FileState | None:
 
 def _copy_home(seed: Path, home: Path) -> None:
     def copy(source: str, target: str) -> None:
-        if stat.S_ISREG(os.lstat(source).st_mode):  # sockets and pipes are of no use there
+        if stat.S_ISREG(os.lstat(source).st_mode):  # sockets and pipes can't be copied
             shutil.copy2(source, target)
 
     try:
