@@ -515,13 +515,13 @@ def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
 
 
 def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, point 6
-    facts = (doctor.Fact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
-    survey = doctor.Survey((doctor.Fact("git", "yes", "2.39"),), "bubblewrap", True, ())
-    visible = doctor.Fact("visible", "yes", "2 % in 5 s")
+    facts = (doctor.HostFact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
+    survey = doctor.HostSurvey((doctor.HostFact("git", "yes", "2.39"),), "bubblewrap", True, ())
+    visible = doctor.HostFact("visible", "yes", "2 % in 5 s")
     monkeypatch.setattr(doctor, "survey_host", lambda *given: survey)
     monkeypatch.setattr(doctor, "survey_timing", lambda: facts)
     monkeypatch.setattr(doctor, "look_at_visible_effect", lambda: visible)
-    monkeypatch.setattr(doctor, "look_at_valgrind", lambda: doctor.Fact("counts", "no", "none"))
+    monkeypatch.setattr(doctor, "look_at_valgrind", lambda: doctor.HostFact("counts", "no", "none"))
     assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["For candidates that run", "yes     git      2.39"]
