@@ -154,7 +154,7 @@ def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
 
 
 def test_a_lock_that_can_not_be_used_is_no_remark():
-    def who_times(ours):
+    def find_timing_process(ours):
         raise LabError("no lock here")
 
     assert describe_timing_process(SimpleNamespace(find_timing_process=who_times)) == ""
