@@ -1,0 +1,1 @@
+"""Find the functions that benchmarks can reach; changes elsewhere gain nothing."""
