@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from multiprocessing import Pool
 from pathlib import Path
 
-from fairtrial_codemod import catalogue, ruff
+from fairtrial_codemod import catalog, ruff
 from fairtrial_codemod.analysis.source_file import read_source
 
 PACKAGES = (
@@ -80,7 +80,7 @@ def count_file(path: Path) -> tuple[str, dict[str, int], int]:
         if source is None:
             return str(path), {}, -1
         hits = {}
-        for transformation in catalogue.CATALOGUE:
+        for transformation in catalog.CATALOG:
             if transformation.find is None:
                 scopes = set(ruff.fix_some(text).scopes)
             else:
@@ -100,7 +100,7 @@ def _raise_timeout(*_: object) -> None:
 
 def count_all(files: list[Path], processes: int) -> dict[str, object]:
     """Count the hits in all files and return what the tables need."""
-    hits: Counter[str] = Counter({each.name: 0 for each in catalogue.CATALOGUE})
+    hits: Counter[str] = Counter({each.name: 0 for each in catalog.CATALOG})
     places: dict[str, list[str]] = {}
     functions = skipped = 0
     began_s = time.monotonic()

@@ -26,7 +26,8 @@ ORDER = (
 )
 COMPARED = "comparing has no side effect, and any two values are ordered (sets and NaN aren't)"
 REMEMBERED = (
-    "the same arguments have the same result each time, and nobody changes a result afterwards"
+    "arguments are hashable, the same arguments have the same result each time, and nobody changes a "
+    "result afterwards"
 )
 HOISTED = (
     "what is computed before a loop now could be computed at any time, even if the loop has no "

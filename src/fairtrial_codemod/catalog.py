@@ -126,32 +126,32 @@ def transform(text: str, name: str, only: frozenset[str] | None = None) -> Appli
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     applied = AppliedTransform(text.removeprefix(mark))
     try:
-        if BY_NAME[name].find is None:
-            applied = _apply_ruff(applied.text, only)
-        else:
-            for _ in range(MAX_ROUNDS):
-                following = _apply_round(applied, BY_NAME[name], only)
-                if following is applied:
-                    break
-                applied = following
+        for _ in range(MAX_ROUNDS):
+            following = _apply_round(applied, BY_NAME[name], only)
+            if following is applied:
+                break
+            applied = following
     except RecursionError:
         return AppliedTransform(text)
     return AppliedTransform(mark + applied.text, applied.notes, applied.scopes)
 
 
-def _apply_ruff(text: str, only: frozenset[str] | None) -> AppliedTransform:
-    fixed = ruff.fix_some(text, only)
-    if fixed.text == text or not _parses(fixed.text):
-        return AppliedTransform(text)
-    lines = ", ".join(map(str, fixed.lines))
-    return AppliedTransform(fixed.text, (f"line {lines}: ruff's fixes",), fixed.scopes)
+def _apply_ruff(applied: AppliedTransform, only: frozenset[str] | None) -> AppliedTransform:
+    fixed = ruff.fix_some(applied.text, only)
+    if fixed.text == applied.text or not _parses(fixed.text):
+        return applied
+    notes = (*applied.notes, f"line {', '.join(map(str, fixed.lines))}: ruff's fixes")
+    scopes = dict.fromkeys((*applied.scopes, *fixed.scopes))
+    return AppliedTransform(fixed.text, notes, tuple(scopes))
 
 
 def _apply_round(
     applied: AppliedTransform, transformation: Transformation, only: frozenset[str] | None
 ) -> AppliedTransform:
+    if transformation.find is None:
+        return _apply_ruff(applied, only)
     source = read_source(applied.text)
-    if source is None or transformation.find is None:
+    if source is None:
         return applied
     changes = [
         change for change in transformation.find(source) if only is None or change.scope in only

@@ -11,8 +11,7 @@ from itertools import combinations, islice
 from fairtrial.optimize.proposals import Request, RequestKind, Tried
 from fairtrial_codemod.assumptions import NOTE_PREFIX
 from fairtrial_codemod.catalog import BY_NAME
-from fairtrial_codemod.diff_overlay import apply_diff
-from fairtrial_codemod.reach.reachability import find_reachable
+from fairtrial_codemod.reachability import find_reachable
 from fairtrial_codemod.recipes import (
     CodeSite,
     Files,
@@ -163,11 +162,12 @@ class Planner:
 
     def follow(self, request: Request, tried: Tried) -> ProposalPlan | str:
         """Return the plan after a candidate that was tried, or the reason why there is none."""
-        candidates = [self._rebuild(each) for each in (tried, *request.history)]
-        files = candidates[0]
-        if files is None:
-            return f"the diff of {tried.name} doesn't fit the base"
-        seen = [each for each in candidates if each is not None] + [dict(self.files)]
+        recipe = parse_recipe(tried.name)
+        if recipe is None:
+            return f"{tried.name} isn't the name of a recipe"
+        earlier = [parse_recipe(other.name) for other in (tried, *request.history)]
+        seen = [self._apply(self.files, each).files for each in earlier if each is not None]
+        seen.append(self.files)
 
         def choose(plans: list[ProposalPlan], shift: int) -> ProposalPlan | None:
             fresh = [plan for plan in plans if all(plan.files != each for each in seen)]
@@ -176,42 +176,36 @@ class Planner:
         if request.kind is RequestKind.REPAIR:
             # The best first: what the lineage has tried is left out.
             nothing = "nothing is left of it if what failed is taken out"
-            return choose(self._list_repairs(tried, files), 0) or nothing
+            return choose(self._list_repairs(recipe, tried), 0) or nothing
         # Neighboring lineages try different things.
         return (
-            choose(self._list_additions(tried, files), request.line)
-            or choose(self._list_omissions(tried, files), request.line)
+            choose(self._list_additions(recipe), request.line)
+            or choose(self._list_omissions(recipe), request.line)
             or "no further transformation applies"
         )
 
-    def _list_additions(self, tried: Tried, files: Files) -> list[ProposalPlan]:
-        recipe = self._find_recipe(tried, files)
-        done = {step.name for step in recipe or ()}
+    def _list_additions(self, recipe: Recipe) -> list[ProposalPlan]:
+        """Return the plans with one step more, at the end."""
+        done = {step.name for step in recipe}
+        before = self._apply(self.files, recipe)
         plans = []
         for name in self.rules.names:
-            if name in done:
-                continue
-            result = self._apply(files, (RecipeStep(name),))
-            if result.files != files:
-                step = RecipeStep(name)
-                label = format_recipe((*recipe, step)) if recipe else f"{tried.name}+{name}"
-                before = self._apply(self.files, recipe).notes if recipe else ()
-                notes = _add_assumptions((*before, *result.notes))
+            result = self._apply(before.files, (RecipeStep(name),))
+            if name not in done and result.files != before.files:
+                label = format_recipe((*recipe, RecipeStep(name)))
+                notes = _add_assumptions((*before.notes, *result.notes))
                 plans.append(ProposalPlan(label, result.files, notes))
         return plans
 
-    def _list_omissions(self, tried: Tried, files: Files) -> list[ProposalPlan]:
+    def _list_omissions(self, recipe: Recipe) -> list[ProposalPlan]:
         """Return the plans without one of the steps, the least promising step first."""
-        recipe = self._find_recipe(tried, files) or ()
         ranks = {name: rank for rank, name in enumerate(self.rules.names)}
         worst = sorted(recipe, key=lambda step: ranks.get(step.name, 0), reverse=True)
         shorter = [tuple(other for other in recipe if other is not step) for step in worst]
         return [self._plan(each) for each in shorter if each]
 
-    def _list_repairs(self, tried: Tried, files: Files) -> list[ProposalPlan]:
-        recipe = self._find_recipe(tried, files)
-        if recipe is None:
-            return []
+    def _list_repairs(self, recipe: Recipe, tried: Tried) -> list[ProposalPlan]:
+        """Return plans that leave out what a failure may come from, the best first."""
         result = self._apply(self.files, recipe)
         sites = number_sites(self.files)
         words = read_words(
@@ -234,21 +228,6 @@ class Planner:
         else:
             shorter = _without_sites(recipe[0], result.sites[0], named)
         return [self._plan(each) for each in dict.fromkeys(shorter) if each]
-
-    def _find_recipe(self, tried: Tried, files: Files) -> Recipe | None:
-        """Return the recipe of a candidate: by its name, or because a first proposal is equal."""
-        recipe = parse_recipe(tried.name)
-        if recipe is not None and self._apply(self.files, recipe).files == files:
-            return recipe
-        for plan in islice(self._list_first_plans(), self.rules.most):
-            if plan.files == files:
-                return parse_recipe(plan.name)
-        return None
-
-    def _rebuild(self, tried: Tried) -> dict[str, str] | None:
-        """Return the files of a candidate; None if it has other files than the base."""
-        changed = apply_diff(self.files, tried.diff)
-        return changed if changed and changed.keys() == self.files.keys() else None
 
     def _plan(self, recipe: Recipe) -> ProposalPlan:
         result = self._apply(self.files, recipe)

@@ -37,6 +37,8 @@ LIST_RULE = "C419"
 `max`, for which a list is faster."""
 TARGET = "py39"
 TIMEOUT_S = 30.0
+RuffEdit = tuple[tuple[int, int], tuple[int, int], str]
+"""From where to where, as line and column counted from 1, and the new text."""
 _IMPORT = re.compile(r"\s*(?:from (\S+) )?import (\w+)\s*")
 _SEARCH_LOCK = threading.Lock()
 
@@ -61,12 +63,12 @@ class _Fix:
 
     scope: the function that it is in
     line: the line that ruff reports
-    edits: what is replaced, from where to where as (line, column), and the new text
+    edits: its edits
     """
 
     scope: str
     line: int
-    edits: tuple[tuple[tuple[int, int], tuple[int, int], str], ...]
+    edits: tuple[RuffEdit, ...]
 
 
 def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
@@ -80,8 +82,9 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
     for report in _run(text, "--preview", "--select", ",".join(RULES), "--ignore", LIST_RULE):
         fixes.append(_read_fix(source, functions, report))
     for report in _run(text, "--select", LIST_RULE):
-        fix = _read_fix(source, functions, report)
-        fixes += [fix] if fix and _may_stop_early(source, scopes, fix.line) else []
+        row = report["location"]["row"]
+        if _may_stop_early(source, scopes, row):
+            fixes.append(_read_fix(source, functions, report))
     chosen = [fix for fix in fixes if fix and (only is None or fix.scope in only)]
     chosen = [fix for fix in chosen if not _replaces_needed_loop(source, fix)]
     done, edits = _select_disjoint(chosen)
@@ -101,46 +104,61 @@ def _read_fix(
         (_read_place(edit["location"]), _read_place(edit["end_location"]), edit["content"])
         for edit in fix["edits"]
     )
-    line = report["location"]["row"]
+    line = min([edit[0][0] for edit in edits if not _is_import(edit)], default=0)
+    row = report["location"]["row"]
     inner = [
         (node.lineno, name)
         for node, name in functions.items()
-        if node.lineno <= line <= (node.end_lineno or 0)
+        if _get_first_line(node) <= row <= (node.end_lineno or 0)
     ]
     return _Fix(max(inner)[1] if inner else "", line, edits)
+
+
+def _get_first_line(function: Any) -> int:
+    return min(int(node.lineno) for node in (function, *function.decorator_list))
 
 
 def _read_place(location: dict[str, int]) -> tuple[int, int]:
     return location["row"], location["column"]
 
 
-def _select_disjoint(fixes: Sequence[_Fix]) -> tuple[list[_Fix], set[Any]]:
-    """Return the fixes whose edits don't overlap; several may share an import."""
+def _select_disjoint(fixes: Sequence[_Fix]) -> tuple[list[_Fix], set[RuffEdit]]:
+    """Return the fixes whose edits don't overlap, and their edits."""
     done: list[_Fix] = []
-    taken: set[Any] = set()
+    taken: set[RuffEdit] = set()
     for fix in sorted(fixes, key=lambda fix: fix.line):
-        fresh = [edit for edit in fix.edits if edit not in taken]
-        if any(one[0] < other[1] and other[0] < one[1] for one in fresh for other in taken):
-            continue
-        if any(one[0] == other[0] for one in fresh for other in taken):
-            continue
-        taken.update(fresh)
-        done.append(fix)
+        # Imports may be added at the same place: they are moved anyway.
+        fresh = [edit for edit in fix.edits if not _is_import(edit)]
+        if not any(_overlap(one, other) for one in fresh for other in taken):
+            taken.update(fix.edits)
+            done.append(fix)
     return done, taken
 
 
-def _apply(source: SourceFile, edits: set[Any]) -> str:
+def _overlap(one: RuffEdit, other: RuffEdit) -> bool:
+    if _is_import(other) or (one == other and one[0] == one[1]):
+        return False
+    return one[0] == other[0] or (one[0] < other[1] and other[0] < one[1])
+
+
+def _is_import(edit: RuffEdit) -> bool:
+    start, end, content = edit
+    return start == end and _IMPORT.fullmatch(content) is not None
+
+
+def _apply(source: SourceFile, edits: set[RuffEdit]) -> str:
     """Return the new text; imports that ruff adds are put where they belong."""
     text, imports = source.text, []
     starts = [0]
     for line in source.lines:
         starts.append(starts[-1] + len(line))
-    for (line, column), (last, end), content in sorted(edits, reverse=True):
-        begin, until = starts[line - 1] + column - 1, starts[last - 1] + end - 1
-        added = _IMPORT.fullmatch(content) if begin == until else None
-        if added:
+    for edit in sorted(edits, reverse=True):
+        (line, column), (last, end), content = edit
+        added = _IMPORT.fullmatch(content)
+        if added and _is_import(edit):
             imports.append(".".join(filter(None, added.groups())))
         else:
+            begin, until = starts[line - 1] + column - 1, starts[last - 1] + end - 1
             text = text[:begin] + content + text[until:]
     return add_imports_to_text(text, imports) if imports else text
 
@@ -174,9 +192,7 @@ def _replaces_needed_loop(source: SourceFile, fix: _Fix) -> bool:
     for node in source.walk(source.tree):
         if not isinstance(node, LOOPS):
             continue
-        is_touched = node.lineno <= fix.line <= (node.end_lineno or 0)
-        is_replaced = first <= node.lineno and (node.end_lineno or 0) <= last
-        if not (is_touched or is_replaced):
+        if first > node.lineno or (node.end_lineno or 0) > last:
             continue
         if node.orelse or source.is_error_caught(node):
             return True

@@ -268,9 +268,13 @@ class FunctionScope:
         naming = ast.Assign | ast.AnnAssign | ast.List | ast.Tuple | ast.Dict | ast.NamedExpr
         choosing = ast.Attribute | ast.BoolOp | ast.IfExp
         for mention in self.mentions(name):
-            is_returned = isinstance(self.source.get_statement(mention), ast.Return)
-            if is_returned or not isinstance(mention.ctx, ast.Load):
+            statement = self.source.get_statement(mention)
+            if isinstance(statement, ast.Return) or not isinstance(mention.ctx, ast.Load):
                 continue
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=target)], value=ast.BoolOp() | ast.IfExp()):
+                    if target == name:
+                        continue  # ``items = items or []``
             parent = self.source.parents[mention]
             if isinstance(parent, naming):
                 return True

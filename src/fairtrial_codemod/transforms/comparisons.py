@@ -62,7 +62,7 @@ def _compare_by_steps(
     """Write what the builtin does: the first value is the best until a later one is better."""
     source, sign = scope.source, _get_sign(scope, call)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    if not sign or _are_two_names(call) or source.has_comment(statement):
+    if not sign or _are_two_names(call) or _has_inner_comment(source, statement):
         return None
     if isinstance(target, ast.Tuple | ast.List) or len(getattr(statement, "targets", "1")) != 1:
         return None
@@ -93,5 +93,14 @@ def _is_free(scope: FunctionScope, name: str, statement: ast.stmt, call: ast.Cal
     """Return whether a name may be assigned step by step without being read in between."""
     if scope.source.is_error_caught(statement) or not scope.is_local(name):
         return False
+    if scope.source.has_comment(statement):
+        return False  # the last line of the new code must be a simple statement to keep it
     first, *others = call.args
     return ast.unparse(first) == name or not any(scope.mentions(name, value) for value in others)
+
+
+def _has_inner_comment(source: SourceFile, statement: ast.stmt) -> bool:
+    """Return whether there is a comment within a statement, not behind it."""
+    last = (statement.end_lineno or statement.lineno) - 1
+    end = source.lines[last].encode()[: statement.end_col_offset]
+    return b"#" in "".join(source.lines[statement.lineno - 1 : last]).encode() + end

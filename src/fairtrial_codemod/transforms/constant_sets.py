@@ -106,17 +106,15 @@ def find_module_sets(source: SourceFile) -> Iterator[CodeChange]:
                 targets=[ast.Name(id=name) as target],
                 value=(ast.List() | ast.Tuple()) as items,
             ) if _are_constants(items.elts):
-                uses = _Uses(source, scopes, name, target)
-                # Another module may change a public list.
-                is_public_list = isinstance(items, ast.List) and not name.startswith("_")
-                if is_public_list and not name.isupper():
-                    continue
+                if isinstance(items, ast.List) and not name.startswith("_"):
+                    continue  # another module may change it
+                uses = _TableUses(source, scopes, name, target)
                 change = uses.write(statement)
                 if change:
                     yield change
 
 
-class _Uses:
+class _TableUses:
     """All mentions of a module's table outside of its definition."""
 
     def __init__(

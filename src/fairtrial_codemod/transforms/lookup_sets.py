@@ -218,10 +218,18 @@ def _may_name_list(scope: FunctionScope, name: str) -> bool:
         is_self = isinstance(source.parents[scope.function], ast.ClassDef) and (
             parameter in scope.function.args.args[:1]
         )
-        return is_open and not is_self and all(is_new_list(value, source) for value in values)
+        return is_open and not is_self and all(_is_default(scope, name, each) for each in values)
     # If all values are new lists, `growing_sets` handles the name.
     is_unknown = any(not is_new_list(value, source) for value in values)
     return is_unknown and all(_is_own_or_returned(scope, value) for value in values)
+
+
+def _is_default(scope: FunctionScope, name: str, value: ast.expr | None) -> bool:
+    """Return whether a parameter gets a new list, perhaps by ``items = items or []``."""
+    match value:
+        case ast.BoolOp(op=ast.Or(), values=[ast.Name(id=given), ast.List() | ast.Tuple()]):
+            return given == name
+    return is_new_list(value, scope.source)
 
 
 def _is_own_or_returned(scope: FunctionScope, value: ast.expr | None) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fairtrial_codemod.analysis.effects import is_left_meanwhile, is_unchanged
 from fairtrial_codemod.analysis.function_scope import FunctionScope, find_at_nodes
-from fairtrial_codemod.analysis.hashability import is_hashable, is_text
+from fairtrial_codemod.analysis.hashability import is_hashable, is_text, is_unhashable
 from fairtrial_codemod.analysis.iterables import get_type_names
 from fairtrial_codemod.analysis.source_file import (
     LOOPS,
@@ -40,7 +40,9 @@ def _write_index(scope: FunctionScope, call: ast.Call) -> CodeChange | None:
     loop = _find_loop(scope, call, name)
     if not isinstance(sought, ast.Name | ast.Constant | ast.Attribute | ast.Subscript):
         return None  # it is evaluated twice
-    if loop is None or not is_hashable(scope, sought) or not _may_be_list(scope, name):
+    if is_unhashable(scope, sought) or not is_hashable(scope, sought):
+        return None
+    if loop is None or not _may_be_list(scope, name):
         return None
     is_item = _is_item(scope, sought, name, call)
     if method == "index" and not is_item and source.is_error_caught(call):

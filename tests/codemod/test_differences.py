@@ -21,7 +21,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from fairtrial_codemod.transforms.catalogue import BY_NAME, CATALOGUE, transform
+from fairtrial_codemod.catalog import BY_NAME, CATALOG, transform
 
 # What Python 3.13 says of programs that are as old as those that are mended.
 pytestmark = pytest.mark.filterwarnings("ignore:'(maxsplit|count)' is passed as positional")
@@ -109,49 +109,58 @@ INPUTS = {
 }
 
 PROGRAMS = {
-    "ready_heap": [
+    "sort": [
         """
-        def f(graph):
-            waiting = {node: set(needs) for node, needs in graph.items()}
-            order = []
-            while waiting:
-                ready = [node for node, needs in waiting.items() if not needs]
-                if not ready:
-                    raise ValueError(sorted(waiting))
-                node = min(ready)
-                order.append(node)
-                print(node)
-                del waiting[node]
-                for needs in waiting.values():
-                    needs.discard(node)
-            return order
+        def f(numbers, n):
+            for i in range(len(numbers)):
+                for j in range(len(numbers) - 1 - i):
+                    if numbers[j] > numbers[j + 1]:
+                        numbers[j], numbers[j + 1] = numbers[j + 1], numbers[j]
+            print(numbers)
+            return look(n)
+        """,
+        """
+        def f(ints):
+            swapped = True
+            while swapped:
+                swapped = False
+                for i in range(1, len(ints)):
+                    if ints[i - 1] < ints[i]:
+                        kept = ints[i]
+                        ints[i] = ints[i - 1]
+                        ints[i - 1] = kept
+                        swapped = True
+            return ints
+        """,
+        """
+        def f(rows):
+            for i in range(1, len(rows)):
+                row = rows[i]
+                j = i - 1
+                while j >= 0 and rows[j]["n"] > row["n"]:
+                    rows[j + 1] = rows[j]
+                    j = j - 1
+                rows[j + 1] = row
+            return rows
         """,
     ],
-    "levels": [
+    "inline": [
         """
-        def f(graph):
-            todo = {k: {v for v in vs if v != k} for k, vs in graph.items()}
-            out = []
-            while todo:
-                ready = {k for k, v in todo.items() if not v}
-                if not ready:
-                    break
-                print(sorted(ready))
-                out.append(ready)
-                todo = {k: v - ready for k, v in todo.items() if k not in ready}
-            return out, todo
+        def f(things, n):
+            def same(one, other=3):
+                return look(one) == other
+            return [x for x in things if same(x) or same(other=n, one=things[0])]
         """,
         """
-        def f(graph):
-            left = {k: set(vs) for k, vs in graph.items()}
-            while True:
-                free = set(k for k, v in left.items() if len(v) == 0)
-                if not free:
-                    break
-                yield sorted(free)
-                left = {k: (v - free) for k, v in left.items() if k not in free}
-            if left:
-                raise ValueError("a circle")
+        def f(texts):
+            out = []
+            for text in texts:
+                if is_long(text[:1], text) and not is_long(text, text):
+                    out.append(text)
+            return out
+        def is_long(one, other):
+            'Whether it is.'
+            return one.lower() + "a" > other
         """,
     ],
     "cache": [
@@ -171,111 +180,21 @@ PROGRAMS = {
             return sum(ways(n - each, most) for each in range(1, most)) + n
         """,
     ],
-    "inner_cache": [
+    "growing_set": [
         """
-        def f(numbers, n):
-            return fill(numbers, n, len(numbers)), len(numbers)
-
-        def fill(numbers, room, at):
-            if at == 0 or room <= 0:
-                return 0
-            if numbers[at - 1] > room:
-                return fill(numbers, room, at - 1)
-            taken = numbers[at - 1] + fill(numbers, room - numbers[at - 1], at - 1)
-            return max(taken, fill(numbers, room, at - 1))
+        def f(graph, things):
+            visited = []
+            def visit(node):
+                visited.append(node)
+                for other in sorted(graph.get(node, ())):
+                    if other not in visited:
+                        visit(other)
+                    print(other)
+            for node in graph:
+                if node not in visited:
+                    visit(node)
+            return visited
         """,
-        """
-        def f(text, word):
-            def far(i, j):
-                if i == len(text):
-                    return len(word) - j
-                if j == len(word):
-                    return len(text) - i
-                if text[i] == word[j]:
-                    return far(i + 1, j + 1)
-                return 1 + min(far(i + 1, j), far(i, j + 1))
-            return far(0, 0)
-        """,
-    ],
-    "match_index": [
-        """
-        def f(others, more):
-            out = []
-            for x in more:
-                for y in others:
-                    if y[0] == x:
-                        out.append((x, y))
-            return out
-        """,
-        """
-        def f(rows, things):
-            out = []
-            for each in things:
-                row = next((row for row in rows if row["id"] == each), None)
-                out.append(row and row["name"])
-                print(each)
-            return out
-        """,
-        """
-        def f(wild, others):
-            return [x for x in wild if any(x == y[0] for y in others)]
-        """,
-        """
-        def f(things, more):
-            out = []
-            for x in things:
-                for y in more:
-                    if x == y:
-                        out.append(y)
-                        break
-                else:
-                    out.append(None)
-            return out
-        """,
-        """
-        def f(more, table):
-            out = []
-            for x in more:
-                out += [key for key, value in table.items() if value == x]
-                out.append(sum(value == x for value in table.values()))
-            return out
-        """,
-    ],
-    "inner_set": [
-        """
-        def f(things, others):
-            return [x for x in things if x in [y[0] for y in others if y[1] > 0]]
-        """,
-        """
-        def f(wild, table):
-            out = []
-            for x in wild:
-                if x not in table.values() and x not in list(table.values()):
-                    out.append(x)
-            return out
-        """,
-        """
-        def f(texts, text):
-            return [each for each in texts if each in text.split() or each in text.splitlines()]
-        """,
-        """
-        def f(things, others, flow, n):
-            known = (look(x) for x in flow)
-            for x in known:
-                print(x)
-            known = [y[0] for y in others]
-            return [x for x in things if x in list(known)]
-        """,
-        """
-        def f(things, others):
-            known = others
-            same = known
-            print(same)
-            known = [y[0] for y in others]
-            return [x for x in things if x in list(known)]
-        """,
-    ],
-    "set_beside": [
         """
         def f(wild):
             seen = []
@@ -298,45 +217,6 @@ PROGRAMS = {
             return more
         """,
         """
-        def f(wild, n, more):
-            if n > 3:
-                found = []
-                for x in wild:
-                    try:
-                        if x not in found:
-                            found.append(x)
-                            print(x)
-                    except KeyError:
-                        pass
-                return found
-            found = look(more)
-            if not found and n:
-                raise ValueError(n)
-            return found
-        """,
-        """
-        def f(things, wild, n):
-            out = []
-            for x in things:
-                if x not in out:
-                    out.append(x)
-            print(out)
-            out = iter(out)
-            print(next(out, None))
-            out = None if n else look(3)
-            for i in range(2):
-                if out is None:
-                    out = []
-                    for x in wild:
-                        if x not in out:
-                            out.append(x)
-                        if look(i) == x:
-                            out.append(x)
-                    print(out)
-                    return out
-                print(out)
-        """,
-        """
         def f(wild):
             seen, twice = [], []
             for x in wild:
@@ -346,8 +226,6 @@ PROGRAMS = {
                     twice.append(x)
             return seen, twice
         """,
-    ],
-    "mirror_set": [
         """
         def f(others):
             seen = []
@@ -370,18 +248,6 @@ PROGRAMS = {
             return seen, len(seen)
         """,
         """
-        def f(others, n, more):
-            if n > 3:
-                seen = [(1, n)]
-                for a, b in others:
-                    if (b, a) not in seen:
-                        seen.append((a, b))
-                return seen
-            seen = more
-            seen += [n]
-            return seen
-        """,
-        """
         def f(others, n):
             (seen, last) = [(n, 1)], n
             for a, b in others:
@@ -391,7 +257,40 @@ PROGRAMS = {
             return seen, last
         """,
     ],
-    "asked_set": [
+    "lookup_set": [
+        """
+        def f(rows, things, more):
+            common = things
+            for row in [{"id": more}, *rows]:
+                common = [x for x in common if x in row["id"]]
+                print(common)
+            return common
+        """,
+        """
+        def f(things, boxes):
+            out = []
+            for key in sorted(boxes):
+                for x in things:
+                    if x in boxes[key] or look(x):
+                        out.append(x)
+            return out
+        """,
+        """
+        def f(things, others):
+            return [x for x in things if x in [y[0] for y in others if y[1] > 0]]
+        """,
+        """
+        def f(wild, table):
+            out = []
+            for x in wild:
+                if x not in table.values() and x not in list(table.values()):
+                    out.append(x)
+            return out
+        """,
+        """
+        def f(texts, text):
+            return [each for each in texts if each in text.split() or each in text.splitlines()]
+        """,
         """
         def f(things, more):
             out = []
@@ -411,30 +310,6 @@ PROGRAMS = {
         """
         def f(texts, text):
             return [x for x in texts if x in text]
-        """,
-        """
-        def f(things, wild, n):
-            if n > 3:
-                known = look(wild)
-                return [x for x in things if x in known]
-            known = n
-            for x in things:
-                known = look(x)
-            return known
-        """,
-        """
-        def f(things, more, n):
-            for i in range(2):
-                known = look(more)
-                for x in things:
-                    if x in known:
-                        print(x)
-                    elif n == 3:
-                        known = (x, 2)
-                        if 2 in known and x in known:
-                            print(n)
-                        break
-            return n
         """,
         """
         def f(things, wild):
@@ -460,72 +335,7 @@ PROGRAMS = {
             return [x for x in things if x in known], known
         """,
     ],
-    "heap": [
-        """
-        def f(ints):
-            todo = list(ints)
-            while todo:
-                x = min(todo)
-                todo.remove(x)
-                if x > 3:
-                    todo.append(x // 2)
-                print(x, len(todo))
-        """,
-        """
-        def f(many):
-            todo = [x * 1.0 for x in many if x]
-            out = []
-            while todo:
-                todo.sort()
-                x = todo.pop(0)
-                out.append(x * 2)
-            return out
-        """,
-    ],
-    "running_sum": [
-        """
-        def f(numbers):
-            return [sum(numbers[:i]) for i in range(len(numbers))]
-        """,
-        """
-        def f(numbers):
-            for i, x in enumerate(numbers):
-                print(x, sum(numbers[:i + 1]), max(numbers[:i + 1]), min(numbers[:i + 1]))
-        """,
-    ],
-    "window_sum": [
-        """
-        def f(numbers, n):
-            return [sum(numbers[i : i + n]) / 2 for i in range(len(numbers) - n + 1)]
-        """,
-        """
-        def f(ints, n):
-            out = []
-            for at in range(-3, len(ints) + 3):
-                out.append(sum(ints[at - n : at + n + 1]))
-                print(sum(ints[2:at]), sum(ints[at : at + 2]))
-            return out
-        """,
-        """
-        def f(many, number):
-            for at in range(5):
-                print(sum(many[at : at + number]))
-        """,
-    ],
-    "square_root": [
-        """
-        def f(n):
-            for i in range(2, n):
-                if n % i == 0:
-                    return False
-            return n > 1
-        """,
-        """
-        def f(n):
-            return all(n % k for k in range(2, n)), any(n % k == 0 for k in range(2, n // 2 + 1))
-        """,
-    ],
-    "count_index": [
+    "scan_index": [
         """
         def f(things):
             out = {}
@@ -536,22 +346,6 @@ PROGRAMS = {
         """
         def f(text):
             return [text.count(c) for c in text], sorted({text.index(c) for c in text})
-        """,
-    ],
-    "place_index": [
-        """
-        def f(things):
-            return [x for i, x in enumerate(things) if x not in things[:i]]
-        """,
-        """
-        def f(things):
-            for i in range(len(things)):
-                if things[i] in things[i + 1:]:
-                    print(i, things[i])
-        """,
-        """
-        def f(text):
-            return [x for i, x in enumerate(text) if x not in text[:i] and x in text[i + 1:]]
         """,
     ],
     "items": [
@@ -574,19 +368,6 @@ PROGRAMS = {
                     return key
                 boxes[key] = boxes[key][1:]
         """,
-    ],
-    "iso_date": [
-        f"""
-        {said}
-
-        def f(date):
-            return {spelled}.strptime(date, "{form}")
-        """
-        for said, spelled, form in (
-            ("from datetime import datetime", "datetime", "%Y-%m-%d"),
-            ("import datetime", "datetime.datetime", "%Y-%m-%d %H:%M"),
-            ("import datetime as dt", "dt.datetime", "%Y-%m-%dT%H:%M:%S"),
-        )
     ],
     "hoist": [
         """
@@ -632,21 +413,6 @@ PROGRAMS = {
                 queue.append(None)
             return [*queue], queue[0], queue[-1], look(4) in queue
         """,
-        """
-        def f(things, more, n):
-            queue = list(more)
-            if n > 3:
-                return queue, queue[1:]
-            queue = [n]
-            queue.extend(things)
-            while queue:
-                print(queue.pop(0))
-                if len(queue) == n:
-                    queue.append(None)
-                    n = -1
-            queue = sorted(more, key=repr)
-            return queue
-        """,
     ],
     "append": [
         """
@@ -672,6 +438,35 @@ PROGRAMS = {
     ],
     "prepend": [
         """
+        def f(graph):
+            seen, order = set(), []
+            for node in sorted(graph):
+                visit(node, graph, seen, order)
+            return look(order)
+        def visit(node, graph, seen, order):
+            if node in seen:
+                return
+            seen.add(node)
+            for other in sorted(graph.get(node, ())):
+                visit(other, graph, seen, order)
+            order.insert(0, node)
+        """,
+        """
+        def f(graph, things):
+            order = [None]
+            done = set()
+            def visit(node):
+                if node not in done:
+                    done.add(node)
+                    for other in sorted(graph.get(node, ())):
+                        visit(other)
+                    order.insert(0, look(node))
+            for node in sorted(graph):
+                visit(node)
+            order.append(1)
+            return order
+        """,
+        """
         def f(wild):
             out = []
             for x in wild:
@@ -687,118 +482,6 @@ PROGRAMS = {
                 for y in range(x):
                     out = [(x, y)] + out
             return out
-        """,
-    ],
-    "accumulator": [
-        """
-        class A:
-            def __init__(self, start):
-                self.all = start
-            def feed(self, parts):
-                for part in parts:
-                    if part:
-                        self.all += part
-
-        def f(text, texts, numbers, held):
-            for start, parts in ((text, texts), (0, numbers), ([], held)):
-                a = A(start)
-                a.feed(parts)
-                print(a.all)
-        """,
-    ],
-    "slice_fill": [
-        """
-        def f(n):
-            flags = [True] * (n + 1)
-            for i in range(2, n + 1):
-                if flags[i]:
-                    for j in range(i * i, n + 1, i):
-                        flags[j] = False
-            return flags
-        """,
-        """
-        def f(n):
-            marks = bytearray(n + 1)
-            for i in range(2, n):
-                k = i + i
-                while k <= n:
-                    marks[k] = 1
-                    k += i
-            return bytes(marks)
-        """,
-    ],
-    "offset": [
-        """
-        def f(word, text, n):
-            out = [word[n:].startswith(text), word[:n].endswith(text)]
-            for i in range(len(word)):
-                out.append((word[i:].startswith("a"), word[:i].endswith(("b", "é"))))
-            return out, word[-2:].startswith(text), word[1:n].startswith("z")
-        """,
-    ],
-    "counter": [
-        """
-        def f(wild):
-            counts = {}
-            for x in wild:
-                counts[x] = counts.get(x, 0) + 1
-            return counts
-        """,
-        """
-        from collections import defaultdict
-
-        def f(texts):
-            counts = defaultdict(int)
-            for each in texts:
-                if each:
-                    counts[each.lower()] += 1
-            return counts, counts["missing"]
-        """,
-        """
-        def f(others):
-            counts = {}
-            for a, b in others:
-                if b in counts:
-                    counts[b] += 1
-                else:
-                    counts[b] = 1
-            return counts
-        """,
-    ],
-    "best": [
-        """
-        def f(many):
-            best = 0
-            for x in many:
-                if x > best:
-                    best = x
-            return best
-        """,
-        """
-        def f(numbers):
-            low = numbers[0]
-            for x in numbers[1:]:
-                if x < low:
-                    low = x
-            high = float("-inf")
-            for x in numbers:
-                high = max(high, x * x)
-            return low, high
-        """,
-    ],
-    "pick": [
-        """
-        def f(many):
-            return sorted(many)[0]
-        """,
-        """
-        def f(numbers):
-            low = sorted(numbers, key=abs)[0]
-            return sorted(numbers)[-1], low, sorted(numbers, reverse=True)[0]
-        """,
-        """
-        def f(texts):
-            return sorted(texts, key=len)[:1], sorted(texts, key=len, reverse=True)[0]
         """,
     ],
     "join": [
@@ -823,32 +506,6 @@ PROGRAMS = {
             return out, bits
         """,
         """
-        def f(texts, things):
-            out, count = "", 0
-            for each in texts:
-                out += each
-                count += 1
-            out = out.split(",")
-            print(out, count)
-            out = ""
-            for each in texts:
-                out += look(each)
-            out = things or [out]
-            return out
-        """,
-        """
-        def f(texts, things, n):
-            out = things
-            if n > 3:
-                out = ">"
-                for each in texts:
-                    if each == ",":
-                        break
-                    out += each
-                return out
-            return out
-        """,
-        """
         def f(texts):
             out, count = "", 0
             for each in texts:
@@ -869,25 +526,6 @@ PROGRAMS = {
 
         def f(texts):
             return [x not in _WORDS for x in texts]
-        """,
-    ],
-    "plain_text": [
-        """
-        import re
-
-        def f(text, word):
-            out = [re.sub("a", "<>", word), re.split("b", text, 1), re.sub(r"\\.", "-", word, 2)]
-            out.append((bool(re.search("é", word)), len(re.findall("z", word))))
-            return out, re.match("ab", word) is None
-        """,
-        """
-        import re
-
-        DOT = re.compile("[.]")
-        END = re.compile(",")
-
-        def f(text):
-            return DOT.sub("", text), END.split(text), bool(END.fullmatch(text))
         """,
     ],
     "pattern": [
@@ -934,42 +572,6 @@ PROGRAMS = {
             return word.translate(table), {"a": 1, "b": 2}.get(word, len([1, 2, 3]))
         """,
     ],
-    "cell": [
-        """
-        def f(matrix, numbers):
-            n = len(matrix)
-            out = [[0 for i in range(n)] for i in range(n)]
-            for i in range(n):
-                for j in range(1, n):
-                    for k in range(n):
-                        out[i][j] += matrix[i][k] * matrix[k][j]
-            last = [[[0] * 2] * n for _ in range(3)]
-            for i in range(n):
-                for x in numbers:
-                    last[1][i][-1] += x
-            return out, last
-        """,
-        """
-        def f(texts, wild):
-            out = ["", [], 0]
-            for x in wild:
-                out[1] += [look(x)]
-            for x in texts:
-                out[0] += x
-                if x == "a":
-                    break
-            return out
-        """,
-        """
-        def f(n, many):
-            out = [0] * n
-            for i in range(n):
-                for x in many:
-                    out[i] += x * i
-            print(out)
-            return out, [x for x in out]
-        """,
-    ],
     "min_max": [
         """
         def f(number, n):
@@ -982,63 +584,6 @@ PROGRAMS = {
         def f(thing, number):
             best = max(look(thing), look(number))
             return min(thing, number), best
-        """,
-    ],
-    "tally": [
-        """
-        def f(many):
-            n = 0
-            for x in many:
-                if x > 1:
-                    n += 1
-            return n
-        """,
-        """
-        def f(wild, more):
-            if more:
-                n = 3
-            else:
-                n = 2
-            n *= len(more)
-            for x in wild:
-                if look(x) in more and any(x == y for y in more):
-                    n += 1
-            return n
-        """,
-    ],
-    "listing": [
-        """
-        def f(wild):
-            return ",".join(str(look(x)) for x in wild), tuple(x for x in wild if x)
-        """,
-        """
-        def f(many):
-            return sum(x * 2 for x in many)
-        """,
-        """
-        def f(flow, numbers):
-            return frozenset(x for x in flow), sorted((-x for x in numbers), key=abs), max(
-                look(x) for x in numbers
-            )
-        """,
-    ],
-    "ruff": [
-        """
-        def f(wild):
-            out = []
-            for x in wild:
-                if x:
-                    out.append(look(x))
-            return out
-        """,
-        """
-        def f(things, table):
-            out = {}
-            for i, x in enumerate(things):
-                out[x] = i
-            for key, _ in table.items():
-                print(key)
-            return out, list(x for x in things)
         """,
     ],
     "sum": [
@@ -1069,7 +614,29 @@ PROGRAMS = {
             return good, size
         """,
     ],
+    "listing": [
+        """
+        def f(wild):
+            return ",".join(str(look(x)) for x in wild), tuple(x for x in wild if x)
+        """,
+        """
+        def f(many):
+            return sum(x * 2 for x in many)
+        """,
+        """
+        def f(flow, numbers):
+            return frozenset(x for x in flow), sorted((-x for x in numbers), key=abs), max(
+                look(x) for x in numbers
+            )
+        """,
+    ],
     "constant_set": [
+        """
+        def f(text):
+            return [c.lower() in ["a", "k", "ss"] for c in text], [
+                c.upper() in ("A", "K", "Z") for c in text + "k"
+            ]
+        """,
         """
         def f(wild):
             return [x for x in wild if x in (0, 1, 2) or x not in ["b", "", "é"]]
@@ -1082,57 +649,28 @@ PROGRAMS = {
             return out, word in ["a", "ab", "b"]
         """,
     ],
-    "key_test": [
+    "ruff": [
         """
-        def f(wild, table: dict):
-            return [x for x in wild if x in table.keys() or x not in list(table)]
-        """,
-    ],
-    "enumerate": [
-        """
-        def f(things: list):
-            for i in range(len(things)):
-                print(i, things[i])
-        """,
-        """
-        def f(numbers: list):
+        def f(wild):
             out = []
-            for i in range(len(numbers)):
-                out.append(numbers[i] + numbers[i])
-            return out
-        """,
-    ],
-    "lookup": [
-        """
-        import math
-
-        def f(many):
-            out = []
-            for x in many:
-                out.append(math.sqrt(x))
+            for x in wild:
+                if x:
+                    out.append(look(x))
             return out
         """,
         """
-        import math
-
-        def f(ints):
-            while ints:
-                print(math.gcd(ints.pop(), 6))
-        """,
-    ],
-    "few": [
-        """
-        def f(many):
-            return sorted(many)[:3]
-        """,
-        """
-        def f(numbers, texts):
-            return sorted(numbers, reverse=True)[:2], sorted(texts, key=len, reverse=True)[:2]
+        def f(things, table):
+            out = {}
+            for i, x in enumerate(things):
+                out[x] = i
+            for key, _ in table.items():
+                print(key)
+            return out, list(x for x in things)
         """,
     ],
 }
 MOST_INPUTS, EXAMPLES, EXAMPLES_WATCHED = 60, 70, 50
-"""How many inputs of a name there are at most, and how often programs are run."""
+"""The number of inputs for a name at most, and how often programs are run."""
 CASES = [(name, at) for name, programs in PROGRAMS.items() for at in range(len(programs))]
 
 
@@ -1235,7 +773,7 @@ def function_of(text):
 
 
 def test_every_transformation_has_programs():
-    assert set(PROGRAMS) == {each.name for each in CATALOGUE}
+    assert set(PROGRAMS) == {each.name for each in CATALOG}
     assert all(PROGRAMS.values())
     texts = [textwrap.dedent(each) for programs in PROGRAMS.values() for each in programs]
     assert all(function_of(text).args.args for text in texts)  # what has none would never be run

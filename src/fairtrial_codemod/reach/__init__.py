@@ -1,1 +1,0 @@
-"""Find the functions that benchmarks can reach; changes elsewhere gain nothing."""
