@@ -39,7 +39,15 @@ PACKAGES = (
 """Downloaded by name and version, so that the table can be made again."""
 FILE_TIMEOUT_S = 60
 """A file that takes longer is counted as skipped."""
-_SKIPPED_FOLDERS = {"test", "tests", "testing", "idlelib", "lib2to3", "__pycache__", "site-packages"}
+_SKIPPED_FOLDERS = {
+    "test",
+    "tests",
+    "testing",
+    "idlelib",
+    "lib2to3",
+    "__pycache__",
+    "site-packages",
+}
 _SKIPPED_FOLDERS |= {"numpy.libs", "fairtrial", "_vendor"}
 _LARGEST_BYTES = 200_000
 

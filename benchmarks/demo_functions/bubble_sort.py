@@ -1,3 +1,4 @@
+# ruff: noqa
 """Sorts written by hand, in the shapes of textbooks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa
 """Tags that several articles share, found by tests for membership in lists."""
 
 from __future__ import annotations

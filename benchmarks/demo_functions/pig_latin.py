@@ -1,3 +1,4 @@
+# ruff: noqa
 """Pig Latin, with strings that grow and vowels in a list."""
 
 from __future__ import annotations

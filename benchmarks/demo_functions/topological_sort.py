@@ -1,3 +1,4 @@
+# ruff: noqa
 """Depth-first topological sorts that insert each node in front of a list."""
 
 from __future__ import annotations

@@ -16,18 +16,18 @@ SEARCHED = (
     "object may be read before the loop, even if the loop has no rounds"
 )
 CONSTANTS = (
-    "the values that are looked for are hashable, and equal values have equal hashes; an unhashable "
-    "value is a TypeError now"
+    "the values that are looked for are hashable, and equal values have equal hashes; an "
+    "unhashable value is a TypeError now"
 )
 TABLES = f"no other module changes or replaces a table of this one, and {CONSTANTS}"
 ORDER = (
-    "the sorted object is a list, its items have one order (sets and NaN don't), comparing them has "
-    "no side effect, and it doesn't matter which of two equal items comes first"
+    "the sorted object is a list, its items have one order (sets and NaN don't), comparing them "
+    "has no side effect, and it doesn't matter which of two equal items comes first"
 )
 COMPARED = "comparing has no side effect, and any two values are ordered (sets and NaN aren't)"
 REMEMBERED = (
-    "arguments are hashable, the same arguments have the same result each time, and nobody changes a "
-    "result afterwards"
+    "arguments are hashable, the same arguments have the same result each time, nobody changes a "
+    "result afterwards, and all results fit into memory"
 )
 HOISTED = (
     "what is computed before a loop now could be computed at any time, even if the loop has no "

@@ -218,10 +218,7 @@ class Planner:
             )
         )
         named = {
-            number
-            for step in result.sites
-            for number in step
-            if is_named(sites[number], words)
+            number for step in result.sites for number in step if is_named(sites[number], words)
         }
         if len(recipe) > 1:
             shorter = _without_steps(recipe, result, named)

@@ -105,7 +105,9 @@ class CodemodProposer(Record):
         parents: list[str | None] = [tried.digest for tried in request.about]
         return Reply(
             candidates=tuple(
-                self._candidate(plan, brief, parent, skipped) if isinstance(plan, ProposalPlan) else None
+                self._candidate(plan, brief, parent, skipped)
+                if isinstance(plan, ProposalPlan)
+                else None
                 for plan, parent in zip(plans, parents or [None], strict=True)
             )
         )

@@ -78,13 +78,13 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
         return RuffFixes(text)
     functions = {node: name for name, node in source.functions}
     scopes: dict[ast.AST | None, FunctionScope] = {s.function: s for s in list_scopes(source)}
-    fixes = []
-    for report in _run(text, "--preview", "--select", ",".join(RULES), "--ignore", LIST_RULE):
-        fixes.append(_read_fix(source, functions, report))
-    for report in _run(text, "--select", LIST_RULE):
-        row = report["location"]["row"]
-        if _may_stop_early(source, scopes, row):
-            fixes.append(_read_fix(source, functions, report))
+    reports = _run(text, "--preview", "--select", ",".join(RULES), "--ignore", LIST_RULE)
+    reports += [
+        report
+        for report in _run(text, "--select", LIST_RULE)
+        if _may_stop_early(source, scopes, report["location"]["row"])
+    ]
+    fixes = [_read_fix(functions, report) for report in reports]
     chosen = [fix for fix in fixes if fix and (only is None or fix.scope in only)]
     chosen = [fix for fix in chosen if not _replaces_needed_loop(source, fix)]
     done, edits = _select_disjoint(chosen)
@@ -94,9 +94,7 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
     return RuffFixes(_apply(source, edits), lines, tuple(dict.fromkeys(fix.scope for fix in done)))
 
 
-def _read_fix(
-    source: SourceFile, functions: dict[Any, str], report: dict[str, Any]
-) -> _Fix | None:
+def _read_fix(source: SourceFile, functions: dict[Any, str], report: dict[str, Any]) -> _Fix | None:
     fix = report.get("fix")
     if not fix:
         return None
@@ -150,8 +148,8 @@ def _apply(source: SourceFile, edits: set[RuffEdit]) -> str:
     """Return the new text; imports that ruff adds are put where they belong."""
     text, imports = source.text, []
     starts = [0]
-    for line in source.lines:
-        starts.append(starts[-1] + len(line))
+    for text_line in source.lines:
+        starts.append(starts[-1] + len(text_line))
     for edit in sorted(edits, reverse=True):
         (line, column), (last, end), content = edit
         added = _IMPORT.fullmatch(content)

@@ -271,7 +271,7 @@ PROGRAMS = {
             out = []
             for key in sorted(boxes):
                 for x in things:
-                    if x in boxes[key] or look(x):
+                    if x in boxes[key]:
                         out.append(x)
             return out
         """,

@@ -3,7 +3,6 @@
 import textwrap
 
 import pytest
-from codemod_kit import load
 
 from fairtrial.optimize.proposals import Brief, Request, RequestKind
 from fairtrial_codemod.catalog import CATALOG, get_refusal, transform

@@ -12,7 +12,6 @@ from codemod_kit import (
     GRAPH,
     INTS,
     LISTS,
-    NUMBER,
     PAIRS,
     ROWS,
     SMALL,
@@ -115,7 +114,7 @@ CASES = {
     ),
     "set of a subscript": (
         "lookup_set",
-        "tags_set = article[\"tags\"]",
+        'tags_set = article["tags"]',
         [FEW, st.lists(FEW, max_size=4)],
         """
         def f(common, all_tags):
@@ -460,7 +459,7 @@ CASES = {
     ),
     "counts of characters": (
         "scan_index",
-        "text_counts.get(c, 0)",
+        "text_counts[c]",
         [st.text("abc")],
         """
         def f(text):

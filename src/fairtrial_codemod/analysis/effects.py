@@ -20,8 +20,9 @@ _PURE_MODULES = frozenset(
     {"math", "cmath", "operator", "itertools", "re", "string", "copy"}
     | {"collections", "statistics", "json", "textwrap", "unicodedata", "datetime"}
 )
-_WAITING_WORDS = ("sleep", "wait", "poll", "recv", "join", "select", "acquire", "get", "put")
-_WAITING_WORDS += ("submit",)
+_WAITING_WORDS = (
+    *("sleep", "wait", "poll", "recv", "join", "select", "acquire", "get", "put", "submit"),
+)
 """Parts of the names of functions during which other code may run."""
 _CALL_DEPTH = 2
 """How far calls of the module's own functions are followed."""

@@ -309,9 +309,7 @@ class FunctionScope:
             elif isinstance(up, COMPREHENSIONS):
                 # The first iterable is evaluated once, its conditions for each item.
                 first = up.generators[0]
-                is_tested = any(
-                    node is child for test in first.ifs for child in ast.walk(test)
-                )
+                is_tested = any(node is child for test in first.ifs for child in ast.walk(test))
                 if below is not first or is_tested:
                     loops.append(up)
             below = up

@@ -113,9 +113,7 @@ def _is_hashable_name(scope: FunctionScope, name: str) -> bool:
     if is_hashed or is_text(scope, name):
         return True
     for value in scope.get_values(name):
-        if value is not None and (
-            is_visibly_unhashable(value) or is_new_list(value, scope.source)
-        ):
+        if value is not None and (is_visibly_unhashable(value) or is_new_list(value, scope.source)):
             return False
         if isinstance(value, ast.Tuple) and is_hashable(scope, value):
             return True
@@ -124,8 +122,8 @@ def _is_hashable_name(scope: FunctionScope, name: str) -> bool:
 
 def is_mutable_type(annotation: ast.expr | None) -> bool:
     """Return whether an annotation mentions lists, sets or dictionaries."""
-    names = ("list", "dict", "set", "List", "Dict", "Set", "bytearray", "deque")
-    names += ("MutableMapping", "MutableSequence")
+    names = {"list", "dict", "set", "List", "Dict", "Set", "bytearray", "deque"}
+    names |= {"MutableMapping", "MutableSequence"}
     return annotation is not None and any(
         isinstance(node, ast.Name | ast.Attribute)
         and (node.id if isinstance(node, ast.Name) else node.attr) in names

@@ -15,8 +15,10 @@ from fairtrial_codemod.analysis.source_file import SourceFile
 DICTIONARIES = frozenset({"dict", "defaultdict", "ordereddict", "counter"})
 _BUILTIN_TYPES = frozenset({"list", "dict", "set", "tuple", "frozenset", "str", "bytes", "range"})
 _COLLECTION_CLASSES = frozenset({"deque", "defaultdict", "Counter", "OrderedDict"})
-_REPEATABLE = DICTIONARIES | _BUILTIN_TYPES | frozenset(
-    {"deque", "mapping", "mutablemapping", "collection", "sequence", "mutablesequence"}
+_REPEATABLE = (
+    DICTIONARIES
+    | _BUILTIN_TYPES
+    | frozenset({"deque", "mapping", "mutablemapping", "collection", "sequence", "mutablesequence"})
 )
 
 

@@ -99,7 +99,7 @@ def find_module_sets(source: SourceFile) -> Iterator[CodeChange]:
     """Find ``x in NAMES`` in functions, where the module says ``NAMES = ["a", "b", ...]``."""
     if not source.is_builtin("frozenset"):
         return
-    scopes = {scope.function: scope for scope in list_scopes(source)}
+    scopes: dict[ast.AST | None, FunctionScope] = {s.function: s for s in list_scopes(source)}
     for statement in source.tree.body:
         match statement:
             case ast.Assign(
@@ -120,7 +120,7 @@ class _TableUses:
     def __init__(
         self,
         source: SourceFile,
-        scopes: dict[ast.FunctionDef | ast.AsyncFunctionDef, FunctionScope],
+        scopes: dict[ast.AST | None, FunctionScope],
         name: str,
         target: ast.Name,
     ) -> None:
@@ -157,7 +157,7 @@ class _TableUses:
         return CodeChange(description, statement.lineno, scope.name, tuple(edits))
 
     def _get_scope(self, mention: ast.Name) -> FunctionScope | None:
-        return self.scopes.get(self.source.get_scope_node(mention))  # type: ignore[arg-type]
+        return self.scopes.get(self.source.get_scope_node(mention))
 
     def _classify(self, mention: ast.Name) -> NameUse:
         scope = self._get_scope(mention)
@@ -165,7 +165,8 @@ class _TableUses:
 
     def _is_hashable_test(self, mention: ast.Name) -> bool:
         scope, test = self._get_scope(mention), self.source.parents[mention]
-        assert isinstance(test, ast.Compare) and scope is not None
+        assert isinstance(test, ast.Compare)
+        assert scope is not None
         is_plain = isinstance(test.left, ast.Name | ast.Attribute | ast.Subscript)
         if is_validated(self.source, test):
             return False

@@ -162,8 +162,7 @@ def _get_starts(scope: FunctionScope, name: str, added: str) -> list[TextEdit] |
 def _is_appended_to(scope: FunctionScope, name: str) -> bool:
     """Return whether items are appended to it: then it is no string."""
     return any(
-        scope.classify(mention) is NameUse.METHOD
-        and scope.get_method_call(mention)[0] == "append"
+        scope.classify(mention) is NameUse.METHOD and scope.get_method_call(mention)[0] == "append"
         for mention in scope.mentions(name)
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from fairtrial_codemod.analysis.code_patterns import is_same_code
 from fairtrial_codemod.analysis.effects import (
     get_attribute_values,
+    is_called,
     is_left_meanwhile,
     is_read_expression,
     is_unchanged,
@@ -104,13 +105,26 @@ def _is_stable(scope: FunctionScope, node: ast.expr, loop: LoopNode | Comprehens
         case ast.Attribute(value=ast.Name(id=owner)):
             if scope.parameter(owner) is not None and not scope.bindings(owner):
                 return is_unchanged_attribute(scope, node, loop)
-            return _is_stable(scope, node.value, loop) and _is_only_read(scope, node, loop)
+            is_same = _is_stable_owner(scope, owner, loop)
+            return is_same and _is_only_read(scope, node, loop)
         case ast.Subscript(value=value, slice=ast.Name() | ast.Constant() as place):
             is_same = _is_stable(scope, value, loop) and _is_stable(scope, place, loop)
             return is_same and _is_only_read(scope, node, loop)
     if isinstance(node, ast.Call | ast.ListComp | ast.SetComp):
         return _is_stable_computation(scope, node, loop)
     return False
+
+
+def _is_stable_owner(scope: FunctionScope, owner: str, loop: LoopNode | ComprehensionNode) -> bool:
+    """Return whether a loop only reads attributes of an object that a local name stands for."""
+    source = scope.source
+    if not scope.is_local(owner):
+        return False
+    for mention in scope.mentions(owner, loop):
+        parent = source.parents[mention]
+        if not isinstance(parent, ast.Attribute) or is_called(source, parent):
+            return False
+    return scope.is_assigned_before(owner, source.get_statement(loop))
 
 
 def _is_only_read(scope: FunctionScope, node: ast.expr, loop: ast.AST) -> bool:
@@ -169,9 +183,7 @@ def _is_stable_computation(
     return True
 
 
-def _stays_usable(
-    scope: FunctionScope, name: ast.Name, loop: LoopNode | ComprehensionNode
-) -> bool:
+def _stays_usable(scope: FunctionScope, name: ast.Name, loop: LoopNode | ComprehensionNode) -> bool:
     """Return whether a name stays the same, is never tested for None, and is no iterator."""
     if not _is_stable(scope, name, loop) or scope.may_be_none(name.id, loop):
         return False
@@ -199,9 +211,10 @@ def _may_be_list(scope: FunctionScope, searched: ast.expr) -> bool:
             return False
     text = ast.unparse(searched)
     for node in source.walk(scope.function):
-        if type(node) is type(searched) and isinstance(node, ast.expr):
-            if ast.unparse(node) == text and _shows_other_type(scope, node):
-                return False
+        if type(node) is not type(searched) or not isinstance(node, ast.expr):
+            continue
+        if ast.unparse(node) == text and _shows_other_type(scope, node):
+            return False
     match searched:
         case ast.Attribute(attr=attr):
             return all(map(_may_return_list, get_attribute_values(source, attr)))

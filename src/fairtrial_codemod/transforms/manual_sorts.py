@@ -1,7 +1,7 @@
 """Replace sorts that are written by hand, bubble sort for instance, by `list.sort`.
 
-The shape of the loops doesn't matter. A loop qualifies if it consists of simple statements about one
-list and its indexes, and if running it on many small lists sorts all of them.
+The shape of the loops doesn't matter. A loop qualifies if it consists of simple statements about
+one list and its indexes, and if running it on many small lists sorts all of them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from fairtrial_codemod.analysis.function_scope import FunctionScope, find_at_nod
 from fairtrial_codemod.analysis.source_file import CodeChange, SourceFile, TextEdit
 
 _STATEMENTS = (ast.For, ast.While, ast.If, ast.Assign, ast.AugAssign, ast.Break, ast.Continue)
-_EXPRESSIONS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Tuple)
-_EXPRESSIONS += (ast.Subscript, ast.Call, ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
-_EXPRESSIONS += (ast.cmpop,)
+_EXPRESSIONS = (
+    *(ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Tuple),
+    *(ast.Subscript, ast.Call, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+)
 _CONSTANTS = (0, 1, 2, True, False)
 """Larger constants could limit the loop to lists that are longer than those it is tried on."""
 _MAX_ROUNDS = 20_000
@@ -84,12 +85,13 @@ def _write_sort(scope: FunctionScope, loop: ast.stmt) -> CodeChange | None:
 
 def _get_list_name(loop: ast.stmt) -> str | None:
     """Return the only list whose items a loop compares and sets, if it does nothing else."""
-    names = set()
+    names, bound = set(), _list_bound_names(loop)
     compares = stores = False
     for node in ast.walk(loop):
         match node:
             case ast.Subscript(value=ast.Name(id=name), ctx=ctx):
-                names.add(name)
+                if name not in bound:
+                    names.add(name)
                 stores = stores or isinstance(ctx, ast.Store)
             case ast.Compare():
                 compares = True
@@ -98,6 +100,14 @@ def _get_list_name(loop: ast.stmt) -> str | None:
             case ast.Call():
                 return None
     return names.pop() if len(names) == 1 and compares and stores else None
+
+
+def _list_bound_names(loop: ast.stmt) -> set[str]:
+    return {
+        node.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _strip_keys(loop: ast.stmt, name: str) -> tuple[ast.stmt, str] | None:
@@ -150,11 +160,7 @@ def _is_allowed(node: ast.AST) -> bool:
 
 def _get_starts(scope: FunctionScope, loop: ast.stmt, name: str) -> list[ast.stmt] | None:
     """Return the assignments right before a loop that give values to the names that it reads."""
-    bound = {
-        node.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    bound = _list_bound_names(loop)
     read = {node.id for node in ast.walk(loop) if isinstance(node, ast.Name)}
     wanted = read - {name, "len", "range"}
     if not scope.source.is_builtin("len", "range"):
@@ -176,11 +182,7 @@ def _get_starts(scope: FunctionScope, loop: ast.stmt, name: str) -> list[ast.stm
 def _is_forgotten(scope: FunctionScope, loop: ast.stmt, name: str) -> bool:
     """Return whether the function doesn't read what the loop leaves in its other names."""
     inside = set(ast.walk(loop))
-    bound = {
-        node.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    bound = _list_bound_names(loop)
     return name not in bound and not any(
         isinstance(mention.ctx, ast.Load)
         and mention not in inside

@@ -30,10 +30,11 @@ from fairtrial_codemod.analysis.source_file import (
     get_bound_names,
 )
 
-_FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda)
-_FORBIDDEN += (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-_FORBIDDEN += (ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Delete, ast.AsyncFor, ast.Match)
-_FORBIDDEN += (ast.Starred,)
+_FORBIDDEN = (
+    *(ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.Starred),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.With),
+    *(ast.AsyncWith, ast.Try, ast.TryStar, ast.Delete, ast.AsyncFor, ast.Match),
+)
 _MUTABLE_RESULTS = frozenset({"list", "dict", "set", "sorted", "enumerate", "zip", "reversed"})
 _LIST_RESULTS = frozenset({"split", "rsplit", "splitlines"})
 
@@ -43,9 +44,11 @@ def find_caches(source: SourceFile) -> Iterator[CodeChange]:
     if not source.is_builtin("type"):
         return
     for scope in list_scopes(source):
-        if _is_plain(scope) and _branches(scope) and all(map(_Purity(scope).allows, _walk(scope))):
-            if _returns_values(scope) and _takes_values(scope):
-                yield _write_cache(scope)
+        if not _is_plain(scope) or not _branches(scope):
+            continue
+        is_pure = all(map(_Purity(scope).allows, _walk(scope)))
+        if is_pure and _returns_values(scope) and _takes_values(scope):
+            yield _write_cache(scope)
 
 
 def _walk(scope: FunctionScope) -> list[ast.AST]:

@@ -61,8 +61,8 @@ def _can_make(function: str, parts: list[ast.expr]) -> bool:
     """Return whether a call surely works: an error must be raised where it is now."""
     if function in ("set", "frozenset"):
         return len(parts) == 1
-    texts = [part.value for part in parts if isinstance(part, ast.Constant)]
-    texts = [text for text in texts if isinstance(text, str)]
+    constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+    texts = [text for text in constants if isinstance(text, str)]
     is_complete = function == "str.maketrans" and len(texts) == len(parts)
     return is_complete and 2 <= len(texts) <= 3 and len(texts[0]) == len(texts[1])
 
@@ -94,7 +94,9 @@ def _is_builtin(source: SourceFile, name: str, node: ast.expr) -> bool:
     visible = {up for up in visible if not isinstance(up, ast.ClassDef)}
     return "*" not in source.binders and not any(
         name in get_bound_names(other)
-        and (source.get_scope_node(other) in visible or isinstance(other, ast.Global | ast.Nonlocal))
+        and (
+            source.get_scope_node(other) in visible or isinstance(other, ast.Global | ast.Nonlocal)
+        )
         for other in source.walk(source.tree)
     )
 

@@ -42,9 +42,9 @@ def match_prepend(node: ast.stmt) -> tuple[str, ast.expr] | None:
     """Return the name that a statement inserts into at index 0, and the item."""
     for form in _FORMS:
         found = match_code(form, node)
-        if found and isinstance(found["__l"], ast.Name):
-            if not isinstance(found["__x"], ast.Starred):
-                return found["__l"].id, found["__x"]
+        name = found["__l"] if found else None
+        if found and isinstance(name, ast.Name) and not isinstance(found["__x"], ast.Starred):
+            return name.id, found["__x"]
     return None
 
 

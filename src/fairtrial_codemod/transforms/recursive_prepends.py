@@ -33,9 +33,7 @@ def find_recursive_prepends(source: SourceFile) -> Iterator[CodeChange]:
     """Find recursive functions that insert at index 0 of a list that another function makes."""
     scopes = list(list_scopes(source))
     for scope in scopes:
-        names = {
-            growth[0] for node in scope.own_nodes(ast.stmt) if (growth := match_prepend(node))
-        }
+        names = {growth[0] for node in scope.own_nodes(ast.stmt) if (growth := match_prepend(node))}
         for name in sorted(names):
             if scope.parameter(name) is not None:
                 change = _change_parameter(scope, name, scopes)

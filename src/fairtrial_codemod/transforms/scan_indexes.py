@@ -37,6 +37,9 @@ def _write_index(scope: FunctionScope, call: ast.Call) -> CodeChange | None:
             pass
         case _:
             return None
+    parent = source.parents[call]
+    if isinstance(parent, ast.IfExp) and isinstance(parent.body, ast.Subscript):
+        return None  # an index is asked first already
     loop = _find_loop(scope, call, name)
     if not isinstance(sought, ast.Name | ast.Constant | ast.Attribute | ast.Subscript):
         return None  # it is evaluated twice
@@ -47,26 +50,27 @@ def _write_index(scope: FunctionScope, call: ast.Call) -> CodeChange | None:
     is_item = _is_item(scope, sought, name, call)
     if method == "index" and not is_item and source.is_error_caught(call):
         return None  # the error that says that there is none may be expected
-    before = source.get_statement(loop)
-    wish = f"{name}_counts" if method == "count" else f"{name}_places"
-    index, place, item = (source.make_name(each) for each in (wish, f"{name}_place", f"{name}_item"))
-    guard = "" if is_item else f" if type({name}) in (list, tuple) else ()"
-    if not source.is_builtin("enumerate", "type", "list", "tuple"):
+    if not source.is_builtin("enumerate", "type", "list", "tuple", "TypeError"):
         return None
+    wish = f"{name}_counts" if method == "count" else f"{name}_places"
+    index, item = source.make_name(wish), source.make_name(f"{name}_item")
     text = source.render(sought)
     if method == "count":
-        body = f"{index}[{item}] = {index}.get({item}, 0) + 1"
-        code = f"{index} = {{}}\nfor {item} in {name}{guard}:\n    {body}"
-        found = f"{index}.get({text}, 0)"
+        code = f"for {item} in {name}:\n    {index}[{item}] = {index}.get({item}, 0) + 1"
     else:
-        body = f"{index}.setdefault({item}, {place})"
-        code = f"{index} = {{}}\nfor {place}, {item} in enumerate({name}{guard}):\n    {body}"
-        found = f"{index}[{text}]"
+        place = source.make_name(f"{name}_place")
+        code = f"for {place}, {item} in enumerate({name}):\n"
+        code += f"    {index}.setdefault({item}, {place})"
+    found = f"{index}[{text}]"
     if not is_item:
-        other = f"{name}.{method}({text})"
-        test = f"{text} in {index}" if method == "index" else f"type({name}) in (list, tuple)"
-        found = f"({found} if {test} else {other})"
-    edits: tuple[TextEdit, ...] = (("before", before, code), ("replace", call, found))
+        inner = code.replace("\n", "\n        ")
+        code = f"if type({name}) in (list, tuple):\n    try:\n        {inner}\n"
+        code += f"    except TypeError:\n        {index} = {{}}"
+        found = f"({found} if {text} in {index} else {name}.{method}({text}))"
+    edits: tuple[TextEdit, ...] = (
+        ("before", source.get_statement(loop), f"{index} = {{}}\n{code}"),
+        ("replace", call, found),
+    )
     what = "counts" if method == "count" else "first places"
     description = f"the {what} of the items of {name} are computed once"
     return CodeChange(description, call.lineno, scope.name, edits)
