@@ -94,7 +94,7 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
     return RuffFixes(_apply(source, edits), lines, tuple(dict.fromkeys(fix.scope for fix in done)))
 
 
-def _read_fix(source: SourceFile, functions: dict[Any, str], report: dict[str, Any]) -> _Fix | None:
+def _read_fix(functions: dict[Any, str], report: dict[str, Any]) -> _Fix | None:
     fix = report.get("fix")
     if not fix:
         return None

@@ -1244,6 +1244,23 @@ UNSAFE = {
         "somebody's": "from numpy import sum\ndef f(xs):\n    return sum(x for x in xs)",
     },
     "constant_set": {
+        "equal to one of two things": """
+            def f(x, y):
+                return x == 1 or x == 2 or y == 3
+        """,
+        "not equal to one of several": """
+            def f(x):
+                return x != 1 or x != 2 or x != 3
+        """,
+        "equal to one of several types": """
+            def f(x):
+                return x == 1 or x == "a" or x == None
+        """,
+        "a list that is compared": """
+            def f(x):
+                x.append(1)
+                return x == 1 or x == 2 or x == 3
+        """,
         "too few": "def f(x):\n    return x in (1, 2)",
         "not constant": "def f(x, y):\n    return x in (1, 2, y)",
         "it may be a list": """

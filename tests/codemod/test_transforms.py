@@ -208,6 +208,20 @@ CASES = {
             return [xs.index(y) for y in ys]
         """,
     ),
+    "equal to one of several": (
+        "constant_set",
+        "if (x in {1, 2, 3}) and (y not in {'a', 'b', 'c'}):",
+        [INTS, TEXTS],
+        """
+        def f(xs, ys):
+            out = []
+            for x in xs:
+                for y in ys:
+                    if (x == 1 or x == 2 or x == 3) and (y != 'a' and y != 'b' and y != 'c'):
+                        out.append((x, y))
+            return out
+        """,
+    ),
     "characters in both cases": (
         "constant_set",
         "c in {'A', 'a', 'E', 'e', 'K', 'k', '\u212a'}",

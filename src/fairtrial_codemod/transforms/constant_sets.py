@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 
+from fairtrial_codemod.analysis.code_patterns import is_same_code
 from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
 from fairtrial_codemod.analysis.hashability import is_hashable, is_validated
 from fairtrial_codemod.analysis.source_file import CodeChange, SourceFile, TextEdit
@@ -27,6 +28,10 @@ def find_constant_sets(source: SourceFile) -> Iterator[CodeChange]:
                     change = _write_set(scope, node, left, items)
                     if change:
                         yield change
+        for chain in scope.own_nodes(ast.BoolOp):
+            change = _write_chain(scope, chain)
+            if change:
+                yield change
 
 
 def _write_set(
@@ -53,6 +58,34 @@ def _write_set(
     edits = (("replace", items, f"{{{elements}}}"),)
     description = f"a set of {len(items.elts)} constants"
     return CodeChange(description, test.lineno, scope.name, edits)
+
+
+def _write_chain(scope: FunctionScope, chain: ast.BoolOp) -> CodeChange | None:
+    """Write ``x == 1 or x == 2 or x == 3`` as one test, if that is the whole condition."""
+    wanted = ast.Eq if isinstance(chain.op, ast.Or) else ast.NotEq
+    subjects, constants = [], []
+    for part in chain.values:
+        match part:
+            case ast.Compare(left=left, ops=[operator], comparators=[ast.Constant() as constant]):
+                subjects.append(left)
+                constants.append(constant)
+                if not isinstance(operator, wanted):
+                    return None
+            case _:
+                return None
+    subject, *others = subjects
+    is_plain = isinstance(subject, ast.Name | ast.Attribute)
+    if not is_plain or not all(is_same_code(subject, other) for other in others):
+        return None
+    if not _are_constants([*constants]) or not is_hashable(scope, subject):
+        return None
+    if is_validated(scope.source, chain):
+        return None
+    sign = "in" if wanted is ast.Eq else "not in"
+    elements = ", ".join(map(scope.source.render, constants))
+    code = f"({scope.source.render(subject)} {sign} {{{elements}}})"
+    description = f"a set of {len(constants)} constants"
+    return CodeChange(description, chain.lineno, scope.name, (("replace", chain, code),))
 
 
 def _fold_case(left: ast.expr, elements: list[ast.expr]) -> tuple[ast.expr, list[str]] | None:
