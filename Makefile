@@ -1,24 +1,19 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
-#   make demo        sets up, then runs a study of agents, replays what a language model proposed
-#                    for a slow project, and compares four ways to optimise it
+#   make demo        sets up, runs a study of agents, replays a language model's proposals for a slow
+#                    project, and compares four ways to optimize it
 #   make test        sets up, then lint, types and tests
 # and one more, which needs the package registry and a quiet machine:
 #   make test-real   judges candidates for well-known projects by their own tests, lets command-line
-#                    agents propose (where npm can fetch them), then all that needs a real clock or
-#                    many processes: cheats that must not win, kill -9, ...
+#                    agents propose (where npm can fetch them), then runs the slow tests: real clocks,
+#                    cheats that must not win, kill -9
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # One more than there are cores: many tests wait for processes.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/python -m pytest
-# once_more,WHICH: tests that failed beside others (1 is pytest's word for that alone) run again, by
-# themselves. What fails again is broken; what passes hangs on whatever else the machine does, which
-# is a mistake too: it is named, and wants mending.
-once_more = { test $$? -eq 1 && echo "--- failed beside others; once more, by themselves ---" && \
-  $(PYTEST) -vv --last-failed --last-failed-no-failures none --maxfail 1 $(1); }
 
-.PHONY: demo test test-real lint types check bench clean
+.PHONY: demo test test-real real slow lint types check bench clean
 
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -32,7 +27,7 @@ demo: $(VENV)/.ready
 	rm -rf artifacts/demo
 	$(BIN)/fairtrial run examples/search.yaml --output artifacts/demo
 	$(BIN)/fairtrial report artifacts/demo
-	@echo "--- optimising a small project whose working tree has a change that isn't committed ---"
+	@echo "--- optimizing a small project with an uncommitted change ---"
 	rm -rf artifacts/tidy artifacts/tidy-study artifacts/tidy-replayed
 	mkdir -p artifacts
 	cp -R examples/tidy artifacts/tidy
@@ -40,15 +35,18 @@ demo: $(VENV)/.ready
 	git -C artifacts/tidy add --all
 	git -C artifacts/tidy -c user.name=demo -c user.email=demo@localhost -c commit.gpgsign=false commit --quiet --message base
 	echo '__version__ = "2, not committed"' >> artifacts/tidy/src/tidy/__init__.py
-	@echo "--- what a language model answered, replayed: candidates are judged and timed anew ---"
+	@echo "--- recorded answers of a language model: candidates are judged and timed again ---"
 	$(BIN)/fairtrial optimize artifacts/tidy/problem.yaml --agent replay --option path=recorded.jsonl --lines 2 --max-candidates 6 --parallel-candidates 4 --unsandboxed --output artifacts/tidy-replayed
-	@echo "--- does repair help, do combinations? two by two optimisations, each twice ---"
+	@echo "--- a study: does repair help, do combinations? 2 x 2 optimizations, each twice ---"
 	$(BIN)/fairtrial run artifacts/tidy/study.yaml --output artifacts/tidy-study
 	$(BIN)/fairtrial report artifacts/tidy-study
 	$(BIN)/python artifacts/tidy/winner.py artifacts/tidy-study
 	git -C artifacts/tidy status --short
-	@echo "Nothing but that one change of ours has touched the project: the replay's best is in artifacts/tidy-replayed/best.patch."
-	@echo "Reports: artifacts/tidy-study/report.md and artifacts/demo/report.md; beside them runs.csv, the other tables, and all of it in ledger.sqlite"
+	@echo
+	@echo "Done. The project is unchanged, except for the edit made above. Three things to look at:"
+	@echo "  1. artifacts/demo/report.md                which search is better, and what that rests on"
+	@echo "  2. artifacts/tidy-replayed/best.md         the faster code, its proof, and best.patch beside it"
+	@echo "  3. artifacts/tidy-study/report.md          do repairs help, do combinations? (candidates.csv beside it)"
 
 test: lint types check
 
@@ -60,11 +58,15 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 check: $(VENV)/.ready
-	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not slow" || $(call once_more,-m "not slow")
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not slow"
 
-test-real: $(VENV)/.ready
-	@$(PYTEST) tests/real -n 2 --dist loadfile -rs || $(call once_more,tests/real)
-	@$(PYTEST) tests -n 2 --dist loadfile -m slow || $(call once_more,tests -m slow)
+test-real: real slow
+
+real: $(VENV)/.ready
+	@$(PYTEST) tests/real -n 2 --dist loadfile -rs
+
+slow: $(VENV)/.ready
+	@$(PYTEST) tests -n 2 --dist loadfile -m slow
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/plan.py
@@ -73,7 +75,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/arena.py
 	$(BIN)/python benchmarks/statistics.py
 	$(BIN)/python benchmarks/timing.py
-	$(BIN)/python benchmarks/optimise.py
+	$(BIN)/python benchmarks/optimize.py
 
 clean:
 	rm -rf $(VENV) artifacts dist

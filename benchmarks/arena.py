@@ -25,15 +25,11 @@ from pathlib import Path
 import anyio
 
 from fairtrial import Candidate, Check, CodeProblem
+from fairtrial.arena import ArenaSettings, Changes, FileState, WorktreePool, open_arena
 from fairtrial.arena.evaluation import judge_all
-from fairtrial.arena.model.candidates import Changes, FileState
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.pool import WorktreePool
+from fairtrial.sandbox import Command, Mount, Sandbox, View
 from fairtrial.sandbox.bubblewrap import Bubblewrap
-from fairtrial.sandbox.commands import Command, Mount, View
 from fairtrial.sandbox.namespaces import Namespaces
-from fairtrial.study.protocols import Sandbox
 
 SMALL, LONG = 16, 6
 """How many candidates."""

@@ -18,7 +18,8 @@ import subprocess
 import sys
 import time
 
-from fairtrial import Factor, RunBudget, SeedPolicy, Study, build_design, count_runs, plan_runs
+from fairtrial import Factor, RunBudget, SeedPolicy, Study, build_design, plan_runs
+from fairtrial.study import count_runs
 
 
 def make_study(conditions: int, replicates: int) -> Study:

@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import Factor, ProblemPacket, RunBudget, Study, open_results
-from fairtrial.study.runner.run import conduct
-from fairtrial.study.runner.settings import RunSettings
+from fairtrial.study import RunSettings, conduct
 
 ROUNDS = 80_000
 """Rounds of a key derivation: some 20 ms of CPU, the length of one CPU-bound run. A loop in Python
@@ -113,7 +112,7 @@ def measure_runs(folder: Path, runs: int) -> dict[str, float]:
 
 
 def measure_tables(folder: Path, runs: int) -> dict[str, float]:
-    from fairtrial.study.tables.export import export_tables
+    from fairtrial.study import export_tables
 
     conduct(make_study(folder, runs), settings(noop))
     results = open_results(folder)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from scipy import special
 
+from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.confidence_sequence import running_intervals
-from fairtrial.arena.timing.stats.sequential import LOOKS
 from fairtrial.arena.timing.stats.simulation import (
     CLAIMS,
     NOISES,

@@ -41,8 +41,7 @@ import anyio
 
 import timing_peers
 import timing_race
-from fairtrial.arena.comparison import builtin_problem, check_clock
-from fairtrial.arena.model.timings import Measurement
+from fairtrial.arena import Measurement, builtin_problem, check_clock
 from fairtrial.arena.timing.bench import choose_cores
 from fairtrial.arena.timing.decision import measure
 from fairtrial.arena.timing.stats.detectable_effect import spread

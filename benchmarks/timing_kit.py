@@ -19,19 +19,26 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import Candidate
-from fairtrial.arena.comparison import builtin_problem
-from fairtrial.arena.model.candidates import Changes, FileState
-from fairtrial.arena.model.problem import Benchmark, Check, CodeProblem
-from fairtrial.arena.model.timings import Measurement, Session
-from fairtrial.arena.model.verdicts import Rejection
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.timing.bench import Bench, Heat
+from fairtrial.arena import (
+    ArenaSettings,
+    Bench,
+    Benchmark,
+    Changes,
+    Check,
+    CodeProblem,
+    FileState,
+    Measurement,
+    Rejection,
+    Session,
+    builtin_problem,
+    open_arena,
+    rules_of,
+)
+from fairtrial.arena.timing.bench import Heat
 from fairtrial.arena.timing.decision import Rules
 from fairtrial.arena.timing.stats.detectable_effect import false_positive_rate
 from fairtrial.arena.timing.stats.sequential import Claim
 from fairtrial.arena.timing.summary import statistics_of
-from fairtrial.arena.timing_phase import rules_of
 
 WORKLOADS = ("words", "paths", "floats")
 BASE_PIECES = 273

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import statistics
 
-from fairtrial.arena.model.timings import Measurement
+from fairtrial.arena import LOOKS, Measurement
 from fairtrial.arena.timing.decision import race
 from fairtrial.arena.timing.stats.alpha_spending import share
-from fairtrial.arena.timing.stats.sequential import LOOKS, look, next_look
+from fairtrial.arena.timing.stats.sequential import look, next_look
 from timing_kit import (
     BASE_PIECES,
     Given,

@@ -1,74 +1,53 @@
-"""The layers of ARCHITECTURE.md, enforced: imports point downwards, at the top of files."""
+"""The rules of ARCHITECTURE.md: packages, facades, the direction of imports."""
 
 import ast
 import gc
+import importlib
 import re
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "fairtrial"
-# The lowest layer first; a module imports from its own folder and from lower rows only.
-LAYERS = [
-    {"errors"},
-    {"model"},
-    {"protocols"},
-    {"files", "guest", "plugins"},
-    {"design", "sandbox", "stats"},
-    {"ledger", "prospect", "validation"},
-    {"loading", "recipes"},
-    {"tables"},
-    {"arena"},
-    {"agents", "problems"},
-    {"engine", "report"},
-    {"cli", "testing"},
-    {"__main__"},
-]
+SOURCE = ROOT / "src"
+# What each package may import: facades of these packages, and no others.
+ALLOWED = {
+    "core": set(),
+    "llm": {"core"},
+    "sandbox": {"core"},
+    "study": {"core", "llm"},
+    "arena": {"core", "sandbox"},
+    "optimize": {"core", "llm", "sandbox", "study", "arena"},
+    "compat": {"core", "study"},
+    "testing": {"core", "sandbox", "study", "optimize"},
+    "cli": {"core", "llm", "sandbox", "study", "arena", "optimize", "compat"},
+    "fairtrial_codemod": {"fairtrial", "core", "sandbox", "arena", "optimize"},
+}
+FACADES = ("core", "llm", "sandbox", "study", "arena", "optimize", "compat")
 HEAVY = {
     "msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "libcst", "matplotlib",
 }  # fmt: skip
-# Where a first-party import may stand inside a function: the lazy tables, and methods that hand
-# their file over to `loading`.
-LAZY = {"__init__.py", "cli/main.py", "model/study.py"}
-FILES = sorted(PACKAGE.rglob("*.py"))
+# Where a first-party import may stand inside a function: the lazy tables, and methods of `Study`
+# that read and write files.
+LAZY = {"fairtrial/_facade.py", "fairtrial/cli/main.py", "fairtrial/study/model/study.py"}
+# What runs inside the sandbox is run by path, and shares its wire formats with the conformance
+# suites, which run beside it.
+PAST_FACADES = {("testing", "fairtrial.sandbox.harness")}
+FILES = sorted(SOURCE.rglob("*.py"))
 
 
-def layer_of(part):
-    return next(index for index, layer in enumerate(LAYERS) if part in layer)
+def package_of(path):
+    """The package that a file belongs to: `arena`, `fairtrial_codemod`, or `fairtrial` itself."""
+    parts = path.relative_to(SOURCE).parts
+    if parts[0] != "fairtrial":
+        return parts[0]
+    return parts[1] if len(parts) > 2 else "fairtrial"
 
 
-def room_of(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return parts[0]
-
-
-@cache
-def imports(path):
-    """(node, dotted module) for each import in a file."""
-    return list(find_imports(parse(path)))
-
-
-def statements(tree):
-    """All of them, however deep; expressions, most of a tree, are passed over."""
-    rest = [tree]
-    while rest:
-        node = rest.pop()
-        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-            inner = getattr(node, block, None)
-            if isinstance(inner, list):  # a conditional expression has such names, too
-                yield from inner
-                rest += inner
-
-
-def find_imports(tree):
-    for node in statements(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "fairtrial":
-                yield from ((node, f"fairtrial.{alias.name}") for alias in node.names)
-            else:
-                yield node, node.module
-        elif isinstance(node, ast.Import):
-            yield from ((node, alias.name) for alias in node.names)
+def name_of(path):
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache
@@ -80,99 +59,151 @@ def parse(path):
         gc.enable()
 
 
-def wrong_imports(is_wrong, *, but=()):
-    """Where those stand that are wrong, and what they import: a line for each."""
+@cache
+def imports(path):
+    """(node, module, names) of each first-party import in a file; names are empty for `import x`."""
+    found = []
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append((node, node.module, [alias.name for alias in node.names]))
+        elif isinstance(node, ast.Import):
+            found += [(node, alias.name, []) for alias in node.names]
     return [
-        f"{path.relative_to(ROOT)}:{node.lineno} imports {module}"
-        for path in FILES
-        if str(path.relative_to(PACKAGE)) not in but
-        for node, module in imports(path)
-        if is_wrong(path, node, module)
+        each for each in found if each[1].partition(".")[0] in ("fairtrial", "fairtrial_codemod")
     ]
 
 
-def points_elsewhere(path, node, module):
-    """Whether an import leads to a room that isn't below that of the file."""
-    parts = module.split(".")
-    if parts[0] != "fairtrial":
-        return False
-    other = parts[1] if len(parts) > 1 else "__init__"
-    if other in ("__version__", "__init__") or other == room_of(path):
-        return False
-    lazy_hand_over = str(path.relative_to(PACKAGE)) == "model/study.py" and other == "loading"
-    return not (lazy_hand_over or layer_of(other) < layer_of(room_of(path)))
+def crossing_imports():
+    """(path, package, node, module, names) of each import from another package."""
+    for path in FILES:
+        for node, module, names in imports(path):
+            parts = module.split(".")
+            if parts[0] != "fairtrial":
+                other = parts[0]
+            else:
+                other = parts[1] if len(parts) > 1 else "fairtrial"
+            if other != package_of(path) and other != "_facade":
+                yield path, other, node, module, names
 
 
-def test_imports_point_downwards():
-    assert wrong_imports(points_elsewhere, but=["__init__.py"]) == []
+def where(path, node, module):
+    return f"{path.relative_to(ROOT)}:{node.lineno} imports {module}"
+
+
+def test_packages_import_only_those_below_them():
+    wrong = [
+        where(path, node, module)
+        for path, other, node, module, names in crossing_imports()
+        if package_of(path) in ALLOWED
+        and other not in ALLOWED[package_of(path)]
+        and (module, names) != ("fairtrial", ["__version__"])
+    ]
+    assert wrong == []
+
+
+def test_packages_import_each_other_through_facades_only():
+    wrong = [
+        where(path, node, module)
+        for path, other, node, module, _ in crossing_imports()
+        if module not in ("fairtrial", f"fairtrial.{other}")
+        and (package_of(path), module) not in PAST_FACADES
+        and path.name != "__main__.py"
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", FACADES)
+def test_every_name_of_a_facade_can_be_imported(package):
+    facade = importlib.import_module(f"fairtrial.{package}")
+    for name in facade.__all__:
+        assert getattr(facade, name) is not None
+
+
+def test_every_name_of_a_facade_is_used_outside_or_documented():
+    used = defaultdict(set)
+    for _, other, _, module, names in crossing_imports():
+        if module == f"fairtrial.{other}":
+            used[other] |= set(names)
+    root = set(importlib.import_module("fairtrial").__all__)
+    guide = (ROOT / "docs" / "api.md").read_text("utf-8")
+    documented = set(re.findall(r"`(\w+)`", guide)) | root
+    for package in FACADES:
+        names = set(importlib.import_module(f"fairtrial.{package}").__all__)
+        assert names - used[package] - documented == set(), package
 
 
 def top_level(tree):
-    return [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-
-
-def for_types_alone(tree):
-    """Imports that only type checkers see."""
+    """Imports at the top of a file, and those that only type checkers see."""
     for node in tree.body:
-        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
             yield from node.body
 
 
 def test_first_party_imports_stand_at_the_top():
-    def is_inside(path, node, module):
-        tree = parse(path)
-        top = {node.lineno for node in [*top_level(tree), *for_types_alone(tree)]}
-        return module.split(".")[0] == "fairtrial" and node.lineno not in top
-
-    assert wrong_imports(is_inside, but=LAZY) == []
+    wrong = [
+        where(path, node, module)
+        for path in FILES
+        if str(path.relative_to(SOURCE)) not in LAZY
+        for node, module, _ in imports(path)
+        if node.lineno not in {each.lineno for each in top_level(parse(path))}
+    ]
+    assert wrong == []
 
 
 def test_heavy_libraries_are_imported_only_where_they_are_used():
-    def is_heavy(path, node, module):
-        return module.split(".")[0] in HEAVY and node in top_level(parse(path))
-
-    assert wrong_imports(is_heavy) == []
+    wrong = []
+    for path in FILES:
+        for node in parse(path).body:
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            wrong += [where(path, node, name) for name in names if name.split(".")[0] in HEAVY]
+    assert wrong == []
 
 
 def test_modules_do_not_import_each_other_in_circles():
     graph = {}
     for path in FILES:
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        name = ".".join(("fairtrial", *parts)).removesuffix(".__init__")
-        tree = ast.Module(top_level(parse(path)), [])
-        graph[name] = {
-            module for _, module in find_imports(tree) if module.startswith("fairtrial.")
+        top = {node for node in parse(path).body if isinstance(node, (ast.Import, ast.ImportFrom))}
+        graph[name_of(path)] = {
+            target
+            for node, module, names in imports(path)
+            if node in top
+            for target in (module, *(f"{module}.{name}" for name in names))
         }
-    done, path = set(), []
+    done, visiting = set(), []
 
     def visit(name):
-        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        assert name not in visiting, " -> ".join([*visiting[visiting.index(name) :], name])
         if name in done or name not in graph:
             return
-        path.append(name)
+        visiting.append(name)
         for other in sorted(graph[name]):
             visit(other)
-        path.pop()
+        visiting.pop()
         done.add(name)
 
     for name in graph:
         visit(name)
 
 
-def test_every_room_is_in_a_layer_and_in_the_document():
-    rooms = {room_of(path) for path in FILES} - {"__init__"}
-    assert rooms == set().union(*LAYERS)
+def test_class_names_have_one_meaning():
+    homes = defaultdict(list)
+    for path in FILES:
+        for node in parse(path).body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(name_of(path))
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
+def test_every_package_is_in_the_document():
     document = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    for room in rooms:
-        assert re.search(rf"`{room}[`/.]", document), f"ARCHITECTURE.md doesn't mention {room}"
-
-
-def test_the_layers_are_those_of_the_document():
-    document = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\d+) \| (.*?) \|", document, re.MULTILINE)
-    told = {int(number): set(re.findall(r"`(\w+)`", rooms)) for number, rooms in rows}
-    assert [told[number] for number in sorted(told)] == LAYERS
-
-
-def test_protocols_stay_small_enough_to_read_at_a_glance():
-    assert len((PACKAGE / "protocols.py").read_text("utf-8").splitlines()) < 150
+    packages = {package_of(path) for path in FILES} - {"fairtrial"}
+    assert packages == ALLOWED.keys()
+    for package in packages:
+        assert re.search(rf"\b{package}/", document), f"ARCHITECTURE.md doesn't mention {package}"

@@ -1,12 +1,10 @@
 """What transformations assume where syntax can't tell.
 
-Each text completes the sentence "the change assumes that". A candidate's note has a line with
-`NOTE_PREFIX` for each of them; whoever reads the note finds them by that prefix.
+Each text completes the sentence "the change assumes that". A candidate's note has a line for each.
 """
 
 from __future__ import annotations
 
-NOTE_PREFIX = "assumes: "
 HASHABLE = (
     "the searched items and the values that are looked for are hashable, and equal values have "
     "equal hashes; an unhashable value is a TypeError now, where it was compared before"

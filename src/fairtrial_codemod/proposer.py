@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.workshop.workshop import Workshop
-from fairtrial.core.errors import LabError, Mistake, did_you_mean
-from fairtrial.core.record import Record
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
-from fairtrial.sandbox.host_lock import HostLock, Lease
-from fairtrial.sandbox.timing_conditions import usable_cores
+from fairtrial.arena import Candidate, FileState, Workshop
+from fairtrial.core import LabError, Mistake, Record, did_you_mean
+from fairtrial.optimize import Brief, Reply, Request, RequestKind, Usage
+from fairtrial.sandbox import HostLock, Lease, usable_cores
 from fairtrial_codemod.catalog import CATALOG
 from fairtrial_codemod.planning import Planner, PlanRules, ProposalPlan
 from fairtrial_codemod.recipes import Interrupted, never, select_files

@@ -10,14 +10,18 @@ from contextlib import redirect_stdout
 
 import pytest
 from arena_kit import whole
-from trees import make_repo
+from tree_kit import make_repo
 
+from fairtrial.arena import (
+    ArenaSettings,
+    Candidate,
+    Check,
+    CodeProblem,
+    Reason,
+    Verdict,
+    judge_candidates,
+)
 from fairtrial.arena.checks import pytest_check as tests
-from fairtrial.arena.evaluation import judge_candidates
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Reason, Verdict
-from fairtrial.arena.settings import ArenaSettings
 from fairtrial.cli.output import print_json
 from fairtrial.cli.verdict_text import print_evaluation
 from fairtrial.sandbox.selection import FULL, try_sandbox

@@ -9,13 +9,20 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from arena_kit import Watched, arena_of, whole
-from trees import make_repo
+from tree_kit import make_repo
 
+from fairtrial.arena import (
+    Basis,
+    Candidate,
+    Changes,
+    FileState,
+    NoRoomError,
+    Reason,
+    Rejection,
+    Verdict,
+)
 from fairtrial.arena.evaluation import judge_all
-from fairtrial.arena.model.candidates import Candidate, Changes, FileState
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.optimize.study_events import tell_unread
 
 MODULE = "def add(a, b):\n    return a + b\n"

@@ -1,14 +1,13 @@
 """Builds that run candidates' code: what they leave behind, and what they prove."""
 
 import pytest
-from trees import make_repo
+from tree_kit import make_repo
 
-from fairtrial import Check, CodeProblem, judge_candidates
+from fairtrial import Check, CodeProblem
+from fairtrial.arena import ArenaSettings, Candidate, FileState, judge_candidates
 from fairtrial.arena.checks import command_check as commands
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.commands import Limits
+from fairtrial.core import StudyError
+from fairtrial.sandbox import Limits
 
 MODULE = "def one():\n    return 1\n"
 WRONG = MODULE.replace("1", "2")

@@ -5,9 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.arena.canary import COMPILED, IMPORTED, WORDS, find_foreign, make_canaries
-from fairtrial.arena.canary import refuse_bystander as refuse
-from fairtrial.arena.model.candidates import FileState
+from fairtrial.arena import FileState
+from fairtrial.arena.canary import (
+    COMPILED,
+    IMPORTED,
+    WORDS,
+    find_foreign,
+    make_canaries,
+    refuse_bystander as refuse,
+)
 
 FILES = {
     "src/mod.py": FileState(b"X = 1", executable=True),

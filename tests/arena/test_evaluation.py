@@ -4,20 +4,24 @@ import sys
 
 import pytest
 from arena_kit import whole
-from trees import fingerprint, make_repo, write_files
+from tree_kit import fingerprint, make_repo, write_files
 
-from fairtrial.arena.candidates.folders import read_candidate
-from fairtrial.arena.checks import command_check as commands
-from fairtrial.arena.checks import pytest_check as tests
-from fairtrial.arena.evaluation import judge_candidates
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Basis, Reason, Verdict
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.pool_folders import find_homes
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.arena import (
+    ArenaSettings,
+    Basis,
+    Candidate,
+    Check,
+    CodeProblem,
+    Reason,
+    Verdict,
+    find_homes,
+    judge_candidates,
+    read_candidate,
+)
+from fairtrial.arena.checks import command_check as commands, pytest_check as tests
+from fairtrial.core import LabError, StudyError
+from fairtrial.sandbox import WarmServer
 from fairtrial.sandbox.selection import FULL, try_sandbox
-from fairtrial.sandbox.warm_start import WarmServer
 
 HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)
 needs_sandbox = pytest.mark.skipif(not HAS_SANDBOX, reason="no full sandbox works here")

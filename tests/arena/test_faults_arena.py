@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from fault_kit import (
+from arena_fault_kit import (
     LIBRARY,
     MODULE,
     PATIENCE_S,
@@ -31,11 +31,11 @@ from fault_kit import (
     Site,
     list_below,
 )
-from trees import fingerprint, write_files
+from tree_kit import fingerprint, write_files
 
-from fairtrial import ArenaSettings, load_problem, open_arena, read_candidate
-from fairtrial.arena.slots.threads import has_room
-from fairtrial.sandbox.host_lock import HostLock
+from fairtrial import load_problem, open_arena
+from fairtrial.arena import ArenaSettings, has_room, read_candidate
+from fairtrial.sandbox import HostLock
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 pytestmark = [pytest.mark.slow, needs_sandbox]

@@ -13,13 +13,11 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from fairtrial.arena import interpreter
+from fairtrial.arena import Check, CodeProblem, interpreter
 from fairtrial.arena.interpreter import Interpreter, needed_folders, probe_interpreter
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 BASE = Path(sys.base_prefix).resolve()
 BWRAP = shutil.which("bwrap")

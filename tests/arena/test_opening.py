@@ -7,20 +7,27 @@ from dataclasses import replace
 import anyio
 import pytest
 from arena_kit import whole
-from trees import make_repo, write_files
+from tree_kit import make_repo, write_files
 
 import fairtrial.sandbox.warm_start as warm
-from fairtrial.arena import opening
-from fairtrial.arena import warm_imports as warming
-from fairtrial.arena.checks import command_check as commands
-from fairtrial.arena.checks import pytest_check as tests
-from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judge_candidates
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena import (
+    ArenaSettings,
+    Basis,
+    Check,
+    CodeProblem,
+    Evaluation,
+    Judgement,
+    Reason,
+    Rejection,
+    Verdict,
+    evaluate_candidates,
+    judge_candidates,
+    opening,
+    warm_imports as warming,
+)
+from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.arena.opening import find_hidden, find_roots
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 from fairtrial.sandbox.selection import FULL, try_sandbox
 
 HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL)

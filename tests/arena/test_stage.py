@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.arena import Check, CodeProblem
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.stage import HARNESS, Stage
-from fairtrial.sandbox.commands import Limits, Mount
-from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox import Limits, Mount, Plain
 
 PYTHON = Path("/env/bin/python")
 

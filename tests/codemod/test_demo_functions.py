@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 from codemod_kit import call, load
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fairtrial_codemod.catalog import CATALOG, transform
 
@@ -52,9 +51,7 @@ def read(module):
 def test_the_slow_pattern_is_found(name):
     module, expected, _ = FUNCTIONS[name]
     helpers = {"sort_with_helper": "Graph.visit", "sort_with_function": "_collect"}
-    applied = {
-        each.name: transform(read(module), each.name).scopes for each in CATALOG
-    }
+    applied = {each.name: transform(read(module), each.name).scopes for each in CATALOG}
     for wanted in expected:
         scopes = {scope.partition(".")[0] for scope in applied[wanted]} | {*applied[wanted]}
         assert helpers.get(name, name) in scopes

@@ -18,8 +18,7 @@ from itertools import islice
 from random import Random
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from fairtrial_codemod.catalog import BY_NAME, CATALOG, transform
 

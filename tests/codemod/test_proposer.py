@@ -15,16 +15,13 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from fairtrial.arena.delivery.markdown_quoting import ASSUMES
-from fairtrial.arena.model.verdicts import Difference, Failure, Verdict
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Tried
+from fairtrial.arena import ASSUMES, Difference, Failure, Verdict
+from fairtrial.core import LabError, StudyError
+from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial_codemod import proposer as codemod
-from fairtrial_codemod import ruff
+from fairtrial_codemod import proposer as codemod, ruff
 from fairtrial_codemod.catalog import BY_NAME, CATALOG
 from fairtrial_codemod.proposer import CodemodProposer
 from fairtrial_codemod.recipes import (

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial.optimize import Brief, Request, RequestKind
 from fairtrial_codemod import ruff
 from fairtrial_codemod.catalog import transform
 from fairtrial_codemod.proposer import CodemodProposer

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial.optimize import Brief, Request, RequestKind
 from fairtrial_codemod.catalog import CATALOG, get_refusal, transform
 from fairtrial_codemod.proposer import CodemodProposer
 

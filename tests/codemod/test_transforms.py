@@ -21,8 +21,7 @@ from codemod_kit import (
     call,
     load,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fairtrial_codemod import ruff
 from fairtrial_codemod.catalog import CATALOG, transform

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.core.errors import FairtrialError
-from fairtrial.sandbox.selection import find_sandbox
+from fairtrial.core import FairtrialError
+from fairtrial.sandbox import find_sandbox
 
-sys.path.append(str(Path(__file__).parent.parent / "arena"))  # for its repositories' fingerprints
+sys.path.append(str(Path(__file__).parent.parent / "kits"))  # for its repositories' fingerprints
 
 
 @pytest.fixture(scope="session", autouse=True)

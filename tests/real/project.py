@@ -11,13 +11,12 @@ from pathlib import Path
 
 import mischief
 from registry import install, unpack
-from trees import fingerprint, run_git
+from tree_kit import fingerprint, run_git
 
-from fairtrial import Candidate, CodeProblem, judge_candidates
-from fairtrial.arena.model.candidates import FileState
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.commands import Limits
+from fairtrial import Candidate, CodeProblem
+from fairtrial.arena import ArenaSettings, FileState, judge_candidates
+from fairtrial.core import StudyError
+from fairtrial.sandbox import Limits
 
 MARK = "REAL_PROJECT"
 """A variable that every process of a check has, and no other."""

@@ -18,14 +18,11 @@ import anyio
 import pytest
 from project import own_children, read_all
 from registry import PATIENCE_S, cache_folder
-from trees import fingerprint, make_repo
+from tree_kit import fingerprint, make_repo
 
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena import ArenaSettings, Check, CodeProblem, Verdict, open_arena
 from fairtrial.arena.workshop.workshop import make_ready
-from fairtrial.optimize.proposals import Brief, Request, RequestKind
+from fairtrial.optimize import Brief, Request, RequestKind
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
 from fairtrial.optimize.proposers.replay import record_of

@@ -9,7 +9,7 @@ from project import TIMEOUT_S, Project, ends, judge, surprises, unharmed
 from registry import Sdist
 
 from fairtrial import Check
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 MARKUPSAFE = Sdist(
     "MarkupSafe", "3.0.2", "ee55d3edf80167e48ea11a923c7386f4669df67d7994554387f84e7d8b0a2bf0"

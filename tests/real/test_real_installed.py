@@ -10,7 +10,7 @@ from project import TIMEOUT_S, Project, ends, judge, surprises, unharmed
 from registry import Sdist
 
 from fairtrial import Check
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 ITSDANGEROUS = Sdist(
     "itsdangerous", "2.2.0", "e0050c0b7da1eea53ffaf149c0cfbb5c6e2e2b69c4bef22c81fa6eb73e5f6173"

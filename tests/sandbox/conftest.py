@@ -2,5 +2,5 @@
 
 import pytest
 
-for name in ("commands", "isolation", "sandboxes", "usage"):
+for name in ("sandbox_commands", "isolation", "sandboxes", "resource_usage"):
     pytest.register_assert_rewrite(f"fairtrial.testing.{name}")

@@ -10,12 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from fault_stage_kit import is_gone, wait_until
 
-from fairtrial.sandbox import cgroup
-from fairtrial.sandbox.cgroup import limiting, remove_orphaned_groups, usable_places
-from fairtrial.sandbox.commands import Ending, Limits
+from fairtrial.sandbox import Ending, Limits, cgroup, remove_orphaned_groups
+from fairtrial.sandbox.cgroup import limiting, usable_places
 from fairtrial.sandbox.hierarchy import Place, find_places
-from fault_stage import is_gone, wait_until
 
 needs_groups = pytest.mark.skipif(
     sum(len(place.controllers) for place in usable_places()[0]) < 2,

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from fairtrial.sandbox import Plain
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.namespaces import Namespaces
-from fairtrial.sandbox.plain import Plain
 from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.testing.isolation import FullSandboxConformance
 from fairtrial.testing.sandboxes import SandboxConformance

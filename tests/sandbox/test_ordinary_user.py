@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fairtrial
-from fairtrial.sandbox.system import own_python
+from fairtrial.sandbox import own_python
 from fairtrial.testing.isolation import FullSandboxConformance
 
 OPTIONS = ("-q", "-rs", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".")

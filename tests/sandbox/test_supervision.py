@@ -14,18 +14,23 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox import bubblewrap
-from fairtrial.sandbox import cold_start as cold
-from fairtrial.sandbox import init_process as child
+from fairtrial.core import LabError
+from fairtrial.sandbox import (
+    Command,
+    Ending,
+    Limits,
+    Mount,
+    Plain,
+    View,
+    bubblewrap,
+    cold_start as cold,
+    init_process as child,
+    remove_orphaned_groups,
+    run_command,
+)
 from fairtrial.sandbox.bubblewrap import Bubblewrap
-from fairtrial.sandbox.cgroup import remove_orphaned_groups
-from fairtrial.sandbox.commands import Command, Ending, Limits, Mount, View
-from fairtrial.sandbox.harness import init, processes
-from fairtrial.sandbox.harness import process_list as listing
+from fairtrial.sandbox.harness import init, process_list as listing, processes
 from fairtrial.sandbox.namespaces import Namespaces
-from fairtrial.sandbox.plain import Plain
-from fairtrial.sandbox.process import run_command
 from fairtrial.sandbox.selection import FULL, try_sandbox
 from fairtrial.testing.sandbox_commands import Scene
 

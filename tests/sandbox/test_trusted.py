@@ -8,9 +8,9 @@ from pathlib import Path
 
 import anyio
 import pytest
+from fault_stage_kit import is_gone, wait_until
 
-from fairtrial.sandbox.trusted import run_trusted
-from fault_stage import is_gone, wait_until
+from fairtrial.sandbox import run_trusted
 
 
 def run(*command, **more):

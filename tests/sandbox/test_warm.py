@@ -15,12 +15,21 @@ import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox.commands import Command, Ending, Limits, Mount, View
+from fairtrial.core import LabError
+from fairtrial.sandbox import (
+    Command,
+    Ending,
+    Limits,
+    Mount,
+    View,
+    Warm,
+    WarmServer,
+    can_be_warm,
+    own_python,
+    own_python_mounts,
+)
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import try_sandbox
-from fairtrial.sandbox.system import own_python, own_python_mounts
-from fairtrial.sandbox.warm_start import Warm, WarmServer, can_be_warm
 from fairtrial.testing.isolation import FullSandboxConformance
 from fairtrial.testing.sandbox_commands import Scene
 from old_python import find_old_python
@@ -458,7 +467,7 @@ def test_orders_that_are_too_large_for_the_socket_start_cold(server, slot):
 
 
 def test_a_plain_sandbox_is_never_warm():
-    from fairtrial.sandbox.plain import Plain
+    from fairtrial.sandbox import Plain
 
     assert not can_be_warm(Plain())
     assert can_be_warm(Namespaces())

@@ -1,1 +1,5 @@
-"""Where code candidates are judged: a pool of copies of the base, checks side by side."""
+"""Judge code candidates: snapshot, slots, checks, timing, delivery."""
+
+from fairtrial._facade import attach
+
+__getattr__, __dir__ = attach(__name__, __file__)

@@ -26,7 +26,7 @@ from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.timing.bench import Bench, can_time, open_bench
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 if TYPE_CHECKING:
     from anyio import Event, Semaphore

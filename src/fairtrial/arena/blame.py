@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
-from fairtrial.core.errors import FairtrialError
+from fairtrial.core import FairtrialError
 
 
 def rejected(candidate: Candidate, digest: str, rejection: Rejection) -> Judgement:

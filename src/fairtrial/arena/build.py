@@ -6,8 +6,8 @@ from fairtrial.arena.checks.exit_text import in_one_line, tell_ending
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.commands import Captured, Ending
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import Captured, Ending
 
 BUILD_VARIABLE = "FAIRTRIAL_BUILD"
 """A variable that builds have in their environment, and checks don't."""

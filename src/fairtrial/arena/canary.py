@@ -16,7 +16,7 @@ from fairtrial.arena.build import BUILD_VARIABLE
 from fairtrial.arena.checks.prepared_check import Trial
 from fairtrial.arena.model.candidates import Changes, FileState
 from fairtrial.arena.stage import Stage
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 
 WORDS = "fairtrial's canary: this file was used"
 IMPORTED, COMPILED = "imported", "compiled"

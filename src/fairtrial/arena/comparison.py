@@ -32,7 +32,7 @@ from fairtrial.arena.timing.stats.sequential import Claim
 from fairtrial.arena.timing.summary import Replicate, statistics_of
 from fairtrial.arena.timing.valgrind import find_valgrind
 from fairtrial.arena.timing_phase import rules_of, with_timing
-from fairtrial.core.errors import LabError, Mistake, StudyError
+from fairtrial.core import LabError, Mistake, StudyError
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
 """A small project that comes with us."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.slots.threads import ADVICE, NoRoomError, has_room
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 if TYPE_CHECKING:
     from anyio import Event, Lock

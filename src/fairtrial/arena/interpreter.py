@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.trusted import run_trusted
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import run_trusted
 
 OLDEST = (3, 8)
 """What our own files, which run beside candidates, can be run with."""

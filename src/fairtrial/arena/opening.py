@@ -31,11 +31,14 @@ from fairtrial.arena.snapshot.included import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.warm_imports import warming
-from fairtrial.sandbox.cgroup import remove_orphaned_groups, settle_groups
-from fairtrial.sandbox.commands import Mount
-from fairtrial.sandbox.host_lock import HostLock
-from fairtrial.sandbox.plain import Plain
-from fairtrial.sandbox.selection import find_sandbox
+from fairtrial.sandbox import (
+    HostLock,
+    Mount,
+    Plain,
+    find_sandbox,
+    remove_orphaned_groups,
+    settle_groups,
+)
 
 
 def count_cores() -> int:

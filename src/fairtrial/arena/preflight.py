@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairtrial.arena.candidates.editable_match import refuse_matching_nothing
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core.errors import Mistake, Place, StudyError, did_you_mean
+from fairtrial.core import Mistake, Place, StudyError, did_you_mean
 
 
 def missing_parts(problem: CodeProblem) -> list[Mistake]:

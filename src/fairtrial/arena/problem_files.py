@@ -8,10 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core.documents.document import Document, parse
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import build
-from fairtrial.study.files.reading import StudyWarning, format_of, is_problem, is_study, read_text
+from fairtrial.core import (
+    Document,
+    Mistake,
+    StudyError,
+    StudyWarning,
+    build,
+    format_of,
+    is_problem,
+    is_study,
+    parse,
+    read_text,
+)
 
 _START = "docs/problems.md has one to start from"
 

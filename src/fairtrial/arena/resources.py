@@ -14,9 +14,7 @@ from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.task_groups import single_cause
-from fairtrial.sandbox.commands import Mount
-from fairtrial.sandbox.host_lock import HostLock, Lease
-from fairtrial.study.protocols import Sandbox
+from fairtrial.sandbox import HostLock, Lease, Mount, Sandbox
 
 if TYPE_CHECKING:
     from anyio import CancelScope, Semaphore

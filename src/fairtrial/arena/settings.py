@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.fields import field_types
-from fairtrial.core.record import convert, describe
+from fairtrial.core import Mistake, StudyError, convert, describe, field_types
 
 
 def _say_nothing(text: str) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.sandbox.commands import Command, Completed, Mount, View
-from fairtrial.study.protocols import Sandbox
+from fairtrial.sandbox import Command, Completed, Mount, Sandbox, View
 
 HARNESS = Path(__file__).resolve().parent.parent / "sandbox" / "harness"
 """The files that run beside candidates."""

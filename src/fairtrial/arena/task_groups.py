@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
-from fairtrial.core.errors import FairtrialError
+from fairtrial.core import FairtrialError
 
 T = TypeVar("T")
 

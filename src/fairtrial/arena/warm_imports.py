@@ -12,7 +12,7 @@ from fairtrial.arena.resources import Ground
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import common_variables
 from fairtrial.arena.task_groups import run_all
-from fairtrial.sandbox.warm_start import Warm, WarmServer, can_be_warm
+from fairtrial.sandbox import Warm, WarmServer, can_be_warm
 
 
 @asynccontextmanager

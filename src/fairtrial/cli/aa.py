@@ -9,17 +9,19 @@ from typing import Any
 
 import click
 
-from fairtrial.arena.comparison import SelfTest, builtin_problem, check_clock
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.problem_files import read_problem
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.timing.stats.detectable_effect import (
+from fairtrial.arena import (
+    LOOKS,
+    ArenaSettings,
+    Estimate,
+    SelfTest,
+    builtin_problem,
+    check_clock,
+    estimate_text,
+    read_problem,
     seconds_needed,
     visible_effect,
     visible_within,
 )
-from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing.stats.sequential import LOOKS
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -33,7 +35,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
 from fairtrial.cli.timing_text import percent_text, rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.10)
 POWER = 0.8

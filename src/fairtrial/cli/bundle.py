@@ -8,12 +8,15 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import REPORT_NAME, json_option, print_json, shown_path, warn
-from fairtrial.core.errors import FairtrialError, Mistake, StudyError
-from fairtrial.study.report.markdown import full_report
-from fairtrial.study.tables.bundle import bundle_results, verify_bundle
-from fairtrial.study.tables.canonical import MANIFEST_FILE
-from fairtrial.study.tables.export import COMPLETE_CASES_FOLDER
-from fairtrial.study.tables.results import open_results
+from fairtrial.core import FairtrialError, Mistake, StudyError
+from fairtrial.study import (
+    COMPLETE_CASES_FOLDER,
+    MANIFEST_FILE,
+    bundle_results,
+    full_report,
+    open_results,
+    verify_bundle,
+)
 
 
 @click.command(

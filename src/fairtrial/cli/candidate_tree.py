@@ -11,17 +11,12 @@ from typing import Any
 
 import click
 
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.timing.stats.ratio_text import estimate_text
+from fairtrial.arena import Estimate, Verdict, estimate_text
 from fairtrial.cli.output import fold, harmless, print_wrapped, style
 from fairtrial.cli.table import GAP
 from fairtrial.cli.timing_text import COLOURS
-from fairtrial.core.errors import Mistake, StudyError, on_one_line
-from fairtrial.study.design.agent_options import assigned_to
-from fairtrial.study.model.runs import RunResult
-from fairtrial.study.model.study import Study
-from fairtrial.study.tables.results import Results, open_results
+from fairtrial.core import Mistake, StudyError, on_one_line
+from fairtrial.study import Results, RunResult, Study, assigned_to, open_results
 
 Row = Mapping[str, Any]
 LONGEST_WHY, LONGEST_NAME, LONGEST_ERROR = 100, 60, 300

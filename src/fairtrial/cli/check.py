@@ -6,15 +6,19 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena.problem_files import is_problem_file
+from fairtrial.arena import is_problem_file
 from fairtrial.cli.check_problem import check_problem
 from fairtrial.cli.output import count, json_option, print_json, warn
-from fairtrial.core.errors import StudyError
-from fairtrial.study.design.build import build_design
-from fairtrial.study.design.runs import count_runs
-from fairtrial.study.files import read_study
-from fairtrial.study.power import claim_warnings, planned_tests, untested_claims
-from fairtrial.study.runner.bindings import foresee
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    build_design,
+    claim_warnings,
+    count_runs,
+    foresee,
+    planned_tests,
+    read_study,
+    untested_claims,
+)
 
 
 @click.command(

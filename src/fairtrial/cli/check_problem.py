@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena.preflight import missing_parts
-from fairtrial.arena.problem_files import locate, read_problem
+from fairtrial.arena import locate, missing_parts, read_problem
 from fairtrial.cli.output import count, print_json, shown_path, warn
 
 

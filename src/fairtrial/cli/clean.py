@@ -6,10 +6,10 @@ import shlex
 
 import click
 
-from fairtrial.arena.slots.pool_folders import Found, find_homes, remove_orphans
+from fairtrial.arena import Found, find_homes, remove_orphans
 from fairtrial.cli.output import count, json_option, print_json, warn
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox.cgroup import remove_orphaned_groups
+from fairtrial.core import LabError
+from fairtrial.sandbox import remove_orphaned_groups
 
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SPANS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))

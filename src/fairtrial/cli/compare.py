@@ -8,14 +8,18 @@ from typing import Any
 
 import click
 
-from fairtrial.arena.comparison import Comparison, compare_candidates
-from fairtrial.arena.evaluation import judgement_as_dict, measured_as_dict
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Reason
-from fairtrial.arena.problem_files import read_problem
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing.valgrind import find_valgrind
+from fairtrial.arena import (
+    ArenaSettings,
+    Comparison,
+    Estimate,
+    Reason,
+    compare_candidates,
+    estimate_text,
+    find_valgrind,
+    judgement_as_dict,
+    measured_as_dict,
+    read_problem,
+)
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -34,7 +38,7 @@ from fairtrial.cli.timing_files import (
 )
 from fairtrial.cli.timing_text import remark_lines, verdict_text
 from fairtrial.cli.verdict_text import LONGEST_NOTE, print_verdicts, shown_name
-from fairtrial.core.errors import LabError, on_one_line
+from fairtrial.core import LabError, on_one_line
 
 
 @click.command(

@@ -8,10 +8,8 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import folder_argument, json_option, note, print_json, shown_path
-from fairtrial.core.errors import LedgerError
-from fairtrial.study.ledger.lock import owner_of
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.runner.control import Request, request
+from fairtrial.core import LedgerError
+from fairtrial.study import LedgerReader, Request, owner_of, request
 
 
 @click.command(

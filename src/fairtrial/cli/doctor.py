@@ -11,19 +11,22 @@ from typing import Literal
 
 import click
 
-from fairtrial.arena.comparison import builtin_problem, check_clock
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.slots.pool_folders import HOME_VARIABLE, list_places
-from fairtrial.arena.timing.stats.detectable_effect import visible_within
-from fairtrial.arena.timing.stats.sequential import LOOKS
-from fairtrial.arena.timing.valgrind import MACOS, find_valgrind
+from fairtrial.arena import (
+    HOME_VARIABLE,
+    LOOKS,
+    MACOS,
+    ArenaSettings,
+    builtin_problem,
+    check_clock,
+    find_valgrind,
+    list_places,
+    visible_within,
+)
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
 from fairtrial.cli.timing_text import percent_text
-from fairtrial.core.errors import FairtrialError, StudyError
-from fairtrial.sandbox.capabilities import Fact, Survey, survey
-from fairtrial.sandbox.remedies import install
-from fairtrial.sandbox.timing_conditions import survey_clock
+from fairtrial.core import FairtrialError, StudyError
+from fairtrial.sandbox import Fact, Survey, install, survey, survey_clock
 
 COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4

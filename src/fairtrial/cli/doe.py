@@ -11,14 +11,19 @@ import click
 from fairtrial.cli.output import json_option, print_facts, print_json, print_wrapped, warn
 from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
-from fairtrial.core.documents.document import Document
-from fairtrial.core.documents.json_nodes import compose_json
-from fairtrial.core.errors import Mistake, Place, StudyError, spell_path
-from fairtrial.core.record import describe
-from fairtrial.study.design.doe import generate_doe
-from fairtrial.study.files.reading import read_text
-from fairtrial.study.model.factors import DESIGN_ALIASES, DesignKind
-from fairtrial.study.tables.files import check_format, write_table
+from fairtrial.core import (
+    Document,
+    Mistake,
+    Place,
+    StudyError,
+    check_format,
+    compose_json,
+    describe,
+    read_text,
+    spell_path,
+    write_table,
+)
+from fairtrial.study import DESIGN_ALIASES, DesignKind, generate_doe
 
 SHOWN_ROWS = 40
 LIKE = """write it like '{"x": [1, 2], "y": ["a", "b"]}'"""

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena.candidates.folders import read_candidate, tell_apart
-from fairtrial.arena.evaluation import Evaluation, evaluate_candidates, judgement_as_dict
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.model.verdicts import Basis
-from fairtrial.arena.problem_files import read_problem
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.arena.timing.valgrind import find_valgrind
+from fairtrial.arena import (
+    ArenaSettings,
+    Basis,
+    Candidate,
+    CodeProblem,
+    Evaluation,
+    evaluate_candidates,
+    find_valgrind,
+    judgement_as_dict,
+    read_candidate,
+    read_problem,
+    tell_apart,
+)
 from fairtrial.cli.evaluate_progress import Watch, watch
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
@@ -34,7 +39,7 @@ from fairtrial.cli.timing_files import (
     write_timing_files,
 )
 from fairtrial.cli.verdict_text import print_evaluation, print_verdicts
-from fairtrial.core.errors import FairtrialError, LabError, Mistake, StudyError
+from fairtrial.core import FairtrialError, LabError, Mistake, StudyError
 
 INTERRUPTED = 130
 

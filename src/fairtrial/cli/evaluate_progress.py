@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.timing.stats.ratio_text import estimate_text
+from fairtrial.arena import Estimate, Judgement, estimate_text
 from fairtrial.cli.live_display import Canvas, Step, can_draw
 from fairtrial.cli.output import count, note
 from fairtrial.cli.verdict_rows import Row, lay_out

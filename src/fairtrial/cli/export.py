@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import count, folder_argument, json_option, note, print_json
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.tables.export import COMPLETE_CASES_FOLDER, export_tables
+from fairtrial.core import Mistake, StudyError
+from fairtrial.study import COMPLETE_CASES_FOLDER, LedgerReader, export_tables
 
 
 @click.command(

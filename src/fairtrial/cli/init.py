@@ -11,9 +11,8 @@ import click
 
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.compat import recipes
-from fairtrial.core.errors import StudyError
-from fairtrial.core.files import replacing
-from fairtrial.study.files import write_study
+from fairtrial.core import StudyError, replacing
+from fairtrial.study import write_study
 
 RECIPES = {
     name.removeprefix("build_").removesuffix("_study").replace("_", "-"): name

@@ -12,7 +12,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from fairtrial.sandbox.host_lock import GOING_ON, WAITING
+from fairtrial.sandbox import GOING_ON, WAITING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import click
 
 from fairtrial import __version__
-from fairtrial.core.errors import FairtrialError, LabError, StudyError
+from fairtrial.core import FairtrialError, LabError, StudyError
 
 COMMANDS = {
     "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
@@ -85,7 +85,7 @@ class CommandTable(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from fairtrial.core.errors import did_you_mean
+            from fairtrial.core import did_you_mean
 
             ctx.fail(f"there is no command '{args[0]}'; {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -218,7 +218,7 @@ def _drop_output() -> None:
 def _report(error: FairtrialError, as_json: bool) -> None:
     mistakes = getattr(error, "mistakes", ())
     if as_json:
-        from fairtrial.core.errors import spell_path
+        from fairtrial.core import spell_path
 
         found = [
             {

@@ -10,16 +10,21 @@ from typing import Any
 
 import click
 
-from fairtrial.arena.candidates.editable_match import refuse_matching_nothing
-from fairtrial.arena.delivery.apply import apply_to_tree, write_patch
-from fairtrial.arena.delivery.branch import Branched, check_branch, put_on_branch
-from fairtrial.arena.delivery.markdown_quoting import as_message
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.problem_files import read_problem
-from fairtrial.arena.snapshot.snapshot import find_top
-from fairtrial.arena.timing.bench import can_time
-from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing_phase import rules_of
+from fairtrial.arena import (
+    Branched,
+    CodeProblem,
+    apply_to_tree,
+    as_message,
+    can_time,
+    check_branch,
+    estimate_text,
+    find_top,
+    put_on_branch,
+    read_problem,
+    refuse_matching_nothing,
+    rules_of,
+    write_patch,
+)
 from fairtrial.cli.candidate_tree import estimate_of
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.number_types import FiniteRange
@@ -37,21 +42,21 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.timing_text import rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core.errors import (
-    Mistake,
-    StudyError,
-    on_one_line,
+from fairtrial.core import Mistake, StudyError, on_one_line, replacing
+from fairtrial.optimize import CONTENDERS, edits_of, make_proposer, watched_by
+from fairtrial.sandbox import find_sandbox
+from fairtrial.study import (
+    AgentBinding,
+    OutcomeSpec,
+    ProblemBinding,
+    RunBudget,
+    RunResult,
+    RunSettings,
+    RunStatus,
+    SeedPolicy,
+    Study,
+    conduct,
 )
-from fairtrial.core.files import replacing
-from fairtrial.optimize.confirmation import CONTENDERS, edits_of
-from fairtrial.optimize.preparation import make_proposer
-from fairtrial.optimize.watching import watched_by
-from fairtrial.sandbox.selection import find_sandbox
-from fairtrial.study.model.hypotheses import OutcomeSpec
-from fairtrial.study.model.runs import RunResult, RunStatus
-from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, SeedPolicy, Study
-from fairtrial.study.runner.run import conduct
-from fairtrial.study.runner.settings import RunSettings
 
 AGENT = "optimiser"
 PATCH, EXPLANATION = "best.patch", "best.md"

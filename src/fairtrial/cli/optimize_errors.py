@@ -6,14 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from fairtrial.core.errors import (
-    FairtrialError,
-    LabError,
-    MisfitError,
-    Mistake,
-    PluginError,
-    StudyError,
-)
+from fairtrial.core import FairtrialError, LabError, MisfitError, Mistake, PluginError, StudyError
 
 _PLACE = re.compile(r"[a-z_]+(?:[.\[][\w\]]+)*")
 

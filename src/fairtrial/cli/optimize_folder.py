@@ -10,17 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.snapshot.snapshot import take_snapshot
+from fairtrial.arena import CodeProblem, take_snapshot
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.resume_command import OPTIMISATION
-from fairtrial.core.errors import LedgerError, Mistake, StudyError, on_one_line
-from fairtrial.optimize.journal import problem_print
-from fairtrial.study.ledger.fingerprint import differences, study_print
-from fairtrial.study.ledger.schema import LEDGER_NAME
-from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.model.study import Study
-from fairtrial.study.tables.results import open_results
+from fairtrial.core import LedgerError, Mistake, StudyError, on_one_line
+from fairtrial.optimize import problem_print
+from fairtrial.study import LEDGER_NAME, RunStatus, Study, differences, open_results, study_print
 
 RULES = (
     *("lines", "max_candidates", "repair", "slots"),

@@ -14,19 +14,13 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.timing.stats.ratio_text import estimate_text
+from fairtrial.arena import Candidate, Estimate, Judgement, estimate_text
 from fairtrial.cli.live_display import Canvas, Step, can_draw
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.timing_text import COLOURS, verdict_text
-from fairtrial.core.errors import on_one_line
-from fairtrial.optimize.lineage import Entry
-from fairtrial.optimize.proposals import Reply, Request
-from fairtrial.optimize.requests import Spent
-from fairtrial.optimize.watching import Watcher
-from fairtrial.study.ledger.summary import spell_cost
+from fairtrial.core import on_one_line
+from fairtrial.optimize import Entry, Reply, Request, Spent, Watcher
+from fairtrial.study import spell_cost
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -6,10 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from fairtrial.study.model.runs import RunResult, RunStatus
-from fairtrial.study.model.study import Study
-from fairtrial.study.report.outcomes import unmeasured
-from fairtrial.study.tables.results import Results
+from fairtrial.study import Results, RunResult, RunStatus, Study, unmeasured
 
 MOST_READ = 200
 """So many results are looked at; an outcome that none of them has is none that is measured."""

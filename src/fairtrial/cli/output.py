@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 MOST_FACTS = 30
 REPORT_NAME = "report.md"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 
 
 def refuse_overwriting(targets: Mapping[str, Path | None], sources: Iterable[Path | None]) -> None:

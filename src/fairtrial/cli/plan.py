@@ -12,17 +12,20 @@ from fairtrial.cli.output import json_option, print_json, study_argument, warn
 from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.plan_data import Plan
 from fairtrial.cli.plan_text import print_changes, print_plan
-from fairtrial.study.design.balance import balance_report
-from fairtrial.study.design.runs import plan_runs, replicates_of
-from fairtrial.study.files import read_study
-from fairtrial.study.power import claim_warnings, hypothesis_power, planned_tests
-from fairtrial.study.tables.canonical import (
+from fairtrial.core import check_format, write_table
+from fairtrial.study import (
     PLAN_COLUMNS,
+    balance_report,
+    claim_warnings,
     condition_columns,
     condition_rows,
+    hypothesis_power,
     plan_rows,
+    plan_runs,
+    planned_tests,
+    read_study,
+    replicates_of,
 )
-from fairtrial.study.tables.files import check_format, write_table
 
 
 @click.command(

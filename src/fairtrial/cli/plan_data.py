@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from fairtrial.study.design.build import conditions_of, design_table
-from fairtrial.study.design.runs import (
+from fairtrial.study import (
+    Condition,
+    Study,
     agents_of,
+    conditions_of,
     count_runs,
+    design_table,
     problems_of,
     refuse_collisions,
     replicates_of,
 )
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.study import Study
 
 
 class Plan:

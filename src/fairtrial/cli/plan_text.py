@@ -10,27 +10,26 @@ import click
 from fairtrial.cli.output import count, print_facts, print_wrapped, style
 from fairtrial.cli.plan_data import Plan
 from fairtrial.cli.table import print_table
-from fairtrial.core.errors import on_one_line
-from fairtrial.study.design.agent_options import spell_agents
-from fairtrial.study.design.balance import BalanceReport, DesignBalance, balance_report
-from fairtrial.study.design.constraints import message_of
-from fairtrial.study.design.runs import (
+from fairtrial.core import canonical_json, on_one_line
+from fairtrial.study import (
     DEFAULT_AGENT,
     DEFAULT_PROBLEM,
-    agents_of,
-    problems_of,
-    replicates_of,
-)
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import Factor
-from fairtrial.study.model.identity import canonical_json
-from fairtrial.study.power import (
+    TARGET_POWER,
+    BalanceReport,
+    Condition,
+    DesignBalance,
+    Factor,
     HypothesisPower,
     PlannedTest,
+    agents_of,
+    balance_report,
     hypothesis_power,
+    message_of,
     planned_tests,
+    problems_of,
+    replicates_of,
+    spell_agents,
 )
-from fairtrial.study.stats.power import TARGET_POWER
 
 SHOWN_CONDITIONS = 16
 MOST_LOSSES = 5

@@ -15,17 +15,20 @@ from fairtrial.cli.output import (
     print_json,
     print_markdown,
 )
-from fairtrial.core.files import replacing
-from fairtrial.study.ledger.interim_looks import note_look
-from fairtrial.study.ledger.summary import Summary
-from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.model.study import Study
-from fairtrial.study.report.deviations import deviation_lines
-from fairtrial.study.report.hypotheses import judge_table
-from fairtrial.study.report.markdown import full_report
-from fairtrial.study.report.summary import render_markdown_summary
-from fairtrial.study.report.values import RunTable, collect
-from fairtrial.study.tables.results import open_results
+from fairtrial.core import replacing
+from fairtrial.study import (
+    RunStatus,
+    RunTable,
+    Study,
+    Summary,
+    collect,
+    deviation_lines,
+    full_report,
+    judge_table,
+    note_look,
+    open_results,
+    render_markdown_summary,
+)
 
 TOLD = (RunStatus.SUCCESS, RunStatus.FAILED)
 

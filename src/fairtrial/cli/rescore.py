@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import count, folder_argument, json_option, note, print_json
-from fairtrial.study.runner.rescoring import rescore_study
+from fairtrial.study import rescore_study
 
 FAILED = 5
 MOST_ERRORS = 5

@@ -10,14 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.cli.output import shown_path
-from fairtrial.core import plugins
-from fairtrial.core.errors import LedgerError
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.schema import LEDGER_NAME
-from fairtrial.study.ledger.summary import Summary
-from fairtrial.study.model.study import Study
-from fairtrial.study.runner.preparation import choose_executor
-from fairtrial.study.runner.settings import RunSettings
+from fairtrial.core import LedgerError, plugins
+from fairtrial.study import LEDGER_NAME, LedgerReader, RunSettings, Study, Summary, choose_executor
 
 OPTIMISATION = "optimize-"
 """How the id of a study begins that `fairtrial optimize` made, which hands over what is found."""

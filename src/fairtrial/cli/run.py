@@ -14,17 +14,22 @@ from fairtrial.cli.outcome_warnings import Measured
 from fairtrial.cli.output import json_option, note, print_json, study_argument, warn
 from fairtrial.cli.resume_command import as_before, options_of
 from fairtrial.cli.run_summary import print_outcome
-from fairtrial.core.errors import StudyError
-from fairtrial.study.files import LoadedStudy, read_study
-from fairtrial.study.files.overrides import override
-from fairtrial.study.ledger.lock import owner_of
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.schema import LEDGER_NAME
-from fairtrial.study.model.study import Study
-from fairtrial.study.runner.control import request, requested
-from fairtrial.study.runner.preparation import prepare
-from fairtrial.study.runner.run import conduct
-from fairtrial.study.runner.settings import ProgressMode, RunSettings
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    LEDGER_NAME,
+    LedgerReader,
+    LoadedStudy,
+    ProgressMode,
+    RunSettings,
+    Study,
+    conduct,
+    override,
+    owner_of,
+    prepare,
+    read_study,
+    request,
+    requested,
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

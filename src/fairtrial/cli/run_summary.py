@@ -12,11 +12,7 @@ import click
 
 from fairtrial.cli.output import count, note, print_json, print_wrapped, shown_path, style
 from fairtrial.cli.resume_command import resume_command
-from fairtrial.study.ledger.reader import Summary
-from fairtrial.study.ledger.summary import spell_cost
-from fairtrial.study.model.runs import RunStatus
-from fairtrial.study.runner.settings import RunSettings
-from fairtrial.study.tables.results import Results
+from fairtrial.study import Results, RunSettings, RunStatus, Summary, spell_cost
 
 FAILED, BUDGET, INTERRUPTED = 5, 6, 130
 WRONG = (RunStatus.FAILED, RunStatus.BROKEN)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from fairtrial.arena import problem_schema
 from fairtrial.cli.output import json_option, print_json
-from fairtrial.core.files import replacing
-from fairtrial.study.files import problem_schema, study_schema
+from fairtrial.core import replacing
+from fairtrial.study import study_schema
 
 
 @click.command(

@@ -24,12 +24,8 @@ from fairtrial.cli.output import (
     print_json,
     style,
 )
-from fairtrial.core.errors import Mistake, StudyError, on_one_line
-from fairtrial.study.design.agent_options import assigned_to
-from fairtrial.study.ledger.reader import LedgerReader
-from fairtrial.study.ledger.summary import Attempt
-from fairtrial.study.model.runs import RunResult
-from fairtrial.study.tables.rows import as_json as spell_json
+from fairtrial.core import Mistake, StudyError, on_one_line
+from fairtrial.study import Attempt, LedgerReader, RunResult, as_json as spell_json, assigned_to
 
 MOST_EVENTS = 20
 LONGEST_EVENT, LONGEST_TEXT = 100, 300

@@ -20,14 +20,17 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.cli.run_summary import COLOURS, best_first, summary_facts
-from fairtrial.sandbox.host_lock import HostLock
-from fairtrial.study.ledger.lock import owner_of
-from fairtrial.study.ledger.reader import LedgerReader, Summary
-from fairtrial.study.ledger.schema import LEDGER_NAME
-from fairtrial.study.ledger.summary import spell_cost
-from fairtrial.study.model.study import Study
-from fairtrial.study.runner.host_busy import say_who_times
-from fairtrial.study.runner.progress import spell_rate, spell_time
+from fairtrial.sandbox import HostLock, say_who_times
+from fairtrial.study import (
+    LEDGER_NAME,
+    LedgerReader,
+    Study,
+    Summary,
+    owner_of,
+    spell_cost,
+    spell_rate,
+    spell_time,
+)
 
 WATCH_S = 1.0
 START_S, LOOK_S = 10.0, 0.1

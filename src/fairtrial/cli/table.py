@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import count, print_wrapped, style
-from fairtrial.core.errors import on_one_line
-from fairtrial.study.tables.files import cell
+from fairtrial.core import cell, on_one_line
 
 LONGEST_CELL = 40
 LONGEST_TEXT = 200

@@ -8,11 +8,16 @@ from typing import Any
 
 import click
 
-from fairtrial.arena.model.timings import Measurement
-from fairtrial.arena.timing.interval_plot import check_plot_path, interval_rows, plot_intervals
-from fairtrial.arena.timing.samples_table import check_samples_path, write_samples
+from fairtrial.arena import (
+    Measurement,
+    check_plot_path,
+    check_samples_path,
+    interval_rows,
+    plot_intervals,
+    write_samples,
+)
 from fairtrial.cli.output import note, shown_path
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 
 
 def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:

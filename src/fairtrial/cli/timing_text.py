@@ -8,13 +8,20 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Timing
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.timing.stats.ratio_text import estimate_text, point_text, ratio_text
-from fairtrial.arena.timing.stats.sequential import LOOKS
+from fairtrial.arena import (
+    LOOKS,
+    Estimate,
+    Measurement,
+    Pair,
+    Timing,
+    Verdict,
+    estimate_text,
+    point_text,
+    ratio_text,
+)
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 FEWEST, MOST = LOOKS[0], LOOKS[-1]
 """Sessions without which there is no interval, and after which no more are run."""

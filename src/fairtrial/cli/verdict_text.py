@@ -11,10 +11,16 @@ from dataclasses import replace
 
 import click
 
-from fairtrial.arena.evaluation import Evaluation
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.verdicts import Basis, Failure, Rejection, Verdict
-from fairtrial.arena.timing.stats.ratio_text import estimate_text, point_text
+from fairtrial.arena import (
+    Basis,
+    Evaluation,
+    Failure,
+    Judgement,
+    Rejection,
+    Verdict,
+    estimate_text,
+    point_text,
+)
 from fairtrial.cli.output import count, fold, print_wrapped, style
 from fairtrial.cli.table import cut_cell
 from fairtrial.cli.timing_text import (
@@ -24,7 +30,7 @@ from fairtrial.cli.timing_text import (
     timed_memory_mb,
 )
 from fairtrial.cli.verdict_rows import Row, lay_out
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 MOST_FAILURES = 3
 MOST_LINES = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairtrial.study.agents.task import Task
+from fairtrial.study import Task
 
 
 def _problem_object(task: Task) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.core.errors import Mistake, Place
+from fairtrial.core import Mistake, Place
 
 
 def modernise(data: dict[str, Any], path: Place, mistakes: list[Mistake]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fairtrial.core.canonical import SAME_KEY, TOO_DEEP, key_text, plain
 from fairtrial.core.errors import Mistake, Place, StudyError, did_you_mean
 from fairtrial.core.fields import field_types, required_fields
-from fairtrial.study.model.identity import SAME_KEY, TOO_DEEP, key_text, plain
 
 T = TypeVar("T")
 MOST_BITS = 14_000

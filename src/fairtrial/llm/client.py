@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.core.errors import LabError, on_one_line
+from fairtrial.core import LabError, on_one_line
 from fairtrial.llm.dialect import Dialect, spell_hint
 from fairtrial.llm.endpoint import LONGEST_REASON, Endpoint, open_client
 from fairtrial.llm.secret import redact_all

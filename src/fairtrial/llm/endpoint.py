@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from fairtrial.core.errors import LabError, on_one_line
+from fairtrial.core import LabError, on_one_line
 from fairtrial.llm.secret import Secret
 
 if TYPE_CHECKING:

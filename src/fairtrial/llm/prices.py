@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from fairtrial.core.errors import Mistake
+from fairtrial.core import Mistake
 
 Price = tuple[float, float]
 """US dollars for a million tokens in the prompt, and for a million in the answer."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 SHORTEST_SECRET = 8
 """Local servers take any key: what is shorter is a placeholder, and may well be in a file."""

@@ -9,14 +9,51 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairtrial.core.foreign import plain_number
-from fairtrial.study.model.runs import RunResult
-from fairtrial.study.tables.canonical import CANDIDATE_COLUMNS
-from fairtrial.study.tables.rows import Row, as_cell
+from fairtrial.core import plain_number
+from fairtrial.study import ExtraTable, Row, RunResult, TableColumn, as_cell
 
 EVENT_TYPE = "candidate"
-_TOLD = {name: kind for name, kind in CANDIDATE_COLUMNS.items() if name != "run_id"}
+CANDIDATES = "candidates"
+COLUMNS = {
+    "run_id": TableColumn(str, "text", "the run, as in runs.csv"),
+    "candidate_id": TableColumn(str, "text", "the candidate; its own within the run"),
+    "parent_id": TableColumn(str, "text", "the candidate that it was made from, if any"),
+    "line": TableColumn(int, "whole number", "which first proposal it descends from"),
+    "step": TableColumn(int, "whole number", "how many requests that line had had before"),
+    "kind": TableColumn(str, "text", "what was asked for: initial, repair, refine, adapt"),
+    "name": TableColumn(str, "text", "what people call it"),
+    "digest": TableColumn(str, "text", "what it is, normalised: equal candidates have the same"),
+    "verdict": TableColumn(
+        str, "text", "passed, rejected, faster, slower, equivalent, inconclusive"
+    ),
+    "basis": TableColumn(str, "text", "what the verdict rests on"),
+    "reason": TableColumn(str, "text", "why it was rejected"),
+    "ratio": TableColumn(
+        float, "number", "how many times as fast as the base it is; blank if it was not timed"
+    ),
+    "low": TableColumn(float, "number", "the lower bound of that"),
+    "high": TableColumn(float, "number", "the upper bound of that"),
+    "sessions": TableColumn(int, "whole number", "the timing sessions that this rests on"),
+    "adopt": TableColumn(bool, "yes or no", "whether it is worth taking"),
+    "duplicate_of": TableColumn(str, "text", "the earlier candidate (or base) that it equals"),
+    "tokens": TableColumn(int, "whole number", "what was used to make it"),
+    "cost_usd": TableColumn(float, "US dollars", "what that cost; blank if it isn't known"),
+    "diff_bytes": TableColumn(int, "bytes", "the length of its diff"),
+    "note": TableColumn(str, "text", "what its maker says of it"),
+}
+_TYPES = {name: column.type for name, column in COLUMNS.items() if name != "run_id"}
 _MOST = 2**63
+
+
+class CandidatesTable(ExtraTable):
+    """The table of candidates, as an extension of a study's tables."""
+
+    name = CANDIDATES
+    columns = COLUMNS
+
+    def rows(self, result: RunResult) -> Iterator[Row]:
+        """Yield the candidates of a run."""
+        return candidate_rows(result)
 
 
 def candidate_rows(result: RunResult) -> Iterator[Row]:
@@ -30,13 +67,13 @@ def candidate_rows(result: RunResult) -> Iterator[Row]:
         meta = event.get("meta")
         if event.get("event_type") != EVENT_TYPE or not isinstance(meta, Mapping):
             continue
-        cells = {name: fit(meta.get(name), kind) for name, kind in _TOLD.items()}
+        cells = {name: fit(meta.get(name), kind) for name, kind in _TYPES.items()}
         if not cells["candidate_id"]:
             continue  # somebody's own sort of event
         text = event.get("text")
         if cells["diff_bytes"] is None and isinstance(text, str) and text:
             cells["diff_bytes"] = len(text.encode("utf-8", "surrogatepass"))
-        known = found.setdefault(cells["candidate_id"], dict.fromkeys(_TOLD))
+        known = found.setdefault(cells["candidate_id"], dict.fromkeys(_TYPES))
         known.update({name: cell for name, cell in cells.items() if cell is not None})
     for cells in found.values():
         yield [result.run_id, *cells.values()]
@@ -61,16 +98,3 @@ def fit(value: Any, kind: type[Any]) -> Any:
         return whole if whole == number and -_MOST <= whole < _MOST else None
     except (OverflowError, ValueError):  # NaN, an infinity, or more than a float holds
         return float(number) if kind is float and isinstance(number, float) else None
-
-
-def misfit(row: list[str]) -> str | None:
-    """The first column of a row, as it is read from a file, that holds what it can't; else None."""
-    for (name, kind), cell in zip(CANDIDATE_COLUMNS.items(), row, strict=True):
-        if kind is bool and cell not in ("", "True", "False"):
-            return name
-        if kind in (int, float) and cell:
-            try:
-                kind(cell)
-            except ValueError:
-                return name
-    return None

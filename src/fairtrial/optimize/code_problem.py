@@ -7,21 +7,36 @@ other agent returns (a diff, files) is judged here.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from fairtrial.arena.candidates.editable_match import refuse_matching_nothing
-from fairtrial.arena.evaluation import judge_candidates
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.model.judgements import Judged, Judgement, Stored
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.model.verdicts import Reason, Verdict
-from fairtrial.arena.problem_files import load_problem
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core.errors import LabError, Mistake, StudyError, blaming_nobody, spell_path
-from fairtrial.core.foreign import plain_number
+from fairtrial.arena import (
+    ArenaSettings,
+    Candidate,
+    CodeProblem,
+    FileState,
+    Judged,
+    Judgement,
+    Reason,
+    Stored,
+    Verdict,
+    judge_candidates,
+    load_problem,
+    refuse_matching_nothing,
+)
+from fairtrial.core import (
+    LabError,
+    Mistake,
+    StudyError,
+    blaming_nobody,
+    dump,
+    plain_number,
+    spell_path,
+)
+from fairtrial.sandbox import HostBusy
+from fairtrial.study import ProblemHooks, RunResult
 
 EVALUATOR = "code"
 BEST = "best"
@@ -82,7 +97,7 @@ def _seen_from_study(mistake: Mistake, source: str) -> Mistake:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundCode:
+class BoundCode(ProblemHooks):
     """A code problem as runs have it.
 
     code: the problem itself
@@ -93,6 +108,8 @@ class BoundCode:
     code: CodeProblem
     name: str = ""
     settings: ArenaSettings = _SETTINGS
+
+    needs_own_folder = True
 
     @property
     def problem_id(self) -> str:
@@ -128,6 +145,19 @@ class BoundCode:
             _refuse_misfit(judgement)
             figures, notes = _with_told(figures, output), {BEST: str(output["best"]), **notes}
         return _rows(figures, notes)
+
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Return what the problem's file says: the study only names it."""
+        return cast("Mapping[str, Any]", dump(self.code))
+
+    def stored_output(self, result: RunResult) -> Mapping[str, Any]:
+        """Return a stored output, marked if its optimizer had judged its candidates itself."""
+        is_judged = has_judged(result.evaluator_outputs)
+        return Stored(result.outputs) if is_judged else result.outputs
+
+    def progress_remark(self) -> Callable[[], str]:
+        """Return a function that says which other process times on this machine, if one does."""
+        return HostBusy()
 
 
 def has_judged(rows: Iterable[Mapping[str, Any]]) -> bool:

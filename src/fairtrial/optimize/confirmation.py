@@ -7,19 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.arena.arena import Arena
-from fairtrial.arena.delivery.coverage import coverage
-from fairtrial.arena.delivery.edits import Edit, Edits, find_edits
-from fairtrial.arena.delivery.explanation import Finding, explain
-from fairtrial.arena.delivery.profile import profile
-from fairtrial.arena.delivery.recheck import recheck
-from fairtrial.arena.model.candidates import FileState
-from fairtrial.arena.model.timings import Estimate, Measurement
-from fairtrial.arena.model.verdicts import Reason
-from fairtrial.arena.timing.bench import Bench
-from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing_phase import time_candidate
-from fairtrial.core.errors import LabError
+from fairtrial.arena import (
+    Arena,
+    Bench,
+    Edit,
+    Edits,
+    Estimate,
+    FileState,
+    Finding,
+    Measurement,
+    Reason,
+    coverage,
+    estimate_text,
+    explain,
+    find_edits,
+    profile,
+    recheck,
+    time_candidate,
+)
+from fairtrial.core import LabError
 from fairtrial.optimize.lineage import Entry
 from fairtrial.optimize.scheduler import Stream
 from fairtrial.optimize.selection import rank

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core.record import dump
+from fairtrial.arena import CodeProblem, Judgement
+from fairtrial.core import canonical_json, dump
 from fairtrial.optimize.proposals import Tried
-from fairtrial.study.agents.journal import JournalEntry
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.study import JournalEntry
 
 REPLY, STEP, VERDICT, SETTING = "reply", "step", "verdict", "setting"
 

@@ -25,10 +25,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.optimize.proposals import RequestKind, Tried, Usage, worth_of
-from fairtrial.optimize.proposals import step_gains as step_gains
+from fairtrial.arena import Verdict
+from fairtrial.core import Mistake, StudyError
+from fairtrial.optimize.proposals import (
+    RequestKind,
+    Tried,
+    Usage,
+    step_gains as step_gains,
+    worth_of,
+)
 
 BASE = "base"
 """What a candidate that changes nothing is a duplicate of."""

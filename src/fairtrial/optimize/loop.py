@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena import Verdict
 from fairtrial.optimize.lineage import BASE, Entry, Line, LoopRules, Move, count_lines
 from fairtrial.optimize.proposals import Request, RequestKind, Tried, Usage
 

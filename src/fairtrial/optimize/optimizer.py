@@ -6,15 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial.arena.arena import Arena
-from fairtrial.arena.checks.function_check import SEEDED
-from fairtrial.arena.model.judgements import Judged
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.opening import open_arena
-from fairtrial.arena.settings import ArenaSettings
-from fairtrial.core import plugins
-from fairtrial.core.errors import LabError, Mistake, StudyError, blaming_nobody
-from fairtrial.core.record import Record, dump
+from fairtrial.arena import SEEDED, Arena, ArenaSettings, CodeProblem, Judged, open_arena
+from fairtrial.core import LabError, Mistake, Record, StudyError, blaming_nobody, dump, plugins
 from fairtrial.optimize.confirmation import Winner, crown, edits_record
 from fairtrial.optimize.journal import open_journal, problem_print
 from fairtrial.optimize.lineage import LoopRules
@@ -30,15 +23,13 @@ from fairtrial.optimize.preparation import (
     tell_estimate,
 )
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
+from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, write_records
 from fairtrial.optimize.requests import Spent
 from fairtrial.optimize.scheduler import Stream
 from fairtrial.optimize.study_events import Telling, tell_tree, tell_unjudged, tell_unread
 from fairtrial.optimize.watching import Watcher, with_watcher
-from fairtrial.study.agents.output import AgentOutput
-from fairtrial.study.agents.task import Task
-from fairtrial.study.model.study import RunBudget
-from fairtrial.study.protocols import Proposer
+from fairtrial.study import AgentOutput, RunBudget, Task
 
 REPLIES = "replies.jsonl"
 """In the run's workspace: what was answered, for the proposer `replay`."""

@@ -23,17 +23,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fairtrial.arena.arena import Arena
-from fairtrial.arena.delivery.markdown_quoting import spell_command
-from fairtrial.arena.model.problem import Check, CodeProblem
-from fairtrial.arena.workshop.workshop import make_ready
-from fairtrial.core import plugins
-from fairtrial.core.errors import Mistake, PluginError, StudyError
-from fairtrial.core.record import build
-from fairtrial.llm.prices import PRICES, PRICES_DATE
+from fairtrial.arena import Arena, ArenaWorkshop, Check, CodeProblem, spell_command
+from fairtrial.core import Mistake, PluginError, StudyError, build, plugins
+from fairtrial.llm import PRICES, PRICES_DATE
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
-from fairtrial.study.ledger.summary import spell_cost
-from fairtrial.study.protocols import Proposer
+from fairtrial.optimize.proposer import Proposer
+from fairtrial.study import spell_cost
 
 STEPS = 4
 """How many candidates a line has, where nobody knows how many first proposals there are."""
@@ -80,9 +75,22 @@ def make_proposer(
 async def prepare_proposer(proposer: Proposer, arena: Arena) -> Proposer:
     """The proposer that works in an arena; mistakes name the option that they are about."""
     try:
-        return await make_ready(proposer, arena)
+        return await _make_ready(proposer, arena)
     except StudyError as error:
         raise _seen_from_here(error) from None
+
+
+async def _make_ready(proposer: Proposer, arena: Arena) -> Proposer:
+    """The proposer to use: the same, or what it makes of itself when it is shown the workshop.
+
+    One that needs a workshop has a method ``async def prepared(self, workshop) -> Proposer``. What
+    comes back is good for as long as the arena is open.
+    """
+    prepared = getattr(proposer, "prepared", None)
+    if prepared is None:
+        return proposer
+    ready: Proposer = await prepared(ArenaWorkshop(arena))
+    return ready
 
 
 def _seen_from_here(error: StudyError) -> StudyError:

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Failure, Verdict
+from fairtrial.arena import Candidate, Estimate, Failure, Verdict
 
 
 class RequestKind(StrEnum):

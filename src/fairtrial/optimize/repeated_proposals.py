@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from fairtrial.optimize.candidates_table import candidate_rows
-from fairtrial.study.model.runs import RunResult
-from fairtrial.study.tables.canonical import CANDIDATE_COLUMNS
+from fairtrial.optimize.candidates_table import COLUMNS, candidate_rows
+from fairtrial.study import RunResult
 
-_DIGEST = tuple(CANDIDATE_COLUMNS).index("digest")
+_DIGEST = tuple(COLUMNS).index("digest")
 
 
 class Proposed:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.core.errors import on_one_line
+from fairtrial.arena import Candidate, FileState
+from fairtrial.core import on_one_line
 from fairtrial.optimize.proposals import Reply, Usage
 
 LARGEST_MB = 8

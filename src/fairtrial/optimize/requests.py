@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.arena.slots.threads import NoRoomError, has_room
-from fairtrial.core.errors import LabError
+from fairtrial.arena import NoRoomError, has_room
+from fairtrial.core import LabError
 from fairtrial.optimize.journal import REPLY, STEP, Journal, Known
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
+from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, record_of, reply_of
 from fairtrial.optimize.replies import read_reply
-from fairtrial.study.model.payments import NOTHING, Paid
-from fairtrial.study.protocols import Proposer
+from fairtrial.study import NOTHING, Paid
 
 if TYPE_CHECKING:
     from anyio import Event, Semaphore

@@ -14,15 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.arena.arena import Arena
-from fairtrial.arena.model.candidates import Candidate, Changes
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.arena.task_groups import single_cause
-from fairtrial.arena.timing.bench import Bench
-from fairtrial.arena.timing_phase import time_candidate, with_timing
-from fairtrial.core.errors import on_one_line
+from fairtrial.arena import (
+    Arena,
+    Basis,
+    Bench,
+    Candidate,
+    Changes,
+    Estimate,
+    Judgement,
+    Reason,
+    Rejection,
+    Verdict,
+    single_cause,
+    time_candidate,
+    with_timing,
+)
+from fairtrial.core import on_one_line
 from fairtrial.optimize.journal import (
     VERDICT,
     Journal,
@@ -34,9 +41,9 @@ from fairtrial.optimize.journal import (
 from fairtrial.optimize.lineage import Entry
 from fairtrial.optimize.loop import Loop
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
+from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.requests import Asking, Spent
 from fairtrial.optimize.watching import Watcher
-from fairtrial.study.protocols import Proposer
 
 if TYPE_CHECKING:
     from anyio import Event

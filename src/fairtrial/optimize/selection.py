@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena import Estimate, Verdict
 from fairtrial.optimize.lineage import Entry
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena import Candidate, Judgement
 from fairtrial.optimize.lineage import Entry
 from fairtrial.optimize.proposals import Reply, Request, Usage
 from fairtrial.optimize.watching import Watcher

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.timings import Estimate
+from fairtrial.arena import Candidate, Estimate, Judgement
 from fairtrial.optimize.lineage import Entry
 from fairtrial.optimize.proposals import Reply, Request
 

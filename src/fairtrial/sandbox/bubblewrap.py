@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.cold_start import starting
 from fairtrial.sandbox.commands import Command, Completed
 from fairtrial.sandbox.init_process import run_child

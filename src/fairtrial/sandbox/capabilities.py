@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.cgroup import usable_places
 from fairtrial.sandbox.host_lock import HOST_FOLDER, HostLock
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
+from fairtrial.sandbox.protocol import Sandbox
 from fairtrial.sandbox.remedies import SWITCHES, closed_switches, install, open_switches
 from fairtrial.sandbox.selection import find_sandbox, try_sandbox
-from fairtrial.study.protocols import Sandbox
 
 OLDEST_GIT = (2, 31)
 """The first that takes its configuration from variables."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.commands import CHANNEL_VARIABLE
 from fairtrial.sandbox.descriptors import Descriptors
 from fairtrial.sandbox.init_process import Handed, Start

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from fairtrial.core.errors import Mistake
-from fairtrial.core.record import Record
+from fairtrial.core import Mistake, Record
 
 CHANNEL_VARIABLE = "FAIRTRIAL_CHANNEL"
 """Names the variable that holds the number of the descriptor a command reports on."""

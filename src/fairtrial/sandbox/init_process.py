@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.captured_output import Head, HeadAndTail
 from fairtrial.sandbox.cgroup import Group, limiting
 from fairtrial.sandbox.commands import Command, Completed, Ending

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.commands import Command, Mount, View
 from fairtrial.sandbox.system import system_links, system_mounts
 

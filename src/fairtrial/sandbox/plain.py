@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.cold_start import starting
 from fairtrial.sandbox.commands import Command, Completed
 from fairtrial.sandbox.init_process import run_child

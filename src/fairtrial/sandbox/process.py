@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairtrial.sandbox.commands import Command, Completed
 from fairtrial.sandbox.plain import Plain
-from fairtrial.study.protocols import Sandbox
+from fairtrial.sandbox.protocol import Sandbox
 
 
 async def run_command(command: Command, sandbox: Sandbox | None = None) -> Completed:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.commands import Command, Ending
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
-from fairtrial.study.protocols import Sandbox
+from fairtrial.sandbox.protocol import Sandbox
 
 FULL: tuple[Sandbox, ...] = (Bubblewrap(), Namespaces())
 _ADVICE = (

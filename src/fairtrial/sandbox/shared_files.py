@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 FOR_ALL = 0o666
 STALE_S = 86_400.0

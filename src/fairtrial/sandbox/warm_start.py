@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.sandbox.commands import Command, Completed
 from fairtrial.sandbox.descriptors import Descriptors
 from fairtrial.sandbox.init_process import Handed, NotStartedError, run_child
 from fairtrial.sandbox.mount_plan import PRIVATE, make_plan, private_variables
 from fairtrial.sandbox.namespaces import Namespaces
+from fairtrial.sandbox.protocol import Sandbox
 from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.sandbox.system import HARNESS
-from fairtrial.study.protocols import Sandbox
 
 MOST_STARTS = 6
 """How many modules that can't be there are left out before warm starts are given up."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind
-from fairtrial.sandbox.commands import Command, Completed
 from fairtrial.study.model.conditions import Condition, DesignTable
 from fairtrial.study.model.runs import Assignment, Outcome, Report, RunSpec
 from fairtrial.study.model.study import Study
@@ -110,40 +108,3 @@ class Executor(Protocol):
         still runs, at once, and without a report.
         """
         ...
-
-
-class Sandbox(Protocol):
-    """Runs commands that nobody has to trust, each on its own.
-
-    Says whether a command can see a folder elsewhere than where it is (`relocates`), and what it
-    can't enforce on this machine, a phrase each (`shortfalls`): nothing, for a full sandbox.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def relocates(self) -> bool: ...
-    @property
-    def shortfalls(self) -> tuple[str, ...]: ...
-
-    async def run(self, command: Command) -> Completed:
-        """Run it to its end; when this returns, or is cancelled, none of its processes is left."""
-
-
-class Proposer(Protocol):
-    """Makes candidates: an LLM, a command-line agent, a codemod, a folder of patches.
-
-    Says how many requests it can work on at once, whether one request may be about several
-    candidates, and to which kinds of request it has anything to say. What else it may have stands
-    in `agents/optimise/proposing.py`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def most_at_once(self) -> int: ...
-    @property
-    def can_batch(self) -> bool: ...
-    def can(self, kind: RequestKind) -> bool: ...
-
-    async def propose(self, brief: Brief, request: Request) -> Reply:
-        """Answer; what it can't do is a refusal. A `LabError` is the network's or the machine's."""

@@ -7,8 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
-from fairtrial.study.model.runs import Assignment, Finished, Report
-from fairtrial.study.protocols import Executor, Work
+from fairtrial.study import Assignment, Executor, Finished, Report, Work
 from fairtrial.testing.executor_work import Deeds
 
 PATIENCE_S = 60.0

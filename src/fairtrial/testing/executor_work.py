@@ -12,17 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairtrial.study.ledger.packing import EventData, pack, unpack
-from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.runs import (
+from fairtrial.study import (
     Assignment,
+    Condition,
+    EventData,
     FailureKind,
     Finished,
     Outcome,
     RunSpec,
     RunStatus,
+    Send,
+    pack,
+    unpack,
 )
-from fairtrial.study.protocols import Send
 
 OURS = (FailureKind.BROKEN, FailureKind.KILLED, FailureKind.UNWRITABLE)
 LOOK_S = 0.005

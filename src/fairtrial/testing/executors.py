@@ -23,9 +23,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.study.ledger.packing import unpack
-from fairtrial.study.model.runs import Emitted, FailureKind, Finished, RunStatus
-from fairtrial.study.protocols import Executor
+from fairtrial.study import Emitted, Executor, FailureKind, Finished, RunStatus, unpack
 from fairtrial.testing.executor_driver import HesitantFeed, ListFeed, execute, finish, is_alive
 from fairtrial.testing.executor_work import assign, told_by
 from fairtrial.testing.journals import JournalConformance

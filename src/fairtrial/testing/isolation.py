@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox.commands import Ending, Limits, Mount, View
-from fairtrial.study.protocols import Sandbox
+from fairtrial.core import LabError
+from fairtrial.sandbox import Ending, Limits, Mount, Sandbox, View
 from fairtrial.testing.resource_usage import MB
 from fairtrial.testing.sandbox_commands import Scene
 from fairtrial.testing.sandboxes import SandboxConformance

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.study.ledger.packing import pack, unpack
-from fairtrial.study.model.runs import Emitted, Finished, Noted
-from fairtrial.study.protocols import Executor
+from fairtrial.study import Emitted, Executor, Finished, Noted, pack, unpack
 from fairtrial.testing.executor_driver import PATIENCE_S, ListFeed, execute, finish, is_alive
 from fairtrial.testing.executor_work import assign, told_by
 

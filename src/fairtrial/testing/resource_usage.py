@@ -11,8 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from fairtrial.sandbox.commands import Ending, Limits
-from fairtrial.sandbox.harness.watcher import LONGEST_WALL
+from fairtrial.sandbox import LONGEST_WALL, Ending, Limits
 from fairtrial.testing.sandbox_commands import Scene
 
 MB = 1 << 20

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtrial.sandbox.commands import Command, Completed, Limits, Mount, View
-from fairtrial.sandbox.system import own_python, own_python_mounts
-from fairtrial.study.protocols import Sandbox
+from fairtrial.sandbox import (
+    Command,
+    Completed,
+    Limits,
+    Mount,
+    Sandbox,
+    View,
+    own_python,
+    own_python_mounts,
+)
 
 PREAMBLE = """
 import fcntl, os, sys, time

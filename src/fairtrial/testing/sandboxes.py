@@ -26,9 +26,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.sandbox.commands import CHANNEL_VARIABLE, Completed, Ending
+from fairtrial.sandbox import CHANNEL_VARIABLE, Completed, Ending, Sandbox
 from fairtrial.sandbox.harness import kernel, processes
-from fairtrial.study.protocols import Sandbox
 from fairtrial.testing.resource_usage import MB, UsageConformance, needs_linux
 from fairtrial.testing.sandbox_commands import Scene
 

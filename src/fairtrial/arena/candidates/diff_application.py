@@ -13,7 +13,7 @@ from fairtrial.arena.candidates.diffs import FileDiff, UnreadableDiff
 from fairtrial.arena.candidates.paths import spell
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.arena.snapshot.git import GitError
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 MOST_FAILURES = 20
 _TIMEOUT_S = 60.0

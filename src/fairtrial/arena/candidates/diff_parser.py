@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from fairtrial.arena.candidates.diff_names import read_name, split_names
 from fairtrial.arena.candidates.diffs import FileDiff, Hunk, Line, UnreadableDiff
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 _HUNK = re.compile(rb"@@ -(\d{1,15})(?:,(\d{1,15}))? \+(\d{1,15})(?:,(\d{1,15}))? @@")
 _UNNUMBERED = re.compile(rb"@@(?: (?!-\d).*)?\r?")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fairtrial.arena.candidates.diffs import FileDiff, Hunk, Line
 from fairtrial.arena.candidates.paths import spell
 from fairtrial.arena.model.verdicts import Difference, Failure
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 _LONGEST_LINE, _MOST_SHOWN, _MOST_DIFFERENCES = 200, 15, 5
 _MOST_VOTES = 50

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from fairtrial.arena.candidates.pathspecs import Pathspecs
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.notation import split_pattern
+from fairtrial.core import Mistake, StudyError, split_pattern
 
 
 def refuse_matching_nothing(problem: CodeProblem, source: str = "") -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 
 MB = 1_000_000
 LARGEST_MB = 20

@@ -15,7 +15,7 @@ from fairtrial.arena.candidates.protection import (
     protection_of,
 )
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 LONGEST_PATH = 200
 LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 255, 4000

@@ -12,8 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.notation import split_pattern
+from fairtrial.core import Mistake, StudyError, split_pattern
 
 _STARS = re.compile(r"(?:\\.|\[\]?[^\]]*\]|[^*])+|\*+", re.DOTALL)
 _CLASSES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairtrial.arena.checks.encoded_values import read_bytes
-from fairtrial.sandbox.harness.library_values import Encoded
+from fairtrial.sandbox import Encoded
 
 
 def read_array(node: Encoded) -> Any:

@@ -17,8 +17,8 @@ from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis, Difference, Failure, Reason, Rejection
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.task_groups import run_all
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.commands import Command, Completed, Ending
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import Command, Completed, Ending
 
 BASE_RUNS = 3
 COMPARED_BYTES = 8 * 1024 * 1024

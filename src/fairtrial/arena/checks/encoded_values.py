@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import binascii
 
-from fairtrial.sandbox.harness.codec import dump
-from fairtrial.sandbox.harness.library_values import TAG, Encoded
+from fairtrial.sandbox import TAG, Encoded, dump
 
 UNORDERED = {"set", "frozenset", "dict_keys", "dict_values", "dict_items"}
 MAPPINGS = {"dict", "Counter", "defaultdict"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from signal import Signals
 
 from fairtrial.arena.model.verdicts import Reason
-from fairtrial.sandbox.commands import Command, Completed, Ending
+from fairtrial.sandbox import Command, Completed, Ending
 
 TAIL_LINES, TAIL_CHARS = 20, 1_500
 _DYING_WORDS = "Fatal Python error: "

@@ -20,9 +20,8 @@ from fairtrial.arena.checks.worker_reports import (
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference
 from fairtrial.arena.stage import Stage
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.commands import Command, Completed, Ending
-from fairtrial.sandbox.harness.library_values import TAG
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import TAG, Command, Completed, Ending
 
 _PLAIN_HINT = "give view: `module:function` that makes plain data of the result"
 _WHERE = {"result": "its result", "raised": "the exception that it raises"}

@@ -27,9 +27,8 @@ from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis, Rejection
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.arena.task_groups import run_all
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.commands import Command, Completed, Ending
-from fairtrial.sandbox.harness.codec import Caps, dump
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import Caps, Command, Completed, Ending, dump
 
 CHANNEL_BYTES = 64 * 2**20
 """How much the inputs of all cases may take, and the base's results."""

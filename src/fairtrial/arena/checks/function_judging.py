@@ -12,7 +12,7 @@ from fairtrial.arena.checks.value_text import render_call
 from fairtrial.arena.checks.worker_reports import Report, compare_outcomes, read_line, spell_failed
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
-from fairtrial.sandbox.commands import Command, Completed
+from fairtrial.sandbox import Command, Completed
 
 MOST_FAILURES = 10
 

@@ -15,8 +15,8 @@ from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.arena.task_groups import run_all
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.commands import Command, Completed, Ending
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import Command, Completed, Ending
 
 BASE_RUNS = 3
 CHANNEL_BYTES = 32 * 1024 * 1024

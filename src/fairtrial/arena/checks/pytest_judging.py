@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fairtrial.arena.checks.exit_text import stop_reason, tail_of, tell_ending
 from fairtrial.arena.checks.pytest_reports import Outcome, SuiteRun, Told
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
-from fairtrial.sandbox.commands import Command
+from fairtrial.sandbox import Command
 
 MOST_FAILURES = 20
 MOST_NAMES = 5

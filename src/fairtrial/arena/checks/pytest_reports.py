@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox.commands import Completed
+from fairtrial.sandbox import Completed
 
 LONGEST_ID, LONGEST_MESSAGE, LONGEST_VALUE, LONGEST_PATH = 1_000, 8_000, 1_000, 5_000
 MOST_LINES = 1_000_000

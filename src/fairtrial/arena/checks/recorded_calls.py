@@ -16,10 +16,8 @@ from typing import Any
 
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.value_text import render
-from fairtrial.core.errors import Mistake, Place, StudyError
-from fairtrial.core.files import replacing
-from fairtrial.sandbox.harness.codec import dump, encode, encode_raised
-from fairtrial.sandbox.harness.library_values import Encoded
+from fairtrial.core import Mistake, Place, StudyError, replacing
+from fairtrial.sandbox import Encoded, dump, encode, encode_raised
 
 _OUTCOMES = {"result": "result", "raises": "raised", "arguments_after": "after", "output": "output"}
 """A file's words, and a worker's."""

@@ -32,8 +32,7 @@ from fairtrial.arena.checks.encoded_values import (
 )
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox.harness.codec import dump
-from fairtrial.sandbox.harness.library_values import TAG, Encoded
+from fairtrial.sandbox import TAG, Encoded, dump
 
 MOST = 5
 """How many places are told of two values that differ."""

@@ -10,8 +10,7 @@ from typing import Any
 
 from fairtrial.arena.checks.arrays import read_array
 from fairtrial.arena.checks.encoded_values import read_bytes, read_float, read_text
-from fairtrial.sandbox.harness.codec import encode
-from fairtrial.sandbox.harness.library_values import TAG, Encoded
+from fairtrial.sandbox import TAG, Encoded, encode
 
 LONGEST = 120
 _UNREADABLE = "<something that can't be read>"

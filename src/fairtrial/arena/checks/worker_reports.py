@@ -16,7 +16,7 @@ from fairtrial.arena.checks.value_comparison import MOST, Differences, compare
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox.harness.library_values import TAG, Encoded
+from fairtrial.sandbox import TAG, Encoded
 
 Outcome = Mapping[str, Any]
 """One call's report: ``result`` or ``raised``, ``output``, and ``after``, its arguments (None if

@@ -15,7 +15,7 @@ from pathlib import Path
 from fairtrial.arena.delivery.edits import Edit, Edits, merge
 from fairtrial.arena.delivery.file_swap import Placement, Present, look, place_all
 from fairtrial.arena.model.candidates import FileState
-from fairtrial.core.errors import LabError, Mistake, StudyError
+from fairtrial.core import LabError, Mistake, StudyError
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from fairtrial.arena.delivery.edits import Edit, Edits, merge
 from fairtrial.arena.model.candidates import FileState
 from fairtrial.arena.snapshot.git import GitError, git
 from fairtrial.arena.snapshot.repository import Repository, open_repository
-from fairtrial.core.errors import Mistake, StudyError, on_one_line
+from fairtrial.core import Mistake, StudyError, on_one_line
 
 _SUBMODULE = "160000"
 LONGEST_PART, LONGEST = 200, 500

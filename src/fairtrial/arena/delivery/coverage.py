@@ -24,8 +24,8 @@ from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.resources import Ground
 from fairtrial.arena.stage import Stage
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.sandbox.commands import Command
+from fairtrial.core import LabError, StudyError
+from fairtrial.sandbox import Command
 
 ENDINGS = (".py", ".pyw")
 LONGEST_S = 600.0

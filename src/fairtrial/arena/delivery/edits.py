@@ -18,7 +18,7 @@ from fairtrial.arena.candidates.patches import render_patch
 from fairtrial.arena.model.candidates import Changes, FileState
 from fairtrial.arena.snapshot.git import GitError, git
 from fairtrial.arena.snapshot.snapshot import Snapshot
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairtrial.arena.model.candidates import FileState
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 
 @dataclass(frozen=True, slots=True)

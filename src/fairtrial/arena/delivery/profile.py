@@ -21,9 +21,8 @@ from fairtrial.arena.model.problem import Benchmark, Check
 from fairtrial.arena.resources import Ground
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.test_benchmark import NAME, choose_slowest
-from fairtrial.core.errors import LabError, StudyError
-from fairtrial.sandbox.commands import Command
-from fairtrial.sandbox.harness.codec import Caps
+from fairtrial.core import LabError, StudyError
+from fairtrial.sandbox import Caps, Command
 
 MOST_LINES = 8
 """How many lines of each side are told."""

@@ -16,7 +16,7 @@ from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.verdicts import Reason, Rejection
 from fairtrial.arena.resources import Ground
 from fairtrial.arena.task_groups import run_all
-from fairtrial.core.errors import FairtrialError
+from fairtrial.core import FairtrialError
 
 
 async def recheck(arena: Arena, changes: Changes) -> Rejection | None:

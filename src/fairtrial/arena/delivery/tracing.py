@@ -19,8 +19,8 @@ from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.resources import Ground
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import HARNESS, Stage
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox.commands import Command, Completed, Ending
+from fairtrial.core import LabError
+from fairtrial.sandbox import Command, Completed, Ending
 
 CHANNEL_BYTES = 32 * 2**20
 FEWEST_PROCESSES = 4

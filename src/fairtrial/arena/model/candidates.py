@@ -9,8 +9,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import describe
+from fairtrial.core import Mistake, StudyError, describe
 
 _NO_FILES: Mapping[str, Any] = {}
 """What a candidate has that was given no files; an empty mapping that was given is another."""

@@ -9,9 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from fairtrial.core.errors import Mistake, Place, StudyError
-from fairtrial.core.fields import NOT_IN_FILES
-from fairtrial.core.notation import (
+from fairtrial.core import (
+    NOT_IN_FILES,
+    Mistake,
+    Place,
+    Record,
+    StudyError,
+    blank,
     command_mistakes,
     function_mistakes,
     maker_mistakes,
@@ -20,8 +24,7 @@ from fairtrial.core.notation import (
     take_misspelt_commands,
     variable_mistakes,
 )
-from fairtrial.core.record import Record, blank
-from fairtrial.sandbox.commands import Limits
+from fairtrial.sandbox import Limits
 
 MOST_CASES = 100_000
 """How many inputs a check may have made."""

@@ -16,7 +16,7 @@ from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.slots.tree import list_tree
 from fairtrial.arena.snapshot.git import GitError, git
 from fairtrial.arena.snapshot.snapshot import Snapshot
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 # One time for every file of the base: whatever compares times (make, git) finds that nothing is
 # newer than anything else, except for what a candidate brings.

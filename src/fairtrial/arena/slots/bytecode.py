@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fairtrial.arena.slots.threads import in_thread
-from fairtrial.sandbox.trusted import run_trusted
+from fairtrial.sandbox import run_trusted
 
 CHUNK = 100
 """How many files one process compiles: what breaks it costs no more than these."""

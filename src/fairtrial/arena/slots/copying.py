@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairtrial.arena.slots.removal import enter_folder
 from fairtrial.arena.slots.tree import CHUNK, READ_ONLY, Listing, Signature, sign
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SMALL = 1 << 16

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from fairtrial.arena.model.candidates import FileState
 from fairtrial.arena.slots.copying import Origin, Wanted, read_link
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 
 LONGEST_NAME, LONGEST_PATH = 255, 3000
 FOLDER_MODE = stat.S_IFDIR | 0o755

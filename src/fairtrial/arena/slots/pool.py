@@ -19,7 +19,7 @@ from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.threads import NoRoomError, explain, in_thread
 from fairtrial.arena.slots.tree import shows_mapped_writes
 from fairtrial.arena.snapshot.snapshot import Snapshot, find_top, take_snapshot
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core import LabError, StudyError
 
 if TYPE_CHECKING:
     from anyio import Event

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.arena.slots.removal import empty_folder, enter_folder
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 HOME_VARIABLE = "FAIRTRIAL_HOME"
 """Names the variable that puts pools elsewhere than in the user's cache."""

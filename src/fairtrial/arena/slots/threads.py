@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

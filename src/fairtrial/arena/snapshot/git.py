@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.core.errors import LabError
-from fairtrial.sandbox.trusted import run_trusted
+from fairtrial.core import LabError
+from fairtrial.sandbox import run_trusted
 
 # What must hold in the user's repositories too, which are read with the user's configuration.
 _HARMLESS = {

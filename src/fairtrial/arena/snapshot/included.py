@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from fairtrial.arena.snapshot.listing import Part, list_parts
 from fairtrial.arena.snapshot.repository import find_repository
 from fairtrial.arena.snapshot.survey import survey
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tempfile import mkdtemp
 
 from fairtrial.arena.snapshot.git import GitError, git, make_bare
 from fairtrial.arena.snapshot.repository import Repository, find_git_dir, open_repository
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 _GITLINK, _FOLDER = 0o160000, 0o040000
 _SHOWN = 5

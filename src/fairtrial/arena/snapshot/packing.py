@@ -25,7 +25,7 @@ from typing import IO
 
 from fairtrial.arena.snapshot.git import git_environment
 from fairtrial.arena.snapshot.survey import Found, unreadable
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 BRANCH = "refs/heads/base"
 _LINK = 0o120000

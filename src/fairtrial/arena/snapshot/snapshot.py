@@ -19,7 +19,7 @@ from fairtrial.arena.snapshot.listing import Part, list_parts, spell_paths
 from fairtrial.arena.snapshot.packing import BRANCH, write_commit
 from fairtrial.arena.snapshot.repository import find_repository
 from fairtrial.arena.snapshot.survey import Found, survey
-from fairtrial.core.errors import LabError, StudyError
+from fairtrial.core import LabError, StudyError
 
 _MB = 1_000_000
 _SHOWN = 3

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fairtrial.arena.snapshot.listing import Listed, Part, spell_paths
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 
 _PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
 

@@ -27,7 +27,7 @@ from fairtrial.arena.timing.prepared_benchmark import Duel, Meter
 from fairtrial.arena.timing.staging import put_in
 from fairtrial.arena.timing.test_benchmark import prepare_slowest
 from fairtrial.arena.timing.workers import keeping_away
-from fairtrial.core.errors import LabError, MisfitError, Mistake, StudyError
+from fairtrial.core import LabError, MisfitError, Mistake, StudyError
 
 STRETCHES = (2.0, 4.0, 8.0)
 """How many times its budget a benchmark may get while others use the machine."""

@@ -19,8 +19,8 @@ from fairtrial.arena.model.verdicts import Difference, Failure, Reason, Rejectio
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.calibration import MOST_NOISE, TRIES, spell_above
 from fairtrial.arena.timing.prepared_benchmark import Duel
-from fairtrial.core.errors import LabError, MisfitError, Mistake, StudyError
-from fairtrial.sandbox.commands import Captured, Command, Completed, Ending
+from fairtrial.core import LabError, MisfitError, Mistake, StudyError
+from fairtrial.sandbox import Captured, Command, Completed, Ending
 
 FEWEST_PAIRS = 6
 """What a budget must hold: with fewer nothing is ever decided."""

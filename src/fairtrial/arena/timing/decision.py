@@ -19,7 +19,7 @@ from fairtrial.arena.timing.stats.race_field import Standing, State
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
 from fairtrial.arena.timing.stats.sequential import LOOKS, look, next_look
 from fairtrial.arena.timing.summary import Replicate, statistics_of, summarise
-from fairtrial.core.errors import FairtrialError
+from fairtrial.core import FairtrialError
 
 Watcher = Callable[[str, int, Estimate | None], None]
 """Is told a candidate's name, how many sessions it has, and how it stands."""

@@ -32,9 +32,8 @@ from fairtrial.arena.timing.prepared_benchmark import Duel
 from fairtrial.arena.timing.session import Schedule, Turns, take_turns
 from fairtrial.arena.timing.worker_channel import Line
 from fairtrial.arena.timing.workers import Talked, is_late, talk_with
-from fairtrial.core.errors import LabError, MisfitError, Mistake, StudyError
-from fairtrial.sandbox.commands import Command, Ending
-from fairtrial.sandbox.harness.codec import Caps, dump
+from fairtrial.core import LabError, MisfitError, Mistake, StudyError
+from fairtrial.sandbox import Caps, Command, Ending, dump
 
 SLOWEST = 100.0
 """How many times as long as the base a candidate may take before it is given up."""

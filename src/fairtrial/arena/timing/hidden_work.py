@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fairtrial.arena.model.timings import Arm, Pair
 from fairtrial.arena.timing.session import ARMS, Turns
-from fairtrial.sandbox.commands import Completed
+from fairtrial.sandbox import Completed
 
 
 def count_hidden(turns: Turns, done: Mapping[Arm, Completed], cores: int) -> Pair:

@@ -15,8 +15,8 @@ from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.arena.task_groups import single_cause
 from fairtrial.arena.timing.worker_channel import LateError, Line, LineError
 from fairtrial.arena.timing.workers import START_S
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.harness.codec import Caps, dump
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import Caps, dump
 
 PORTION_BYTES = 4 * 2**20
 """How much is asked for at a time, going by the inputs before; far below the largest reply."""

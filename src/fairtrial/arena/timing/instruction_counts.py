@@ -34,9 +34,8 @@ from fairtrial.arena.timing.valgrind import (
     read_total,
     read_totals,
 )
-from fairtrial.core.errors import FairtrialError
-from fairtrial.sandbox.commands import Command, Completed, Ending
-from fairtrial.sandbox.harness.codec import Caps, dump
+from fairtrial.core import FairtrialError
+from fairtrial.sandbox import Caps, Command, Completed, Ending, dump
 
 SAMPLE_S = 0.05
 """How long the counted calls should take without valgrind: some 200 million instructions."""

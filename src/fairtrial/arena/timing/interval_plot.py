@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.core.errors import Mistake, StudyError, on_one_line
-from fairtrial.core.files import replacing
+from fairtrial.core import Mistake, StudyError, on_one_line, replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,11 +13,15 @@ from typing import Any, Literal
 from fairtrial.arena.model.timings import Measurement, Sample
 from fairtrial.arena.timing.stats.sequential import Look, look
 from fairtrial.arena.timing.stats.session_ratio import mean_ratio, session_cpu_ratio, session_ratio
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.files import replacing
-from fairtrial.study.tables.csv_tables import any_field_size
-from fairtrial.study.tables.files import cell, spell_rows
-from fairtrial.study.tables.parquet import require_pyarrow
+from fairtrial.core import (
+    Mistake,
+    StudyError,
+    any_field_size,
+    cell,
+    replacing,
+    require_pyarrow,
+    spell_rows,
+)
 
 COLUMNS = (
     "candidate", "benchmark", "session", "round", "position", "arm", "calls", "wall_s", "cpu_s",

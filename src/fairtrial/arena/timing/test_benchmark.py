@@ -29,8 +29,8 @@ from fairtrial.arena.timing.command_benchmark import (
     take,
 )
 from fairtrial.arena.timing.prepared_benchmark import Duel
-from fairtrial.core.errors import MisfitError, Mistake, StudyError
-from fairtrial.sandbox.commands import Command, Ending
+from fairtrial.core import MisfitError, Mistake, StudyError
+from fairtrial.sandbox import Command, Ending
 
 NAME = "slowest tests"
 MOST_TESTS = 30

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.sandbox.commands import CHANNEL_VARIABLE, Command, Mount
-from fairtrial.sandbox.remedies import install
-from fairtrial.sandbox.system import system_mounts
+from fairtrial.core import Mistake, StudyError
+from fairtrial.sandbox import CHANNEL_VARIABLE, Command, Mount, install, system_mounts
 
 TOOL = (
     # The cheapest tool that has a total: some 25 times as slow as without it.

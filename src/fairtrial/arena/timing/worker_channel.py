@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fairtrial.sandbox.harness.frames import HEADER_BYTES, pack, unpack_header
+from fairtrial.sandbox import HEADER_BYTES, pack, unpack_header
 
 LARGEST_REPLY = 64 * 2**20
 _CREDENTIALS = struct.Struct("3i")

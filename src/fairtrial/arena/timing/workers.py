@@ -14,7 +14,7 @@ from fairtrial.arena.stage import Stage
 from fairtrial.arena.task_groups import single_cause
 from fairtrial.arena.timing.session import ArmError
 from fairtrial.arena.timing.worker_channel import LateError, Line, LineError
-from fairtrial.sandbox.commands import Command, Completed
+from fairtrial.sandbox import Command, Completed
 
 START_S = 60.0
 """How long a process may take until it says that it is there."""

@@ -22,7 +22,7 @@ from fairtrial.arena.slots.placement import lay_over, refuse_misplaced
 from fairtrial.arena.slots.removal import empty_folder, enter_folder
 from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.tree import READ_ONLY, Listing, Signature, list_tree
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 
 _NOT_OURS = (".git", "__pycache__", ".venv", "node_modules",
              ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis")  # fmt: skip

@@ -18,7 +18,7 @@ from fairtrial.arena.snapshot.git import git
 from fairtrial.arena.snapshot.snapshot import Snapshot
 from fairtrial.arena.stage import Stage, common_variables
 from fairtrial.arena.workshop.folder import Files, PrivateSlot, TooLargeError, read_entry
-from fairtrial.sandbox.commands import Mount, View
+from fairtrial.sandbox import Mount, View
 
 HOME = Path("/home/fairtrial-agent")
 """Where an agent sees its home in a full sandbox: what lies in the usual one counts as memory."""

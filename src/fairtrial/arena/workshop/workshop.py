@@ -1,7 +1,4 @@
-"""Where proposers work that need more than a brief: an arena's base, sandbox and lock.
-
-`make_ready` is what an optimiser calls, once, when its arena is open.
-"""
+"""Where proposers work that need more than a brief: an arena's base, sandbox and lock."""
 
 from __future__ import annotations
 
@@ -24,22 +21,8 @@ from fairtrial.arena.snapshot.snapshot import Snapshot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.workshop.folder import Files, PrivateSlot, make_place
 from fairtrial.arena.workshop.place import AgentSlot
-from fairtrial.core.errors import StudyError
-from fairtrial.sandbox.host_lock import HostLock
-from fairtrial.study.protocols import Proposer, Sandbox
-
-
-async def make_ready(proposer: Proposer, arena: Arena) -> Proposer:
-    """The proposer to use: the same, or what it makes of itself when it is shown the workshop.
-
-    One that needs a workshop has a method ``async def prepared(self, workshop) -> Proposer``. What
-    comes back is good for as long as the arena is open.
-    """
-    prepared = getattr(proposer, "prepared", None)
-    if prepared is None:
-        return proposer
-    ready: Proposer = await prepared(ArenaWorkshop(arena))
-    return ready
+from fairtrial.core import StudyError
+from fairtrial.sandbox import HostLock, Sandbox
 
 
 class Workshop(Protocol):

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core.errors import Mistake
-from fairtrial.core.record import Record, blank
+from fairtrial.core import Mistake, Record, blank
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,18 @@ from fairtrial.compat.recipes.config import (
     UnivariateComparisonConfig,
 )
 from fairtrial.compat.recipes.recipe import PLAN, Recipe
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
-from fairtrial.study.model.factors import DesignKind, DesignSpec, Factor, Level
-from fairtrial.study.model.hypotheses import Hypothesis, HypothesisKind
-from fairtrial.study.model.study import Study
+from fairtrial.core import Mistake, StudyError
+from fairtrial.study import (
+    AGENT_FACTORS,
+    PROBLEM_FACTORS,
+    DesignKind,
+    DesignSpec,
+    Factor,
+    Hypothesis,
+    HypothesisKind,
+    Level,
+    Study,
+)
 
 DESIGN = DesignSpec(kind=DesignKind.CONSTRAINED_FACTORIAL, randomize=True)
 

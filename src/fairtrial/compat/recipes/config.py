@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.compat.recipes.bundles import BenchmarkBundle
-from fairtrial.core.record import Record
-from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
-from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
-from fairtrial.study.model.study import RunBudget, SeedPolicy
+from fairtrial.core import Record
+from fairtrial.study import (
+    AnalysisPlan,
+    Block,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Hypothesis,
+    OutcomeSpec,
+    RunBudget,
+    SeedPolicy,
+)
 
 
 @dataclass(frozen=True, slots=True)

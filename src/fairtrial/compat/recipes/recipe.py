@@ -6,9 +6,18 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from fairtrial.compat.recipes.config import RecipeStudyConfig
-from fairtrial.study.model.factors import Block, DesignSpec, Factor, Level
-from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
-from fairtrial.study.model.study import RunBudget, SeedPolicy, Study
+from fairtrial.study import (
+    AnalysisPlan,
+    Block,
+    DesignSpec,
+    Factor,
+    Hypothesis,
+    Level,
+    OutcomeSpec,
+    RunBudget,
+    SeedPolicy,
+    Study,
+)
 
 OUTCOMES = (
     OutcomeSpec(

@@ -14,9 +14,15 @@ from fairtrial.compat.recipes.config import (
     PromptFramingConfig,
 )
 from fairtrial.compat.recipes.recipe import PLAN, Recipe, make_factor
-from fairtrial.study.model.factors import Block, DesignKind, DesignSpec
-from fairtrial.study.model.hypotheses import Hypothesis, HypothesisDirection, HypothesisKind
-from fairtrial.study.model.study import Study
+from fairtrial.study import (
+    Block,
+    DesignKind,
+    DesignSpec,
+    Hypothesis,
+    HypothesisDirection,
+    HypothesisKind,
+    Study,
+)
 
 AGENT_ARCHITECTURE = Recipe(
     study_id="agent-architecture-comparison",

@@ -7,9 +7,9 @@ import re
 from bisect import bisect_left
 from typing import Any
 
+from fairtrial.core.canonical import TOO_DEEP
 from fairtrial.core.documents.nodes import Collection, Composer, Node, Scalar
 from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.study.model.identity import TOO_DEEP
 
 # Finds the tokens of a text that is known to be JSON; commas and colons say nothing more then.
 _TOKEN = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:\[\]{}"]+')

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairtrial.core.canonical import DEPTH_LIMIT, TOO_DEEP
 from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.study.model.identity import DEPTH_LIMIT, TOO_DEEP
 
 SIZE_LIMIT_BYTES = 50 * 1024**2
 """How large a file may be."""

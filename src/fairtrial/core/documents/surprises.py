@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fairtrial.core.documents.nodes import Scalar
 from fairtrial.core.errors import Place
-from fairtrial.study.model.factors import scalar_text
+from fairtrial.core.scalars import scalar_text
 
 # Numbers by YAML 1.2 and to the eye.
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+")

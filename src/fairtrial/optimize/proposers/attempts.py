@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.model.verdicts import Failure
-from fairtrial.core.errors import on_one_line
+from fairtrial.arena import Estimate, Failure
+from fairtrial.core import on_one_line
 from fairtrial.optimize.proposals import Brief, Tried, step_gains
 
 MOST_FAILURES, MOST_DIFFERENCES, LONGEST_VALUE, LONGEST_MESSAGE = 5, 5, 400, 2_000

@@ -11,15 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.workshop.workshop import Workshop
-from fairtrial.core import plugins
-from fairtrial.core.errors import Broken, LabError, Mistake, PluginError, StudyError, on_one_line
-from fairtrial.core.fields import NOT_IN_FILES
-from fairtrial.core.notation import function_mistakes
-from fairtrial.core.record import Record
+from fairtrial.arena import Candidate, FileState, Workshop
+from fairtrial.core import (
+    NOT_IN_FILES,
+    Broken,
+    LabError,
+    Mistake,
+    PluginError,
+    Record,
+    StudyError,
+    function_mistakes,
+    on_one_line,
+    plugins,
+)
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
-from fairtrial.sandbox.host_lock import HostLock
+from fairtrial.sandbox import HostLock
 
 LONGEST_LINE = 1_000
 _WHAT = (

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from fairtrial.arena.candidates.folders import SUFFIXES, read_candidate
-from fairtrial.arena.workshop.workshop import Workshop
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.files import expand
-from fairtrial.core.record import Record
+from fairtrial.arena import SUFFIXES, Workshop, read_candidate
+from fairtrial.core import Mistake, Record, StudyError, expand
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 
 MOST_AT_ONCE = 8

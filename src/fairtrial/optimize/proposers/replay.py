@@ -16,13 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.arena.workshop.workshop import Workshop
-from fairtrial.core.errors import Mistake, StudyError, on_one_line
-from fairtrial.core.files import expand, replacing
-from fairtrial.core.record import Record
+from fairtrial.arena import Candidate, FileState, Workshop
+from fairtrial.core import Mistake, Record, StudyError, expand, on_one_line, plain, replacing
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
-from fairtrial.study.model.identity import plain
 
 VERSION = 1
 """Of the form of records: one with another version is refused."""

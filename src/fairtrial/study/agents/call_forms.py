@@ -19,14 +19,22 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
-from fairtrial.compat.keyword_arguments import KEYWORDS
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
+from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.agents.task import Task
+from fairtrial.study.extensions import keyword_arguments
 from fairtrial.study.model.conditions import Condition
 
 Call = Callable[[Task], Any]
 NAMED, VARIADIC = Parameter.POSITIONAL_OR_KEYWORD, (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 FACTORY_NAMES = ("condition", "_condition")
+
+
+def _problem(task: Task) -> Any:
+    return task.problem
+
+
+def _seed(task: Task) -> int:
+    return task.run_spec.seed
 
 
 def _itself(task: Task) -> Task:
@@ -189,7 +197,9 @@ def _reachable(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
         if each.kind in VARIADIC or (by_place and is_cut):
             continue
         named[name] = each
-        is_cut |= by_place and each.default is not Parameter.empty and name not in KEYWORDS
+        is_cut |= (
+            by_place and each.default is not Parameter.empty and name not in keyword_arguments()
+        )
     return named
 
 
@@ -210,7 +220,7 @@ def _refuse_factory(target: Callable[..., Any], named: Mapping[str, Parameter]) 
     candidates = _required(named) or list(named)
     only = candidates[0] if len(candidates) == 1 else None
     # One with further keywords of ours can only be an agent.
-    if only in FACTORY_NAMES and not named.keys() & {*KEYWORDS, "task"} - {only}:
+    if only in FACTORY_NAMES and not named.keys() & {*keyword_arguments(), "task"} - {only}:
         raise StudyError(
             Mistake(
                 (),
@@ -229,17 +239,19 @@ def _fill(
     candidates = required or list(named)
     if "task" in named:
         fill: dict[str, Callable[[Task], Any]] = {"task": _itself}
-        fill |= {name: KEYWORDS[name] for name in required if name in KEYWORDS}
-    elif len(candidates) == 1 and candidates[0] not in KEYWORDS:
+        fill |= {
+            name: keyword_arguments()[name] for name in required if name in keyword_arguments()
+        }
+    elif len(candidates) == 1 and candidates[0] not in keyword_arguments():
         return {candidates[0]: _itself}
-    elif named.keys() & KEYWORDS.keys():
-        fill = {name: KEYWORDS[name] for name in named if name in KEYWORDS}
+    elif named.keys() & keyword_arguments().keys():
+        fill = {name: keyword_arguments()[name] for name in named if name in keyword_arguments()}
     elif len(required) == 2 and all(named[n].kind is not Parameter.KEYWORD_ONLY for n in required):
-        return dict(zip(required, (KEYWORDS["problem_packet"], KEYWORDS["seed"]), strict=True))
+        return dict(zip(required, (_problem, _seed), strict=True))
     elif not required and Parameter.VAR_POSITIONAL in kinds:
         return {"*": _itself}
     elif not required and Parameter.VAR_KEYWORD in kinds:
-        return dict(KEYWORDS)
+        return dict(keyword_arguments())
     else:
         fill = {}
     unfilled = [name for name in required if name not in fill]
@@ -249,7 +261,7 @@ def _fill(
             Mistake(
                 (),
                 f"{name_of(target)} can't be called: {what}",
-                f"take one Task, or some of {', '.join(KEYWORDS)}; "
+                f"take one Task, or some of {', '.join(keyword_arguments())}; "
                 "others need a default, or a value under `options`",
             )
         )
@@ -278,4 +290,7 @@ def _is_by_place(name: str, named: Mapping[str, Parameter]) -> bool:
     """Whether a parameter is given by its place: it must be, or its name means nothing to us."""
     if name not in named or named[name].kind is Parameter.KEYWORD_ONLY:
         return False
-    return named[name].kind is Parameter.POSITIONAL_ONLY or name not in {*KEYWORDS, "task"}
+    return named[name].kind is Parameter.POSITIONAL_ONLY or name not in {
+        *keyword_arguments(),
+        "task",
+    }

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core.foreign import fields_of, plain_number
+from fairtrial.core import fields_of, plain_number
 from fairtrial.study.agents.events import read_event
 from fairtrial.study.ledger.packing import EventData
 from fairtrial.study.model.payments import MOST

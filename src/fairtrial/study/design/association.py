@@ -7,9 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairtrial.core import canonical_json, is_scalar, scalar_text
 from fairtrial.study.design.rows import is_number
-from fairtrial.study.model.factors import is_scalar, scalar_text
-from fairtrial.study.model.identity import canonical_json
 
 MANY_VALUES = 10
 """A column of more different numbers than this is a scale rather than a set of levels."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump
 from fairtrial.study.design.association import CONFOUNDED, Column, associate, read_columns
 from fairtrial.study.design.constraints import message_of
 from fairtrial.study.model.conditions import Condition

@@ -7,15 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.core import plugins
-from fairtrial.core.errors import Mistake, PluginError, StudyError, spell_count
-from fairtrial.core.record import build
+from fairtrial.core import (
+    Mistake,
+    PluginError,
+    StudyError,
+    build,
+    canonical_json,
+    plugins,
+    spell_count,
+)
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.dependent_factors import dependence_mistakes
 from fairtrial.study.design.rows import interleave
 from fairtrial.study.model.conditions import Condition, DesignRow, DesignTable
 from fairtrial.study.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
-from fairtrial.study.model.identity import canonical_json, condition_id_of, fingerprint
+from fairtrial.study.model.identity import condition_id_of, fingerprint
 from fairtrial.study.model.study import SeedPolicy, Study
 from fairtrial.study.protocols import Design
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.rows import Assignment, is_number
 from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study

@@ -23,12 +23,17 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from fairtrial.core.errors import Mistake, Place, StudyError, did_you_mean
-from fairtrial.core.plugins import load_reference
-from fairtrial.core.record import describe
+from fairtrial.core import (
+    Mistake,
+    Place,
+    StudyError,
+    canonical_json,
+    describe,
+    did_you_mean,
+    load_reference,
+)
 from fairtrial.study.design.operators import ARITHMETIC, COMPARE, FUNCTIONS
 from fairtrial.study.model.factors import Constraint, ConstraintSeverity
-from fairtrial.study.model.identity import canonical_json
 
 MAX_LENGTH = 2_000
 SHOWN_LENGTH = 120

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairtrial.core.errors import Mistake, Place, StudyError, did_you_mean
+from fairtrial.core import Mistake, Place, StudyError, did_you_mean
 from fairtrial.study.design.constraints import Expression
 from fairtrial.study.model.factors import DesignKind, Factor
 from fairtrial.study.model.study import Study

@@ -6,10 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.core import plugins
-from fairtrial.core.errors import Mistake, Place, PluginError, StudyError, did_you_mean, spell_count
-from fairtrial.core.fields import field_types
-from fairtrial.core.record import describe
+from fairtrial.core import (
+    Mistake,
+    Place,
+    PluginError,
+    StudyError,
+    describe,
+    did_you_mean,
+    field_types,
+    plain,
+    plugins,
+    same_text,
+    spell_count,
+)
 from fairtrial.study.design.association import label
 from fairtrial.study.design.balance import DesignBalance, design_balance, design_balance_report
 from fairtrial.study.design.build import design_table, make_design
@@ -17,7 +26,6 @@ from fairtrial.study.design.rows import Assignment, add_center_points, is_number
 from fairtrial.study.design.runs import REPLICATED_BY_RUNS
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.factors import Block, DesignKind, DesignSpec, Factor, Level
-from fairtrial.study.model.identity import plain, same_text
 from fairtrial.study.model.study import SeedPolicy, Study
 
 CODED = (

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
+from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.matrix_cells import Column
 from fairtrial.study.design.rows import Assignment, block_assignments

@@ -11,11 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fairtrial.core.errors import Mistake, Place, StudyError, did_you_mean
-from fairtrial.core.record import describe
+from fairtrial.core import (
+    Mistake,
+    Place,
+    StudyError,
+    describe,
+    did_you_mean,
+    is_scalar,
+    scalar_text,
+)
 from fairtrial.study.design.constraints import Expression
 from fairtrial.study.design.dependent_factors import BY_COMBINATION, BY_LEVEL, iter_conditions
-from fairtrial.study.model.factors import DesignKind, Factor, is_scalar, scalar_text
+from fairtrial.study.model.factors import DesignKind, Factor
 from fairtrial.study.model.study import Study
 
 _OF_LEVELS = (*BY_COMBINATION, *BY_LEVEL, DesignKind.CUSTOM_MATRIX)

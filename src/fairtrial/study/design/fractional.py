@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import Record
+from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.aliases import (
     LETTERS,
     Product,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from fairtrial.core.errors import Mistake, Place, StudyError, did_you_mean
+from fairtrial.core import Mistake, Place, StudyError, did_you_mean
 from fairtrial.study.design.aliases import LETTERS, Product
 
 PATH: Place = ("design_spec", "options", "generators")

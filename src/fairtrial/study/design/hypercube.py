@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import Record
+from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.maximin import measure_spread, spread_apart
 from fairtrial.study.design.ranges import Points, Range, empty_ranges, plan_samples, scale
 from fairtrial.study.design.rows import number_rows

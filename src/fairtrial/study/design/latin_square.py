@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
+from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.design.rows import follow_ties, free_factors
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.factors import Factor

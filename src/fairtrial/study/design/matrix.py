@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
-from fairtrial.core.record import describe
+from fairtrial.core import Mistake, StudyError, describe, did_you_mean
 from fairtrial.study.design.matrix_cells import Column
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.study import Study

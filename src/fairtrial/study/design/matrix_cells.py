@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from fairtrial.core.errors import StudyError
-from fairtrial.core.record import describe
+from fairtrial.core import StudyError, canonical_json, describe, scalar_text
 from fairtrial.study.design.rows import is_number
-from fairtrial.study.model.factors import Block, Factor, scalar_text
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.study.model.factors import Block, Factor
 
 SHOWN_LEVELS = 12
 EXPECTED = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}

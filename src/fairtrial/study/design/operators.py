@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from fairtrial.core.record import describe
+from fairtrial.core import describe
 
 MOST_BITS = 4_096
 """How large a computed whole number may be: some 1,200 digits."""

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core.errors import Mistake, StudyError, spell_count
-from fairtrial.core.record import Record
+from fairtrial.core import Mistake, Record, StudyError, spell_count
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.exchange import Found, bound_log_determinant, search
 from fairtrial.study.design.existing_rows import read_earlier

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
+from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.design.rows import Assignment, is_number
 from fairtrial.study.model.study import Study
 

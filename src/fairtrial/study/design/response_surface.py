@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import Record
+from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.aliases import LETTERS, Product
 from fairtrial.study.design.coded_points import Point, read_axes, read_point, refuse_fractions
 from fairtrial.study.design.fractional import MOST_FACTORS, coded_rows, published_fraction

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError, canonical_json
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.factors import Factor
-from fairtrial.study.model.identity import canonical_json
 from fairtrial.study.model.study import Study
 
 Assignment = dict[str, Any]

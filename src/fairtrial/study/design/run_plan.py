@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump
 from fairtrial.study.design.runs import (
     Pair,
     agents_of,

@@ -8,11 +8,10 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import dump
+from fairtrial.core import Mistake, StudyError, canonical_json, dump
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
-from fairtrial.study.model.identity import canonical_json, hash_id, run_id_maker, seed_maker
+from fairtrial.study.model.identity import hash_id, run_id_maker, seed_maker
 from fairtrial.study.model.runs import RunSpec
 from fairtrial.study.model.study import Study
 

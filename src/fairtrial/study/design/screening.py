@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import Record
+from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.fractional import mirror
 from fairtrial.study.design.rows import decode, number_rows, two_level_factors
 from fairtrial.study.model.conditions import DesignTable

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from fairtrial.core import canonical_json, is_scalar
 from fairtrial.study.design.rows import is_number
-from fairtrial.study.model.factors import Factor, is_scalar
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.study.model.factors import Factor
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.core.errors import StudyError
-from fairtrial.core.fields import field_types, required_fields
-from fairtrial.core.record import Record, build, dump
+from fairtrial.core import Record, StudyError, build, dump, field_types, required_fields
 
 
 def dump_brief(value: Any) -> Any:

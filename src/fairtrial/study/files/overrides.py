@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.documents.document import parse
-from fairtrial.core.errors import Mistake, Place, StudyError, did_you_mean
-from fairtrial.core.record import build
+from fairtrial.core import Mistake, Place, StudyError, build, did_you_mean, parse
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation import study_mistakes
 

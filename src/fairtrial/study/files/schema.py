@@ -1,25 +1,14 @@
-"""JSON Schemas of study and problem files, for editors: completion, mistakes while typing.
+"""The JSON Schema of study files, for editors: completion and errors while typing.
 
-Made from the records' own annotations and docstrings. What records check beyond their types stands
-in `_RULES` and `_SHAPES`, and for problems in `problem_rules`; a test holds them against the
-records, field by field.
+Made from the annotations and docstrings of the records; what records check beyond their types
+stands in the tables below.
 """
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import types
-import typing
-from collections.abc import Mapping
-from enum import Enum
-from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.problem_schema import PROBLEM_RULES, PROBLEM_SHAPES
-from fairtrial.core import plugins
-from fairtrial.core.fields import field_docs, field_types, required_fields
+from fairtrial.core import Schema, SchemaRules, file_schema, plugins, record_schema, requires
 from fairtrial.study.model.factors import (
     DESIGN_ALIASES,
     MOST_CONDITIONS,
@@ -47,8 +36,6 @@ from fairtrial.study.model.study import (
     SeedPolicy,
     Study,
 )
-
-Schema = dict[str, Any]
 
 _NOT_BLANK: Schema = {"pattern": r"\S"}
 _REFERENCE: Schema = {"pattern": r"^[^:]+:[\s\S]"}
@@ -106,23 +93,18 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "max_parallel": _FROM_ONE,
         "max_per_minute": _ABOVE_ZERO,
     },
-    **PROBLEM_RULES,
 }
-
-
-def _given(name: str, rule: Schema) -> Schema:
-    return {"required": [name], "properties": {name: rule}}
 
 
 # How the fields of a record depend on each other.
 _SHAPES: dict[type[Any], Schema] = {
     Factor: {
-        "anyOf": [_given("levels", _NOT_EMPTY), _given("default", {"not": {"type": "null"}})],
+        "anyOf": [requires("levels", _NOT_EMPTY), requires("default", {"not": {"type": "null"}})],
     },
     Constraint: {
         "anyOf": [
-            _given("expression", {"type": "string"}),
-            _given("callable_ref", {"type": "string"}),
+            requires("expression", {"type": "string"}),
+            requires("callable_ref", {"type": "string"}),
         ],
     },
     Contrast: {"required": ["left", "right"]},
@@ -141,15 +123,14 @@ _SHAPES: dict[type[Any], Schema] = {
             {
                 "properties": {"use": {"type": "null"}, "options": {"maxProperties": 0}},
                 "anyOf": [
-                    _given("family", {"minLength": 1}),
-                    _given("brief", {"minLength": 1}),
-                    _given("payload", {"minProperties": 1}),
-                    _given("evaluator", {"type": "string", "minLength": 1}),
+                    requires("family", {"minLength": 1}),
+                    requires("brief", {"minLength": 1}),
+                    requires("payload", {"minProperties": 1}),
+                    requires("evaluator", {"type": "string", "minLength": 1}),
                 ],
             },
         ],
     },
-    **PROBLEM_SHAPES,
 }
 
 # A record may be written as a single value.
@@ -195,98 +176,23 @@ _LEGACY_KEYS: dict[type[Any], dict[str, Schema]] = {
 }
 
 
+_STUDY_RULES = SchemaRules(_RULES, _SHAPES, _SHORT_FORMS, _LEGACY_KEYS)
+
+
 def study_schema() -> Schema:
     """The JSON Schema (draft 2020-12) of a study file."""
     definitions: dict[str, Schema] = {}
-    study = _record_schema(Study, definitions)
+    study = record_schema(Study, _STUDY_RULES, definitions)
     definitions["DesignSpec"]["allOf"] = [_options_of(kind) for kind in DesignKind]
-    return _whole_schema("fairtrial study", study, definitions)
-
-
-def problem_schema() -> Schema:
-    """The JSON Schema (draft 2020-12) of a code problem's file."""
-    definitions: dict[str, Schema] = {}
-    problem = _record_schema(CodeProblem, definitions)
-    return _whole_schema("fairtrial code problem", problem, definitions)
-
-
-def _whole_schema(title: str, root: Schema, definitions: dict[str, Schema]) -> Schema:
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
-        **root,
-        "$defs": dict(sorted(definitions.items())),
-    }
-    return copy.deepcopy(schema)  # the rules above are not the caller's to change
+    return file_schema("fairtrial study", study, definitions)
 
 
 def _options_of(kind: DesignKind) -> Schema:
     """Which options may stand beside a design that comes with fairtrial."""
     names = [kind.value, *(alias for alias, meant in DESIGN_ALIASES.items() if meant is kind)]
-    options = _record_schema(plugins.load("designs", kind.value), {})
+    options = record_schema(plugins.load("designs", kind.value), _STUDY_RULES, {})
     options["properties"] |= {name: {"deprecated": True} for name in MOVED_OPTIONS}
-    is_this: Schema = _given("kind", {"enum": names})
+    is_this: Schema = requires("kind", {"enum": names})
     if kind is DesignSpec().kind:
         is_this = {"anyOf": [is_this, {"not": {"required": ["kind"]}}]}
     return {"if": is_this, "then": {"properties": {"options": options}}}
-
-
-def _record_schema(cls: type[Any], definitions: dict[str, Schema]) -> Schema:
-    docs = field_docs(cls)
-    defaults = {field.name: field.default for field in dataclasses.fields(cls)}
-    properties: dict[str, Schema] = {}
-    for name, hint in field_types(cls).items():
-        rule = _RULES.get(cls, {}).get(name, {})
-        properties[name] = {"description": docs[name]}
-        # A rule that names a type replaces the annotation's.
-        if not rule.keys() & {"type", "enum", "anyOf"}:
-            properties[name] |= _type_schema(hint, definitions)
-        properties[name] |= rule
-        default = defaults[name]
-        if isinstance(default, (str, int, float)) and default != "":
-            properties[name]["default"] = default.value if isinstance(default, Enum) else default
-    return {
-        "description": (cls.__doc__ or "").partition("\n")[0],
-        "type": "object",
-        "properties": properties | _LEGACY_KEYS.get(cls, {}),
-        "required": list(required_fields(cls)),
-        "additionalProperties": False,
-        **_SHAPES.get(cls, {}),
-    }
-
-
-def _type_schema(hint: Any, definitions: dict[str, Schema]) -> Schema:
-    if hint is Any:
-        return {}
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return _union_schema([_type_schema(arg, definitions) for arg in args])
-    if origin is typing.Literal:
-        return {"enum": list(args)}
-    if origin is tuple:
-        items = {"type": "array", "items": _type_schema(args[0], definitions)}
-        fixed = {} if args[-1] is ... else {"minItems": len(args), "maxItems": len(args)}
-        return items | fixed
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": _type_schema(args[1], definitions)}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"type": "string", "enum": [member.value for member in hint]}
-    if dataclasses.is_dataclass(hint):
-        return _reference(typing.cast("type[Any]", hint), definitions)
-    names = {str: "string", Path: "string", int: "integer", float: "number", bool: "boolean"}
-    return {"type": names[hint] if hint is not types.NoneType else "null"}
-
-
-def _union_schema(options: list[Schema]) -> Schema:
-    if all(option.keys() == {"type"} for option in options):
-        return {"type": [option["type"] for option in options]}
-    return {"anyOf": options}
-
-
-def _reference(cls: type[Any], definitions: dict[str, Schema]) -> Schema:
-    name = cls.__name__
-    if name not in definitions:
-        record = _record_schema(cls, definitions)
-        short = _SHORT_FORMS.get(cls)
-        definitions[name] = {"anyOf": [short, record]} if short else record
-    return {"$ref": f"#/$defs/{name}"}

@@ -9,12 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core.documents.nodes import SIZE_LIMIT_BYTES, VALUE_LIMIT, printable
-from fairtrial.core.documents.surprises import looks_like_number
-from fairtrial.core.errors import Mistake, Place, StudyError
-from fairtrial.core.files import replacing
+from fairtrial.core import (
+    DEPTH_LIMIT,
+    SIZE_LIMIT_BYTES,
+    TOO_DEEP,
+    VALUE_LIMIT,
+    Mistake,
+    Place,
+    StudyError,
+    looks_like_number,
+    printable,
+    replacing,
+)
 from fairtrial.study.files.brief import dump_brief
-from fairtrial.study.model.identity import DEPTH_LIMIT, TOO_DEEP
 from fairtrial.study.model.study import Study
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from fairtrial.core.errors import did_you_mean
+from fairtrial.core import did_you_mean
 from fairtrial.study.design.agent_options import spell_agents
 from fairtrial.study.design.runs import replicates_of
 from fairtrial.study.hypotheses.groups import (

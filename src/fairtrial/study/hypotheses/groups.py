@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from fairtrial.core import canonical_json, is_scalar, scalar_text
 from fairtrial.study.design.agent_options import agents_touched, spell_agents
 from fairtrial.study.design.rows import is_number
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, agents_of, problems_of
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import is_scalar, scalar_text
-from fairtrial.study.model.identity import canonical_json
 from fairtrial.study.model.study import Study
 
 Cell = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairtrial.core.errors import did_you_mean
+from fairtrial.core import did_you_mean
 from fairtrial.study.model.hypotheses import AGGREGATIONS, SOURCE_TABLES, OutcomeSpec
 from fairtrial.study.model.study import Study
 

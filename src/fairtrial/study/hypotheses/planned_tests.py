@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump, is_scalar, scalar_text
 from fairtrial.study.hypotheses.averages import spell_averages
 from fairtrial.study.hypotheses.comparisons import Comparison, comparisons_of, contrast_ends
 from fairtrial.study.hypotheses.groups import Variable, count_cells
@@ -19,7 +19,6 @@ from fairtrial.study.hypotheses.wording import (
     why_untestable,
 )
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import is_scalar, scalar_text
 from fairtrial.study.model.hypotheses import (
     AnalysisPlan,
     Hypothesis,

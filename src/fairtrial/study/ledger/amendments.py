@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump
 from fairtrial.study.design.runs import replicates_of
 from fairtrial.study.ledger.claim_changes import (
     Departure,

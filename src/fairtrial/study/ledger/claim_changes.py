@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.study.ledger.fingerprint import differences
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec

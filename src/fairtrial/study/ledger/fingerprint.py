@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fairtrial.core import canonical_json
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.identity import canonical_json
 from fairtrial.study.model.study import Study
 
 COVERED = (

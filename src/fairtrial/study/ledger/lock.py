@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import LedgerError
+from fairtrial.core import LedgerError
 
 LOCK_NAME = "owner.lock"
 TRIES, TRY_AGAIN_S = 10, 0.02

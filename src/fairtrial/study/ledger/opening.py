@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from fairtrial.core.errors import LedgerError
+from fairtrial.core import LedgerError
 from fairtrial.study.ledger.lock import owner_of
 from fairtrial.study.ledger.schema import APPLICATION_ID, JOURNAL, MIGRATIONS, TABLES, VERSION
 from fairtrial.study.ledger.sqlite_errors import FAULTS, code_of, damaged, explain, explained

@@ -25,7 +25,7 @@ from pathlib import PurePath
 from typing import Any, TypedDict
 from uuid import UUID
 
-from fairtrial.study.model.identity import DEPTH_LIMIT, SAME_KEY, TOO_DEEP, key_text
+from fairtrial.core import DEPTH_LIMIT, SAME_KEY, TOO_DEEP, key_text
 
 
 class Body(TypedDict):

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import LedgerError
+from fairtrial.core import LedgerError
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.journal import untold_payments
 from fairtrial.study.ledger.lock import owner_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtrial.core.errors import LedgerError, on_one_line
+from fairtrial.core import LedgerError, on_one_line
 
 NO_ROOM = (
     "can't be written: there is no room left; nothing that was counted as done is lost: make room, "

@@ -7,9 +7,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core.errors import Mistake, Place
-from fairtrial.core.record import Record, blank, describe
-from fairtrial.study.model.identity import same_text
+from fairtrial.core import (
+    Mistake,
+    Place,
+    Record,
+    blank,
+    describe,
+    is_scalar,
+    same_text,
+    scalar_text,
+)
 
 
 class FactorKind(StrEnum):
@@ -60,20 +67,6 @@ MOST_CONDITIONS = 10_000_000
 """What `max_conditions` may be raised to: no machine holds many more."""
 MOVED_OPTIONS = ("n_samples", "matrix_path", "block_randomization_key", "center_points")
 """What older files keep among a design's options, and is a field of `DesignSpec` now."""
-
-
-def is_scalar(value: Any) -> bool:
-    """Whether a value is a single one: text, a number, true, false or null."""
-    return value is None or isinstance(value, (str, int, float))
-
-
-def scalar_text(value: Any) -> str:
-    """A scalar as YAML spells it; the name of a level that is written as its value alone."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 @dataclass(frozen=True, slots=True)

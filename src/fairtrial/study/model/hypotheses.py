@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from fairtrial.core.errors import Mistake, Place
-from fairtrial.core.record import Record, blank
+from fairtrial.core import Mistake, Place, Record, blank
 
 
 class HypothesisKind(StrEnum):

@@ -1,4 +1,4 @@
-"""Ids, seeds and the canonical JSON beneath them.
+"""Ids of conditions and runs, and seeds of runs.
 
 The recipes are those of *design-research-experiments* 0.3, to the byte, so that a study that moves
 over keeps its condition ids, run ids and seeds. They are a file format: change nothing here that
@@ -9,89 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
-from pathlib import PurePath
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairtrial.core.errors import Mistake, Place, StudyError
+from fairtrial.core import canonical_json
 
 ID_DIGITS = 12
-DEPTH_LIMIT = 100
-"""How deep lists and mappings may be nested: a limit of our own, since Python's own differs from
-version to version, and a study is to be good or bad everywhere."""
-TOO_DEEP = f"lists and mappings are nested more than {DEPTH_LIMIT} deep"
 SEED_MODULUS = 2**31 - 1
-SAME_KEY = "two keys are the same once written as text"
-
-
-def plain(value: Any, path: Place = ()) -> Any:
-    """`value` in the types that JSON has; anything else is refused, never turned into its text.
-
-    Enums become their value, paths their text, tuples lists, sets sorted lists, keys text.
-    """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, Enum):
-        return plain(value.value, path)
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise StudyError(Mistake(path, f"{value} is not a finite number"))
-        return float(value)
-    if isinstance(value, PurePath):
-        return str(value)
-    if len(path) > DEPTH_LIMIT:
-        raise StudyError(Mistake(path[:3], TOO_DEEP))
-    if isinstance(value, Mapping):
-        return _plain_mapping(value, path)
-    if isinstance(value, (list, tuple)):
-        return [plain(item, (*path, index)) for index, item in enumerate(value)]
-    if isinstance(value, (set, frozenset)):
-        items = [plain(item, path) for item in value]
-        try:
-            return sorted(items)
-        except TypeError:
-            return sorted(items, key=canonical_json)
-    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    raise StudyError(
-        Mistake(
-            path,
-            f"a value of type {kind} can't be written down",
-            "use text, a number, true/false, null, a list or a mapping",
-        )
-    )
-
-
-def key_text(key: Any) -> str:
-    """A mapping's key as the text that files have in its place."""
-    return str(key.value) if isinstance(key, Enum) else str(key)
-
-
-def _plain_mapping(value: Mapping[Any, Any], path: Place) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, item in value.items():
-        text = key_text(key)
-        if text in result:
-            raise StudyError(Mistake((*path, text), SAME_KEY))
-        result[text] = plain(item, (*path, text))
-    return result
-
-
-def canonical_json(value: Any) -> str:
-    """The one text that a value is hashed as."""
-    try:
-        return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
-    except StudyError:
-        raise
-    except ValueError:
-        raise StudyError("a number has too many digits to be written down") from None
-    except RecursionError:
-        raise StudyError(TOO_DEEP) from None
 
 
 def hash_id(prefix: str, payload: Any) -> str:
@@ -178,15 +102,3 @@ def seed_maker(
         return int(digest.hexdigest()[:16], 16) % SEED_MODULUS
 
     return make
-
-
-def same_text(values: Sequence[Any]) -> list[tuple[int, int]]:
-    """Pairs of positions whose values hash alike, the earlier one first."""
-    first: dict[str, int] = {}
-    pairs = []
-    for index, value in enumerate(values):
-        text = canonical_json(value)
-        if text in first:
-            pairs.append((first[text], index))
-        first.setdefault(text, index)
-    return pairs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fairtrial.core.foreign import plain_number
+from fairtrial.core import plain_number
 
 MOST = 2**53
 """The largest number of tokens that can be believed."""

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.compat.legacy_keys import modernise
-from fairtrial.core.errors import Mistake, Place, StudyError
-from fairtrial.core.fields import NOT_IN_FILES
-from fairtrial.core.record import Record, blank, build, dump
+from fairtrial.core import NOT_IN_FILES, Mistake, Place, Record, StudyError, blank, build, dump
+from fairtrial.study.extensions import extensions
 from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
 from fairtrial.study.model.identity import seed_maker
@@ -219,7 +217,9 @@ class Study(Record):
     def _older_form(
         cls, data: dict[str, Any], path: Place, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return modernise(data, path, mistakes)
+        for extension in extensions():
+            data = extension.modernize(data, path, mistakes)
+        return data
 
     @property
     def primary_outcomes(self) -> tuple[str, ...]:
@@ -246,26 +246,26 @@ class Study(Record):
 
     def to_yaml(self, path: str | Path) -> Path:
         """Write the study as YAML; returns the path."""
-        from fairtrial.study.files import write_study
+        from fairtrial.study.files.writing import write_study
 
         return write_study(self, path, "yaml")
 
     def to_json(self, path: str | Path) -> Path:
         """Write the study as JSON; returns the path."""
-        from fairtrial.study.files import write_study
+        from fairtrial.study.files.writing import write_study
 
         return write_study(self, path, "json")
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Study:
         """Read a study from a YAML file."""
-        from fairtrial.study.files import load_study
+        from fairtrial.study.files.reading import load_study
 
         return load_study(path, "yaml")
 
     @classmethod
     def from_json(cls, path: str | Path) -> Study:
         """Read a study from a JSON file."""
-        from fairtrial.study.files import load_study
+        from fairtrial.study.files.reading import load_study
 
         return load_study(path, "json")

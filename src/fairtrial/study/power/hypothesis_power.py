@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump
 from fairtrial.study.design.runs import PROBLEM_FACTORS, problems_of, replicates_of
 from fairtrial.study.hypotheses.comparisons import (
     ANOVA,

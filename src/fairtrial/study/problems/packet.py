@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
+from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.protocols import Problem
 
 ANSWERS = ("candidate", "state", "answer", "solution", "final_answer", "x")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import GeneratorType
 from typing import Any
 
-from fairtrial.core.foreign import fields_of, plain_number
+from fairtrial.core import fields_of, plain_number
 from fairtrial.study.ledger.packing import UnwritableError, pack
 
 EVALUATOR = "problem_evaluator"

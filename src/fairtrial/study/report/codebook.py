@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from fairtrial.core import canonical_json, is_scalar, scalar_text
 from fairtrial.study.design.runs import count_runs
+from fairtrial.study.extensions import extensions
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.factors import Factor, is_scalar, scalar_text
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.text import code, count, plain_text, table
 
@@ -82,29 +83,6 @@ EVALUATIONS: tuple[Column, ...] = (
     ("aggregation_level", "text", "what the value is about: the run, or a part of it"),
     ("notes_json", "JSON", "anything else"),
 )
-CANDIDATES: tuple[Column, ...] = (
-    ("run_id", "text", "the run, as in runs.csv"),
-    ("candidate_id", "text", "the candidate; its own within the run"),
-    ("parent_id", "text", "the candidate that it was made from, if any"),
-    ("line", "whole number", "which first proposal it descends from"),
-    ("step", "whole number", "how many requests that line had had before"),
-    ("kind", "text", "what was asked for: initial, repair, refine, adapt"),
-    ("name", "text", "what people call it"),
-    ("digest", "text", "what it is, normalised: equal candidates have the same"),
-    ("verdict", "text", "passed, rejected, faster, slower, equivalent, inconclusive"),
-    ("basis", "text", "what the verdict rests on"),
-    ("reason", "text", "why it was rejected"),
-    ("ratio", "number", "how many times as fast as the base it is; blank if it was not timed"),
-    ("low", "number", "the lower bound of that"),
-    ("high", "number", "the upper bound of that"),
-    ("sessions", "whole number", "the timing sessions that this rests on"),
-    ("adopt", "yes or no", "whether it is worth taking"),
-    ("duplicate_of", "text", "the earlier candidate (or base) that it equals"),
-    ("tokens", "whole number", "what was used to make it"),
-    ("cost_usd", "US dollars", "what that cost; blank if it isn't known"),
-    ("diff_bytes", "bytes", "the length of its diff"),
-    ("note", "text", "what its maker says of it"),
-)
 METRICS = {
     "tool_call_count": "tools that were called",
     "step_event_count": "events that are steps of the work",
@@ -131,7 +109,7 @@ def codebook_text(study: Study, conditions: Sequence[Condition], metrics: Iterab
         ("runs.csv", [*_spell(RUNS), *(_metric(study, name) for name in others)]),
         ("events.csv", list(_spell(EVENTS))),
         ("evaluations.csv", list(_spell(EVALUATIONS))),
-        *((("candidates.csv", list(_spell(CANDIDATES))),) if _has_code(study) else ()),
+        *_extra_tables(study),
     ):
         parts += [f"### {title}", table(["column", "type", "meaning"], rows)]
     if study.outcomes:
@@ -141,9 +119,12 @@ def codebook_text(study: Study, conditions: Sequence[Condition], metrics: Iterab
     return "\n\n".join(parts)
 
 
-def _has_code(study: Study) -> bool:
-    """Whether agents of the study are likely to tell of candidates."""
-    return any(binding.use == "code" for binding in study.problems.values())
+def _extra_tables(study: Study) -> Iterator[tuple[str, list[list[str]]]]:
+    for extension in extensions():
+        extra = extension.table()
+        if extra is not None and extension.is_used_by(study):
+            columns = [(name, each.unit, each.meaning) for name, each in extra.columns.items()]
+            yield f"{extra.name}.csv", list(_spell(columns))
 
 
 def _spell(columns: Sequence[Column]) -> Iterator[list[str]]:

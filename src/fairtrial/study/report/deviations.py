@@ -53,12 +53,8 @@ def deviation_lines(
 
 def amendment_lines(data: RunTable) -> Iterator[str]:
     """How plan, claims, or the code that runs are about, were changed after results were there."""
-    for problem, trees in data.bases.items():
-        if len(trees) > 1:
-            yield (
-                f"the project of {code(str(problem))} was changed between runs: they are about "
-                f"{len(trees)} different states of it, and can't be compared"
-            )
+    for notes in data.notes:
+        yield from notes.deviations()
     for each in data.amendments:
         way = "raised" if each.after > each.before else "lowered"
         done = "1 run was" if each.runs_done == 1 else f"{each.runs_done:,} runs were"

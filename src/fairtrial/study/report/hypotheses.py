@@ -216,7 +216,7 @@ def _judged_by(question: Question, answer: Answer) -> list[str]:
 def _sample_notes(sample: Sample) -> tuple[str, ...]:
     table = sample.question.table
     reader = table.readers[sample.question.outcome.name]
-    notes = [*sample.notes, failure_note(sample.groups), table.proposed.remark()]
+    notes = [*sample.notes, failure_note(sample.groups), *table.remarks()]
     if reader.from_evaluations:
         notes.append(
             f"{reader.from_evaluations:,} values were found among evaluations: no metric of the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump
 from fairtrial.study.ledger.claim_changes import Standing
 from fairtrial.study.report.samples import Group
 from fairtrial.study.report.test_result import Detail

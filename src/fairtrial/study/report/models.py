@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairtrial.core.errors import did_you_mean
+from fairtrial.core import did_you_mean
 from fairtrial.study.design.rows import is_number
 from fairtrial.study.design.runs import SUBJECT
 from fairtrial.study.hypotheses.groups import Variable, why_apart

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fairtrial.core.errors import did_you_mean
-from fairtrial.core.foreign import plain_number
+from fairtrial.core import did_you_mean, plain_number
 from fairtrial.study.design.rows import LARGEST
 from fairtrial.study.hypotheses.outcomes import YES_OR_NO, why_unreadable
 from fairtrial.study.model.conditions import Condition

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 from fairtrial.study.design.constraints import Expression
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, SUBJECT
 from fairtrial.study.model.factors import DesignKind, Factor

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core.errors import did_you_mean
-from fairtrial.study.model.factors import is_scalar, scalar_text
-from fairtrial.study.model.identity import canonical_json
+from fairtrial.core import canonical_json, did_you_mean, is_scalar, scalar_text
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.test_questions import Question
 from fairtrial.study.report.values import REPLICATE, RunTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fairtrial.core.errors import StudyError
+from fairtrial.core import StudyError
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.runs import AGENT_FACTORS
 from fairtrial.study.ledger.summary import spell_cost
@@ -95,10 +95,8 @@ def _run_lines(data: RunTable) -> Iterator[str]:
         yield f"why runs did not succeed: {kinds}"
     if tally.retried:
         yield f"runs that took more than one attempt: {tally.retried:,}"
-    if tally.unjudged[0]:
-        candidates, runs = tally.unjudged
-        told = f"candidates that could not be judged, through no fault of theirs: {candidates:,}"
-        yield f"{told}, in {count(runs, 'run')} (`candidates.csv` says why)"
+    for notes in data.notes:
+        yield from notes.result_lines()
     if tally.homeless:
         yield f"results of no condition of the study, left out below: {tally.homeless:,}"
     yield from amendment_lines(data)
@@ -150,7 +148,7 @@ def condition_text(data: RunTable) -> str:
     notes = [f"{count(left, 'more condition')} not shown"] if left > 0 else []
     notes += [f"{count(idle, 'condition')} without a run that ended"] if idle > 0 else []
     remarks = [f"{'; '.join(notes)}."] if notes else []
-    return "\n\n".join([text, *remarks, *filter(None, [data.proposed.remark()])])
+    return "\n\n".join([text, *remarks, *data.remarks()])
 
 
 def _cells(

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.optimize.repeated_proposals import Proposed
 from fairtrial.study.design.runs import count_runs
+from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
 from fairtrial.study.ledger.amendments import Amendment, Record, read_amendments
 from fairtrial.study.model.conditions import Condition
@@ -45,7 +45,6 @@ class Tally:
     statuses, failures: how many runs ended how
     homeless: results whose condition is not among the conditions, or that have no spec
     spent, input_tokens, output_tokens: what the results say that they took
-    unjudged: candidates that optimisers had, and that could not be judged; and in how many runs
     metrics: names of metrics, and of how many runs
     """
 
@@ -57,7 +56,6 @@ class Tally:
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     retried: int = 0
-    unjudged: tuple[int, int] = (0, 0)
     executors: Counter[str] = field(default_factory=Counter)
     hosts: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
@@ -79,9 +77,6 @@ class Tally:
         self.input_tokens += _amount(result.metrics.get("input_tokens"))
         self.output_tokens += _amount(result.metrics.get("output_tokens"))
         self.retried += result.attempt > 1
-        if "why_over" in result.outputs:  # an optimiser's
-            lost = int(_amount(result.outputs.get("unjudged")))
-            self.unjudged = self.unjudged[0] + lost, self.unjudged[1] + (lost > 0)
         for counter, name in ((self.executors, result.executor), (self.hosts, result.host)):
             if name:
                 counter[name] += 1
@@ -127,10 +122,8 @@ class RunTable:
         """What all attempts took; None if no ledger tells."""
         self.history: History | None = None
         """How the runs came about; None if no ledger tells."""
-        self.bases: dict[str | None, set[str]] = {}
-        """The states of a project that optimisers worked on, by problem."""
-        self.proposed = Proposed()
-        """What optimisers proposed, if there were any."""
+        self.notes = [extension.report_notes() for extension in extensions()]
+        """What extensions make of the results."""
 
     def add(self, result: RunResult) -> None:
         """Read one result."""
@@ -139,9 +132,9 @@ class RunTable:
         if result.status not in (RunStatus.SUCCESS, RunStatus.FAILED):
             return
         place = None if spec is None else self._places.get(spec.condition_id)
-        tree = result.outputs.get("tree")
-        if isinstance(tree, str) and spec is not None:
-            self.bases.setdefault(spec.problem_id, set()).add(tree)
+        group = spec and place is not None and (place, spec.agent_spec_ref, spec.problem_spec_ref)
+        for notes in self.notes:
+            notes.add(group or None, result)
         if spec is None or place is None:
             self.tally.homeless += 1
             return
@@ -153,11 +146,14 @@ class RunTable:
         self._columns[REPLICATE].append(spec.replicate)
         self._failed.append(has_failed)
         self._latency.append(result.latency)
-        self.proposed.add((place, agent, problem), result)
         condition = self.conditions[place]
         for name, reader in self.readers.items():
             value = float("nan") if has_failed else reader.read(result, condition)
             self._values[name].append(value)
+
+    def remarks(self) -> list[str]:
+        """Return what extensions say of how far the tests can be trusted."""
+        return [remark for notes in self.notes for remark in notes.remarks()]
 
     def __len__(self) -> int:
         return len(self._failed)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
+from fairtrial.core import Mistake, StudyError, canonical_json, did_you_mean
 from fairtrial.study.agents.call_forms import Call
 from fairtrial.study.agents.task import Task
 from fairtrial.study.design.agent_options import find_varied
 from fairtrial.study.design.runs import agents_of
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.identity import canonical_json
 from fairtrial.study.model.study import Study
 
 Make = Callable[[Mapping[str, Any]], Call]

@@ -8,13 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core import plugins
-from fairtrial.core.errors import Mistake, Place, PluginError, StudyError, did_you_mean
-from fairtrial.core.record import Record, build
+from fairtrial.core import (
+    Mistake,
+    Place,
+    PluginError,
+    Record,
+    StudyError,
+    build,
+    did_you_mean,
+    plugins,
+)
 from fairtrial.study.agents.call_forms import Call, bind_agent, construct, name_of, preset
 from fairtrial.study.design.agent_options import find_varied
 from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, agents_of, problems_of
+from fairtrial.study.extensions import extensions
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget, Study
 from fairtrial.study.problems.packet import ProblemPacket, resolve_problem
@@ -244,8 +251,8 @@ def make_problem(name: str, given: Any, folder: Path | None) -> Problem:
     if isinstance(given, ProblemBinding):
         problem = _bound_problem(name, given, folder)
     else:
-        if isinstance(given, CodeProblem):  # by name: most studies do without the arena
-            given = plugins.load("problems", "code").of(given, name)
+        for extension in extensions():
+            given = extension.adapt_problem(name, given) or given
         problem = resolve_problem(name, registry={name: _with_evaluator(given, folder)})
     evaluator = problem.evaluator if isinstance(problem, ProblemPacket) else problem.evaluate
     if evaluator is not None and not (callable(evaluator) and _takes(evaluator, 1)):

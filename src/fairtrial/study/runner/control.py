@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
-from fairtrial.core.files import replacing
+from fairtrial.core import replacing
 
 CONTROL_NAME = "control"
 Request = Literal["pause", "cancel"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from fairtrial.core.errors import Broken, LabError
+from fairtrial.core import Broken, LabError
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
 from fairtrial.study.model.runs import FailureKind, RunStatus
 
@@ -20,14 +20,14 @@ HEAD_OF_TRACE = 4_000
 """How much of a traceback that is too long is its beginning; the rest is its end."""
 DEEPEST = 50
 """How many steps down a complaint says where it was."""
-_HERE = Path(__file__).parent.parent.parent
-_PARTS = ("forms", "keywords", "task", "events", "journal", "output")
+_STUDY = Path(__file__).parent.parent
+_CALLING = ("call_forms", "task", "events", "journal", "output")
 _MACHINERY = (
-    str(_HERE / "engine"),
-    *(str(_HERE / "agents" / f"{part}.py") for part in _PARTS),
-    str(_HERE / "problems" / "packet.py"),
-    str(_HERE / "problems" / "scoring.py"),
-    str(_HERE / "model"),
+    str(_STUDY / "runner"),
+    *(str(_STUDY / "agents" / f"{module}.py") for module in _CALLING),
+    str(_STUDY.parent / "compat" / "keyword_arguments.py"),
+    str(_STUDY / "problems"),
+    str(_STUDY / "model"),
     str(Path(asyncio.__file__).parent),
     *concurrent.__path__,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from fairtrial.core.errors import LabError, LedgerError
+from fairtrial.core import LabError, LedgerError
 from fairtrial.study.model.runs import Assignment, Outcome
 from fairtrial.study.protocols import Send, Work
 from fairtrial.study.runner.control import Interrupts

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from fairtrial.core.errors import LedgerError
+from fairtrial.core import LedgerError
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.amendments import amended, first_laid, results_known
 from fairtrial.study.ledger.claim_changes import claim_changes
@@ -26,14 +26,15 @@ from fairtrial.study.runner.pilot import matcher
 from fairtrial.study.runner.settings import RunSettings
 
 MOST_DIFFERENCES = 20
-CODE = "code problems"
+PROBLEM_FINGERPRINTS = "code problems"
+"""The key of what problems add to the fingerprint; ledgers hold it, so it must not change."""
 
 
 def lay_plan(
     ledger: Ledger,
     plan: RunPlan,
     settings: RunSettings,
-    code: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    problem_fingerprints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> array[int]:
     """Lay the plan down in the ledger; returns the order of execution, place by turn.
 
@@ -41,14 +42,16 @@ def lay_plan(
     the changes are accepted. What was changed after results were there (claims, replicates, what
     was accepted) is noted, and the claims as they were before the first result are kept.
 
-    code: what the files of code problems say, by the problems' names; the study only names them
+    problem_fingerprints: what results depend on beyond the study file, by problem
     """
     study = plan.study
     reader = LedgerReader(ledger.connection, ledger.path)
     facts = {
         "study": json.dumps(study.to_dict()),
         "folder": None if study.folder is None else str(study.folder),
-        "print": json.dumps({**study_print(study, plan.conditions), **_code_print(code)}),
+        "print": json.dumps(
+            {**study_print(study, plan.conditions), **_problem_print(problem_fingerprints)}
+        ),
     }
     has_plan = ledger.fact("print") is not None
     accepted: list[str] = []
@@ -73,8 +76,8 @@ def lay_plan(
     return order
 
 
-def _code_print(code: Mapping[str, Any]) -> dict[str, Any]:
-    return {CODE: dict(code)} if code else {}
+def _problem_print(fingerprints: Mapping[str, Any]) -> dict[str, Any]:
+    return {PROBLEM_FINGERPRINTS: dict(fingerprints)} if fingerprints else {}
 
 
 def _has_any(ledger: Ledger, *tables: str) -> bool:
@@ -91,8 +94,8 @@ def _refuse(ledger: Ledger, plan: RunPlan, settings: RunSettings, print_: str) -
     """Refuse what is not to be gone on with; returns the changes that were accepted."""
     folder = ledger.path.parent if ledger.path is not None else None
     old, new = json.loads(ledger.fact("print")), json.loads(print_)
-    if CODE not in old:  # nobody wrote it down then
-        new.pop(CODE, None)
+    if PROBLEM_FINGERPRINTS not in old:  # nobody wrote it down then
+        new.pop(PROBLEM_FINGERPRINTS, None)
     changes = differences(old, new)
     if changes and not (settings.resume and settings.accept_changes):
         raise LedgerError(

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from fairtrial.core.errors import LedgerError
+from fairtrial.core import LedgerError
 from fairtrial.study.ledger.packing import pack
 from fairtrial.study.ledger.writer import GROUP_S, Ledger
 from fairtrial.study.model.runs import (

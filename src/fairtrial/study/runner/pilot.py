@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.constraints import Expression
 from fairtrial.study.design.expression_warnings import comparison_doubts
 from fairtrial.study.design.run_plan import RunPlan

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 from fairtrial.study.agents.call_forms import Call
 from fairtrial.study.agents.task import Task
 from fairtrial.study.design.runs import agents_of, problems_of

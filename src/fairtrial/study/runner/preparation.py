@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core import plugins
-from fairtrial.core.errors import Mistake, StudyError, spell_count
-from fairtrial.core.record import build
+from fairtrial.core import Mistake, StudyError, build, plugins, spell_count
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.design.runs import MOST_RUNS, refuse_collisions

@@ -220,8 +220,7 @@ class _Bar:
 
     def __init__(self, stream: TextIO, tally: Tally) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as RichProgress
+        from rich.progress import BarColumn, Progress as RichProgress, TextColumn
 
         self._tally = tally
         # No refresh thread: workers are forked from this process.

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.model.judgements import Stored
-from fairtrial.core import plugins
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.optimize.code_problem import has_judged
+from fairtrial.core import Mistake, StudyError, plugins
 from fairtrial.study.design.runs import problems_of
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.model.runs import RunResult
+from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.runner.bindings import make_problem
 from fairtrial.study.runner.run_attempt import judge
@@ -59,7 +57,14 @@ def _judge(
         _refuse_unbound(reader, known)
         # What can't be made is said before anything is judged.
         problems = {name: make_problem(name, known[name], study.folder) for name in known}
-        return (lambda result: judge(problems[_problem_id(result)], _output(result))), "own"
+
+        def judge_run(result: RunResult) -> Any:
+            problem = problems[_problem_id(result)]
+            if isinstance(problem, ProblemHooks):
+                return judge(problem, problem.stored_output(result))
+            return judge(problem, result.outputs)
+
+        return judge_run, "own"
     if isinstance(evaluator, str):
         name = evaluator
         evaluator = plugins.load_reference(evaluator, study.folder)
@@ -85,12 +90,6 @@ def _refuse_unbound(reader: LedgerReader, known: Mapping[str, Any]) -> None:
     ]
     if missing:
         raise StudyError(missing)
-
-
-def _output(result: RunResult) -> Mapping[str, Any]:
-    """What a run returned; that of an optimiser says that it had judged its candidates itself."""
-    is_judged = has_judged(result.evaluator_outputs)
-    return Stored(result.outputs) if is_judged else result.outputs
 
 
 def _problem_id(result: RunResult) -> str:

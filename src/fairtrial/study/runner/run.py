@@ -18,11 +18,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core import plugins
-from fairtrial.core.errors import LedgerError
-from fairtrial.core.files import keep_out_of_git
-from fairtrial.core.record import dump
+from fairtrial.core import LedgerError, keep_out_of_git, plugins
 from fairtrial.study.ledger.journal import Journals
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
@@ -31,11 +27,11 @@ from fairtrial.study.ledger.writer import Ledger, open_ledger
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
+from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
 from fairtrial.study.runner.feed import Feed
-from fairtrial.study.runner.host_busy import Elsewhere
 from fairtrial.study.runner.ledger_setup import attempt_counter, choose_turns, lay_plan
 from fairtrial.study.runner.loop import Loop, Stop
 from fairtrial.study.runner.payments import Books
@@ -126,8 +122,7 @@ def conduct(study: Study, settings: RunSettings) -> Results:
         closing.callback(ledger.close)
         if ledger.notice is not None:
             settings.tell(ledger.notice)
-        code = {name: dump(each) for name, each in _find_code(prepared.bindings).items()}
-        order = lay_plan(ledger, prepared.plan, settings, code)
+        order = lay_plan(ledger, prepared.plan, settings, _fingerprints(prepared.bindings))
         reader = LedgerReader(ledger.connection, ledger.path).knowing(prepared.plan)
         journals = Journals(ledger)
         feed = Feed(
@@ -151,7 +146,8 @@ def conduct(study: Study, settings: RunSettings) -> Results:
 def _own(folder: Path, bindings: Bindings) -> OwnerLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if _find_code(bindings) and not keep_out_of_git(folder):
+        needs_own = any(problem.needs_own_folder for problem in _hooked(bindings).values())
+        if needs_own and not keep_out_of_git(folder):
             raise LedgerError(
                 f"{folder} holds something else: results of code problems need a folder of their "
                 "own, or they would count as a part of the code; choose another --output"
@@ -163,9 +159,25 @@ def _own(folder: Path, bindings: Bindings) -> OwnerLock:
     return OwnerLock(folder)
 
 
-def _find_code(bindings: Bindings) -> dict[str, CodeProblem]:
-    found = {name: getattr(each, "code", None) for name, each in bindings.problems.items()}
-    return {name: each for name, each in found.items() if isinstance(each, CodeProblem)}
+def _hooked(bindings: Bindings) -> dict[str, ProblemHooks]:
+    """Return the problems that have hooks, by name."""
+    return {
+        name: problem
+        for name, problem in bindings.problems.items()
+        if isinstance(problem, ProblemHooks)
+    }
+
+
+def _fingerprints(bindings: Bindings) -> dict[str, Mapping[str, Any]]:
+    """Return what results depend on beyond the study file, by problem."""
+    known = {name: problem.fingerprint() for name, problem in _hooked(bindings).items()}
+    return {name: fingerprint for name, fingerprint in known.items() if fingerprint is not None}
+
+
+def _progress_remark(bindings: Bindings) -> Callable[[], str]:
+    """Return a function that says why the machine can't go on; of the first problem that can."""
+    remarks = [problem.progress_remark() for problem in _hooked(bindings).values()]
+    return next((remark for remark in remarks if remark is not None), str)
 
 
 def _open(folder: Path, settings: RunSettings) -> Ledger:
@@ -196,8 +208,7 @@ def _loop(
     )
     tally = _tally(reader, settings, ledger.again)
     tally.under_way = lambda: [began for _, began in list(feed.in_flight.values())]
-    if _find_code(prepared.bindings):
-        tally.remark = Elsewhere()
+    tally.remark = _progress_remark(prepared.bindings)
     with _session(ledger, prepared) as session:
         progress = Progress(settings.progress, tally)  # from here on a bar may be shown
         loop = Loop(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.study.agents.events import EventStream, now
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output

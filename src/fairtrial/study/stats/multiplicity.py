@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fairtrial.core.errors import Mistake, StudyError, did_you_mean
+from fairtrial.core import Mistake, StudyError, did_you_mean
 
 POLICY_ALIASES = {
     "": "none",

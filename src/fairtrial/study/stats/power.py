@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 
 Test = Literal["two-sided", "one-sided", "equivalence"]
 """What is asked of a difference: is it there, is it there and positive, or is it within ±d."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairtrial.core.errors import did_you_mean
+from fairtrial.core import did_you_mean
 
 MISSING_DATA_POLICIES = ("drop", "zero", "fail")
 """What can happen to runs without a value: they don't count, count as 0, or stop the test."""

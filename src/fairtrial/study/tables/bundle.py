@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from fairtrial.core.errors import LabError, LedgerError, Mistake, StudyError
+from fairtrial.core import LabError, LedgerError, Mistake, StudyError
 from fairtrial.study.ledger.lock import LOCK_NAME
 from fairtrial.study.ledger.schema import LEDGER_NAME
 from fairtrial.study.tables.canonical import MANIFEST_FILE

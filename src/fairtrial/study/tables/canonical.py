@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from fairtrial.core import canonical_json
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.identity import canonical_json
 from fairtrial.study.model.runs import RunSpec
 from fairtrial.study.model.study import Study
 
@@ -84,33 +84,7 @@ EVALUATION_COLUMNS = (
     "aggregation_level",
     "notes_json",
 )
-CANDIDATE_COLUMNS: dict[str, type[Any]] = {
-    "run_id": str,
-    "candidate_id": str,
-    "parent_id": str,
-    "line": int,
-    "step": int,
-    "kind": str,
-    "name": str,
-    "digest": str,
-    "verdict": str,
-    "basis": str,
-    "reason": str,
-    "ratio": float,
-    "low": float,
-    "high": float,
-    "sessions": int,
-    "adopt": bool,
-    "duplicate_of": str,
-    "tokens": int,
-    "cost_usd": float,
-    "diff_bytes": int,
-    "note": str,
-}
-"""With the type of each: the table is ours alone, and the same whoever fills it."""
 TABLES = ("conditions", "runs", "events", "evaluations")
-CANDIDATES = "candidates"
-"""A fifth table, which is there only if a run tells of candidates."""
 STUDY_FILE, MANIFEST_FILE = "study.yaml", "manifest.json"
 HYPOTHESES_FILE, PLANS_FILE = "hypotheses.json", "analysis_plan.json"
 SQLITE_FILE = "study.sqlite"

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from fairtrial.study.tables.canonical import CANDIDATE_COLUMNS, CANDIDATES, RUN_COLUMNS
+from fairtrial.study.extensions import extra_tables
+from fairtrial.study.tables.canonical import RUN_COLUMNS
 
 EXACT = 2**53
 """Whole numbers up to this have a float of their own."""
@@ -50,8 +51,8 @@ class ColumnTypes:
 
     def of(self, table: str) -> list[ColumnType]:
         """The types of a table's columns."""
-        if table == CANDIDATES:
-            return [_OF[kind] for kind in CANDIDATE_COLUMNS.values()]
+        if extra := extra_tables().get(table):
+            return [_OF[column.type] for column in extra.columns.values()]
         columns = self.columns[table]
         seen = self._seen.get(table, [])
         sorts = [*seen, *(set() for _ in columns[len(seen) :])]

@@ -9,13 +9,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from fairtrial.study.tables.files import spell_rows
+from fairtrial.core import any_field_size, spell_rows
 
 CHUNK_ROWS = 1_000
 
@@ -142,13 +140,3 @@ class CsvTable:
         self._digest.update(line)
         self.size += len(line)
         return line.decode("utf-8")
-
-
-@contextmanager
-def any_field_size() -> Iterator[None]:
-    """Let `csv` read cells of any length: a long answer is one."""
-    limit = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)

@@ -15,17 +15,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.record import dump
-from fairtrial.optimize.candidates_table import candidate_rows
-from fairtrial.study.files import write_study
+from fairtrial.core import Mistake, StudyError, dump, has_pyarrow, require_pyarrow
+from fairtrial.study.extensions import extra_tables
+from fairtrial.study.files.writing import write_study
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.tables.canonical import (
-    CANDIDATE_COLUMNS,
-    CANDIDATES,
     CONDITION_COLUMNS,
     EVALUATION_COLUMNS,
     EVENT_COLUMNS,
@@ -43,7 +40,7 @@ from fairtrial.study.tables.csv_tables import CsvFile, GrowingCsvFile, OptionalC
 from fairtrial.study.tables.generation import new_generation, refuse_foreign
 from fairtrial.study.tables.integrity import EXPECTED, check_set
 from fairtrial.study.tables.manifest import Tally, make_manifest
-from fairtrial.study.tables.parquet import ParquetMirror, has_pyarrow, require_pyarrow
+from fairtrial.study.tables.parquet import ParquetMirror
 from fairtrial.study.tables.results import Results
 from fairtrial.study.tables.rows import Row, RunRows, as_cell, evaluation_rows, event_rows
 from fairtrial.study.tables.source import (
@@ -169,6 +166,7 @@ def _write_csv(
     """Write the CSV files in one pass; returns how many rows each has."""
     conditions = condition_columns(source.study, source.conditions)
     runs = RunRows(source.study)
+    extra = extra_tables()
     with ExitStack() as stack:
         growing = GrowingCsvFile(place / "runs.csv")
         files: dict[str, CsvFile | GrowingCsvFile | OptionalCsvFile] = {
@@ -176,7 +174,10 @@ def _write_csv(
             "runs": growing,
             "events": CsvFile(place / "events.csv", EVENT_COLUMNS),
             "evaluations": CsvFile(place / "evaluations.csv", EVALUATION_COLUMNS),
-            CANDIDATES: OptionalCsvFile(place / f"{CANDIDATES}.csv", tuple(CANDIDATE_COLUMNS)),
+            **{
+                name: OptionalCsvFile(place / f"{name}.csv", tuple(table.columns))
+                for name, table in extra.items()
+            },
         }
         for file in files.values():
             stack.callback(file.close)
@@ -193,7 +194,7 @@ def _write_csv(
             "runs": runs.columns,
             "events": list(EVENT_COLUMNS),
             "evaluations": list(EVALUATION_COLUMNS),
-            **({CANDIDATES: list(CANDIDATE_COLUMNS)} if files[CANDIDATES].rows else {}),
+            **{name: list(table.columns) for name, table in extra.items() if files[name].rows},
         }
     return {f"{table}.csv": file.rows for table, file in files.items()}
 
@@ -222,6 +223,7 @@ def _batches(
     study = source.study
     told = condition_rows(study, source.conditions)
     yield {"conditions": [[as_cell(row.get(name)) for name in conditions] for row in told]}
+    extra = extra_tables()
     results = source.results()
     while chunk := list(itertools.islice(results, BATCH_RUNS)):
         tally.add(chunk)
@@ -229,7 +231,10 @@ def _batches(
             "runs": [runs.row(result) for result in chunk],
             "events": [row for result in chunk for row in event_rows(study, result)],
             "evaluations": [row for result in chunk for row in evaluation_rows(result)],
-            CANDIDATES: [row for result in chunk for row in candidate_rows(result)],
+            **{
+                name: [row for result in chunk for row in table.rows(result)]
+                for name, table in extra.items()
+            },
         }
 
 

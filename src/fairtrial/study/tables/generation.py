@@ -20,9 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError, spell_rows
 from fairtrial.study.tables.canonical import CONDITION_COLUMNS, MANIFEST_FILE, PLAN_COLUMNS
-from fairtrial.study.tables.files import spell_rows
 
 CURRENT = ".tables"
 PREFIX = f"{CURRENT}-"

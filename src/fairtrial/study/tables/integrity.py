@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairtrial.optimize.candidates_table import misfit
+from fairtrial.study.extensions import ExtraTable, extra_tables
 from fairtrial.study.model.study import SCHEMA_VERSION
 from fairtrial.study.tables.canonical import (
-    CANDIDATE_COLUMNS,
-    CANDIDATES,
     CONDITION_COLUMNS,
     EVALUATION_COLUMNS,
     EVENT_COLUMNS,
@@ -32,7 +30,6 @@ COLUMNS = {
     "events.csv": EVENT_COLUMNS,
     "evaluations.csv": EVALUATION_COLUMNS,
 }
-OPTIONAL = {f"{CANDIDATES}.csv": tuple(CANDIDATE_COLUMNS)}
 EXPECTED = (STUDY_FILE, *COLUMNS, HYPOTHESES_FILE, PLANS_FILE)
 MANIFEST_KEYS = (
     "schema_version",
@@ -91,23 +88,34 @@ def check_set(manifest: Mapping[str, Any], places: Mapping[str, Path]) -> list[s
             problems.append(f"{name}: is missing")
         else:
             present[name] = places[name]
+    extra = {f"{name}.csv": table for name, table in extra_tables().items()}
+    known = {*COLUMNS, *extra}
     for name, path in present.items():
-        if name not in COLUMNS | OPTIONAL and sha256_of(path) != manifest["files"][name]["sha256"]:
+        if name not in known and sha256_of(path) != manifest["files"][name]["sha256"]:
             problems.append(f"{name}: differs from its checksum")
-    tables = {name: present[name] for name in COLUMNS | OPTIONAL if name in present}
+    tables = {name: present[name] for name in (*COLUMNS, *extra) if name in present}
     if tables.keys() >= COLUMNS.keys():
-        problems.extend(_Tables(manifest, tables).problems())
+        problems.extend(_Tables(manifest, tables, extra).problems())
     return problems
 
 
 class _Tables:
     """The tables, read once each; what must agree is kept in numbers of 8 bytes."""
 
-    def __init__(self, manifest: Mapping[str, Any], paths: Mapping[str, Path]) -> None:
+    def __init__(
+        self,
+        manifest: Mapping[str, Any],
+        paths: Mapping[str, Path],
+        extra: Mapping[str, ExtraTable],
+    ) -> None:
         self._manifest = manifest
         self._paths = paths
+        self._extra = extra
         self._conditions: set[str] = set()
         self._runs = array("q")
+
+    def _columns(self, name: str) -> Sequence[str]:
+        return COLUMNS[name] if name in COLUMNS else tuple(self._extra[name].columns)
 
     def problems(self) -> Iterator[str]:
         judges: dict[str, Callable[[str, Iterator[list[str]]], Iterator[str]]] = {
@@ -115,7 +123,7 @@ class _Tables:
             "runs.csv": self._judge_runs,
             "events.csv": self._judge_references,
             "evaluations.csv": self._judge_references,
-            "candidates.csv": self._judge_candidates,
+            **dict.fromkeys(self._extra, self._judge_extra),
         }
         for name in self._paths:
             judge = judges[name]
@@ -136,9 +144,9 @@ class _Tables:
     ) -> Iterator[str]:
         rows = table.read()
         header = next(rows, [])
-        columns = (COLUMNS | OPTIONAL)[name]
+        columns = self._columns(name)
         if tuple(header[: len(columns)]) != columns or (
-            name in OPTIONAL and header[len(columns) :]
+            name in self._extra and header[len(columns) :]
         ):
             yield f"{name}: expected the columns {', '.join(columns)}"
         elif len(set(header)) < len(header):
@@ -180,7 +188,7 @@ class _Tables:
                 seen.add(row[2])
 
     def _judge_references(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
-        column = (COLUMNS | OPTIONAL)[name].index("run_id")
+        column = self._columns(name).index("run_id")
         runs = (run for run, _ in itertools.groupby(row[column] for row in rows))
         strangers = 0
         while named := list(itertools.islice(runs, CHUNK_ROWS)):
@@ -188,9 +196,11 @@ class _Tables:
         if strangers:
             yield f"{name}: {strangers:,} times names a run that is not in runs.csv"
 
-    def _judge_candidates(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
+    def _judge_extra(self, name: str, rows: Iterator[list[str]]) -> Iterator[str]:
         seen: set[str] = set()
         said: list[str] = []
+        table = self._extra[name]
+        item = table.name.removesuffix("s")
 
         def looked_at() -> Iterator[list[str]]:
             run_id = None
@@ -199,14 +209,28 @@ class _Tables:
                     run_id = row[0]
                     seen.clear()
                 if row[1] in seen:
-                    said.append(f"{name}: {row[0]} has the candidate {row[1]} twice")
+                    said.append(f"{name}: {row[0]} has the {item} {row[1]} twice")
                 seen.add(row[1])
-                if column := misfit(row):
-                    said.append(f"{name}: {column} of {row[0]}, candidate {row[1]}, makes no sense")
+                if column := misfit(table, row):
+                    said.append(f"{name}: {column} of {row[0]}, {item} {row[1]}, makes no sense")
                 yield row
 
         yield from self._judge_references(name, looked_at())
         yield from said
+
+
+def misfit(table: ExtraTable, row: list[str]) -> str | None:
+    """Return the first column of a row whose text isn't of the column's type; None if all are."""
+    for (name, column), cell in zip(table.columns.items(), row, strict=True):
+        kind = column.type
+        if kind is bool and cell not in ("", "True", "False"):
+            return name
+        if kind in (int, float) and cell:
+            try:
+                kind(cell)
+            except ValueError:
+                return name
+    return None
 
 
 def _of_width(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError
 from fairtrial.study.tables.columns import ColumnType, ColumnTypes
 from fairtrial.study.tables.sqlite_mirror import fit
 
 GROUP_ROWS = 10_000
-
-
-def has_pyarrow() -> bool:
-    """Whether Parquet can be written."""
-    return find_spec("pyarrow") is not None
-
-
-def require_pyarrow() -> None:
-    """Refuse, before any work is done, to write Parquet without the library for it."""
-    if not has_pyarrow():
-        raise StudyError(
-            Mistake((), "Parquet files need pyarrow", 'pip install "fairtrial[parquet]"')
-        )
 
 
 class ParquetMirror:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fairtrial.core.foreign import plain_number
+from fairtrial.core import plain_number
 from fairtrial.study.model.hypotheses import OutcomeSpec
 
 PRIMARY = "primary_outcome"

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.record import dump
+from fairtrial.core import dump
 from fairtrial.study.model.study import Study
 
 HIDDEN = "***"

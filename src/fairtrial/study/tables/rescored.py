@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core.errors import Broken, LabError
+from fairtrial.core import Broken, LabError
 from fairtrial.study.ledger.packing import pack
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import Ledger

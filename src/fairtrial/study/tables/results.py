@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from fairtrial.core.errors import LedgerError, Mistake, StudyError, did_you_mean
-from fairtrial.optimize.candidates_table import candidate_rows
+from fairtrial.core import LedgerError, Mistake, StudyError, did_you_mean
+from fairtrial.study.extensions import extra_tables
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.tables.canonical import (
-    CANDIDATE_COLUMNS,
     EVALUATION_COLUMNS,
     EVENT_COLUMNS,
     RUN_COLUMNS,
@@ -121,8 +120,22 @@ class Results(Sequence[RunResult]):
 
     @property
     def candidates(self) -> TableView:
-        """The table of candidates: what optimisers tried; empty if none did."""
-        return TableView(tuple(CANDIDATE_COLUMNS), self._candidate_rows)
+        """The table of candidates: what optimizers tried; empty if none did."""
+        return self.extra_table("candidates")
+
+    def extra_table(self, name: str) -> TableView:
+        """A table that an extension adds; raises `StudyError` if there is none of that name."""
+        tables = extra_tables()
+        if name not in tables:
+            raise StudyError(Mistake((), f"there is no table '{name}'", did_you_mean(name, tables)))
+        table = tables[name]
+
+        def rows() -> Iterator[Named]:
+            for result in self:
+                for row in table.rows(result):
+                    yield dict(zip(table.columns, row, strict=True))
+
+        return TableView(tuple(table.columns), rows)
 
     def _run_rows(self) -> Iterator[Named]:
         rows = RunRows(self.study)
@@ -139,11 +152,6 @@ class Results(Sequence[RunResult]):
         for result in self:
             for row in evaluation_rows(result):
                 yield dict(zip(EVALUATION_COLUMNS, row, strict=True))
-
-    def _candidate_rows(self) -> Iterator[Named]:
-        for result in self:
-            for row in candidate_rows(result):
-                yield dict(zip(CANDIDATE_COLUMNS, row, strict=True))
 
     # -- the ledger --
 

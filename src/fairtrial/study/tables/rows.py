@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fairtrial.core.foreign import plain_number
+from fairtrial.core import plain_number
 from fairtrial.study.model.identity import ID_DIGITS
 from fairtrial.study.model.runs import FailureKind, RunResult, RunStatus
 from fairtrial.study.model.study import Study

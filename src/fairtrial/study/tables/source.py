@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.amendments import read_record
 from fairtrial.study.ledger.reader import GONE, LedgerReader

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core.foreign import plain_number
+from fairtrial.core import plain_number
 from fairtrial.study.ledger.summary import Summary
 from fairtrial.study.model.runs import RunResult
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.study.tables.canonical import CANDIDATES
+from fairtrial.core import Mistake, StudyError
+from fairtrial.study.extensions import extra_tables
 from fairtrial.study.tables.columns import ColumnType, ColumnTypes
 
 MOST_COLUMNS = 2_000
@@ -24,9 +24,6 @@ CREATE UNIQUE INDEX "runs_by_id" ON "runs" ("run_id");
 CREATE INDEX "runs_by_condition" ON "runs" ("condition_id");
 CREATE INDEX "events_by_run" ON "events" ("run_id");
 CREATE INDEX "evaluations_by_run" ON "evaluations" ("run_id");
-"""
-_CANDIDATE_INDEX = """
-CREATE UNIQUE INDEX "candidates_by_id" ON "candidates" ("run_id", "candidate_id");
 """
 
 
@@ -65,8 +62,12 @@ class SqliteMirror:
         if kind is None:
             self._connection.execute("COMMIT")
             self._connection.executescript(_INDEXES)
-            if CANDIDATES in self._inserts:
-                self._connection.executescript(_CANDIDATE_INDEX)
+            for name, table in extra_tables().items():
+                if name in self._inserts:
+                    keys = ", ".join(map(quote, list(table.columns)[:2]))
+                    self._connection.execute(
+                        f"CREATE UNIQUE INDEX {quote(f'{name}_by_id')} ON {quote(name)} ({keys})"
+                    )
         self._connection.close()
 
 

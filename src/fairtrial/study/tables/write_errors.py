@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtrial.core.errors import LedgerError, Mistake, StudyError
+from fairtrial.core import LedgerError, Mistake, StudyError
 from fairtrial.study.tables.canonical import SQLITE_FILE, STUDY_FILE
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairtrial.core.errors import Mistake, Place, did_you_mean
+from fairtrial.core import Mistake, Place, did_you_mean
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.study.model.study import Study
 

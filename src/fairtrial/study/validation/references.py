@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairtrial.core.errors import Mistake, Place, did_you_mean
-from fairtrial.study.model.factors import Factor, is_scalar, scalar_text
+from fairtrial.core import Mistake, Place, did_you_mean, is_scalar, scalar_text
+from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation.names import NAMED_BY, tried_names
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from fairtrial.core import plugins
-from fairtrial.core.errors import Mistake, StudyError, spell_count
+from fairtrial.core import Mistake, StudyError, plugins, spell_count
 from fairtrial.study.design.build import design_table, make_design
 from fairtrial.study.design.constraints import Judge
 from fairtrial.study.design.dependent_factors import dependence_mistakes, expression_mistakes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.core.errors import Mistake, Place, did_you_mean
+from fairtrial.core import Mistake, Place, did_you_mean
 from fairtrial.study.design.runs import REPLICATED_BY_RUNS
 from fairtrial.study.model.factors import DesignKind
 from fairtrial.study.model.hypotheses import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TABLES

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD
 
 if TYPE_CHECKING:
-    from fairtrial.study.stats.finding import Values
+    from fairtrial.arena.timing.stats.arrays import Values
 
 MIXTURE = 1.0
 """The default `mixture`: within 5 % of the narrowest interval there is from 9 to 50 sessions."""

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS, Claim, nominal_level
 
 if TYPE_CHECKING:
-    from fairtrial.study.stats.finding import Values
+    from fairtrial.arena.timing.stats.arrays import Values
 
 TARGET_POWER = 0.8
 RUNS = 20_000

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from fairtrial.arena.timing.stats.boundaries import LEVELS
 
 if TYPE_CHECKING:
-    from fairtrial.study.stats.finding import Values
+    from fairtrial.arena.timing.stats.arrays import Values
 
 LOOKS = (6, 10, 16, 24, 34, 46)
 """After how many sessions one looks."""

@@ -21,7 +21,7 @@ from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, intervals
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from fairtrial.study.stats.finding import Values
+    from fairtrial.arena.timing.stats.arrays import Values
 
 ROUNDS = 11
 """Rounds of a session; the first is discarded."""

@@ -12,13 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.arena.model.candidates import Candidate, FileState
-from fairtrial.core.errors import LabError, on_one_line
-from fairtrial.llm.client import Log, Refused, answer_in, ask
-from fairtrial.llm.dialect import Dialect
-from fairtrial.llm.endpoint import Endpoint
-from fairtrial.llm.prices import Price, cost_usd
-from fairtrial.llm.wire import Answer
+from fairtrial.arena import Candidate, FileState
+from fairtrial.core import LabError, on_one_line
+from fairtrial.llm import Answer, Dialect, Endpoint, Log, Price, Refused, answer_in, ask, cost_usd
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposers.chat.answers import Draft, read_answer
 from fairtrial.optimize.proposers.chat.prompts import Form, Message, write_complaint

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fairtrial.core.errors import on_one_line
+from fairtrial.core import on_one_line
 
 LONGEST_LINE = 120
 MOST_COMPARED = 2_000

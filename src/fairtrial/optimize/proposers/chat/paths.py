@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from fairtrial.core.errors import did_you_mean, on_one_line
+from fairtrial.core import did_you_mean, on_one_line
 
 LONGEST_PATH = 200
 _LABEL = re.compile(r"^[\s#*>`\-]*(?:FILE(?:NAME)?|PATH)\s*:[\s*]*(?P<path>.+)$", re.IGNORECASE)

@@ -10,22 +10,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.core.errors import LabError, Mistake, StudyError
-from fairtrial.core.record import Record, blank
-from fairtrial.llm.dialect import NEW, OLD, Dialect, TokensField
-from fairtrial.llm.endpoint import Endpoint
-from fairtrial.llm.prices import (
+from fairtrial.core import LabError, Mistake, Record, StudyError, blank
+from fairtrial.llm import (
+    NEW,
+    OLD,
     PRICES_DATE,
+    Dialect,
+    Endpoint,
     Price,
+    Secret,
+    TokensField,
     cost_usd,
     find_price,
     price_mistakes,
 )
-from fairtrial.llm.secret import Secret
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.optimize.proposers.chat.conversation import Conversation, Keep, Terms, keep_nothing
 from fairtrial.optimize.proposers.chat.prompts import Form, Message, write_messages
-from fairtrial.study.ledger.summary import spell_cost
+from fairtrial.study import spell_cost
 
 if TYPE_CHECKING:
     import anyio

@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.arena.candidates.folders import LARGEST_MB
-from fairtrial.arena.model.candidates import Candidate
-from fairtrial.arena.workshop.folder import TooLargeError
-from fairtrial.arena.workshop.place import AgentSlot, Taken
-from fairtrial.arena.workshop.workshop import Workshop
-from fairtrial.core.errors import StudyError, on_one_line
-from fairtrial.llm.secret import redact_all
+from fairtrial.arena import LARGEST_MB, AgentSlot, Candidate, Taken, TooLargeError, Workshop
+from fairtrial.core import StudyError, on_one_line
+from fairtrial.llm import redact_all
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.secrets import Keys
-from fairtrial.sandbox.commands import Command, Completed, Ending, Limits
+from fairtrial.sandbox import Command, Completed, Ending, Limits
 
 LONGEST_ARGUMENT_BYTES = 120_000
 """Linux takes no argument of 128 KiB or more."""

@@ -7,10 +7,9 @@ import re
 import shutil
 from pathlib import Path
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.core.files import expand
+from fairtrial.core import Mistake, StudyError, expand
 from fairtrial.optimize.proposers.command.agent_run import PYTHON, find_program_word
-from fairtrial.sandbox.system import system_mounts
+from fairtrial.sandbox import system_mounts
 
 
 def find_program(argv: tuple[str, ...], project: Path | None = None) -> Path | None:

@@ -28,12 +28,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.arena.workshop.workshop import Workshop
-from fairtrial.core.errors import LabError, Mistake, Place, StudyError
-from fairtrial.core.notation import spell_words, take_misspelt_commands
-from fairtrial.core.record import Record
-from fairtrial.llm.secret import SHORTEST_SECRET
+from fairtrial.arena import Workshop
+from fairtrial.core import (
+    LabError,
+    Mistake,
+    Place,
+    Record,
+    StudyError,
+    spell_words,
+    take_misspelt_commands,
+)
+from fairtrial.llm import SHORTEST_SECRET
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind
+from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.command.agent_run import (
     PROMPT,
     CommandAgent,
@@ -50,9 +57,8 @@ from fairtrial.optimize.proposers.command.program import (
     refuse_missing_script,
 )
 from fairtrial.optimize.proposers.command.secrets import Keys
-from fairtrial.sandbox.commands import Limits
-from fairtrial.study.ledger.summary import spell_cost
-from fairtrial.study.protocols import Proposer
+from fairtrial.sandbox import Limits
+from fairtrial.study import spell_cost
 
 __all__ = ["CommandProposer", "Workshop"]
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairtrial.core.errors import Mistake, StudyError
-from fairtrial.llm.secret import REMOVED, SHORTEST_SECRET, Secret
-from fairtrial.sandbox.commands import Captured
+from fairtrial.core import Mistake, StudyError
+from fairtrial.llm import REMOVED, SHORTEST_SECRET, Secret
+from fairtrial.sandbox import Captured
 
 _WITHHELD = "[left out: it holds the value of {}, in other words]"
 _BETWEEN = re.compile(r"[^A-Za-z0-9]+")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from operator import attrgetter
 
-from fairtrial.core.errors import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.study.model.runs import (
     Assignment,
     Emitted,

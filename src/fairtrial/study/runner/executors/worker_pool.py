@@ -11,7 +11,7 @@ import selectors
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from fairtrial.core.errors import LabError
+from fairtrial.core import LabError
 from fairtrial.study.model.runs import Emitted, FailureKind, Finished, Noted, Outcome, Report
 from fairtrial.study.protocols import Work
 from fairtrial.study.runner.executors.assignment_source import Source

@@ -1,0 +1,132 @@
+"""The JSON Schema of files of code problems.
+
+A schema can't state every rule (which placeholders a command knows, which names Python reserves),
+but whatever it rejects, the records reject too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairtrial.arena.model.problem import LEAST_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
+from fairtrial.core import (
+    OUR_PREFIX,
+    OURS,
+    Schema,
+    SchemaRules,
+    file_schema,
+    record_schema,
+    requires,
+)
+from fairtrial.sandbox import Limits
+
+_NAME = r"[^\W\d]\w*"
+_DOTTED = rf"{_NAME}(\.{_NAME})*"
+_INSIDE = r"^(?![/~\s]|[A-Za-z]:|\\\\|(.*/)?\.\.(/|$))"
+# Empty stands for "not given".
+_FUNCTION: Schema = {"pattern": rf"^((?!.*\.py:){_DOTTED}:{_DOTTED})?$"}
+_MAKER: Schema = {"pattern": rf"^$|{_INSIDE}.*\.py:{_NAME}$"}
+_PATH: Schema = {"pattern": rf"{_INSIDE}.*\S"}
+_PATHS: Schema = {"items": {"type": "string", **_PATH}}
+_PATTERNS: Schema = {
+    "items": {"type": "string", "pattern": rf"^(:[!^]|:\(exclude\))?(?!:){_INSIDE[1:]}.*\S"}
+}
+_COMMAND: Schema = {
+    "items": {"type": "string"},
+    "prefixItems": [{"type": "string", "pattern": r"^(?=.*\S)(.*/.*|\s*\S+\s*)$"}],
+}
+_VARIABLE: Schema = {"pattern": f"^(?!{OUR_PREFIX}|({'|'.join(OURS)})$)[A-Za-z_][A-Za-z0-9_]*$"}
+_NOT_BLANK: Schema = {"pattern": r"\S"}
+_ABOVE_ZERO: Schema = {"exclusiveMinimum": 0}
+_FROM_ZERO: Schema = {"minimum": 0}
+_FROM_ONE: Schema = {"minimum": 1}
+_SHARE: Schema = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
+
+_RULES: dict[type[Any], dict[str, Schema]] = {
+    CodeProblem: {
+        "problem_id": _NOT_BLANK,
+        "repo": _NOT_BLANK,
+        "cwd": _PATH,
+        "editable": {**_PATTERNS, "contains": {"pattern": "^[^:]"}},
+        "unprotect": _PATTERNS,
+        "include": _PATHS,
+        "import_roots": {"type": ["array", "null"], **_PATHS},
+        "largest_mb": _FROM_ONE,
+        "build": _COMMAND,
+        "build_timeout_s": _ABOVE_ZERO,
+        "env": {"propertyNames": _VARIABLE},
+        "check": {"minItems": 1},
+        "min_effect": _SHARE,
+        "alpha": _SHARE,
+        "budget_s": {"minimum": LEAST_BUDGET_S},
+    },
+    Check: {
+        "command": _COMMAND,
+        "function": _FUNCTION,
+        "inputs": _MAKER,
+        "calls": {"pattern": rf"^$|{_PATH['pattern']}"},
+        "cases": {**_FROM_ONE, "maximum": MOST_CASES},
+        "view": _FUNCTION,
+        "rel_tol": _FROM_ZERO,
+        "abs_tol": _FROM_ZERO,
+        "timeout_s": _ABOVE_ZERO,
+    },
+    Benchmark: {
+        "name": _NOT_BLANK,
+        "call": _FUNCTION,
+        "inputs": _MAKER,
+        "command": _COMMAND,
+        "cores": _FROM_ONE,
+    },
+    Limits: {"memory_mb": _FROM_ONE, "processes": _FROM_ONE, "file_mb": _FROM_ONE},
+}
+
+
+_TEXT: Schema = {"minLength": 1}
+_NO_TEXT: Schema = {"maxLength": 0}
+_WORDS: Schema = {"minItems": 1}
+_NO_WORDS: Schema = {"maxItems": 0}
+
+# How the fields of a record depend on each other.
+_SHAPES: dict[type[Any], Schema] = {
+    CodeProblem: {"required": ["problem_id", "check"]},
+    Check: {
+        "oneOf": [
+            {
+                "required": ["command"],
+                "properties": {
+                    "command": _WORDS,
+                    **dict.fromkeys(("function", "inputs", "calls", "view"), _NO_TEXT),
+                },
+            },
+            {
+                "required": ["function"],
+                "properties": {
+                    "function": _TEXT,
+                    "command": _NO_WORDS,
+                    "compare": {"const": "exit"},
+                },
+                "oneOf": [requires("inputs", _TEXT), requires("calls", _TEXT)],
+            },
+        ]
+    },
+    Benchmark: {
+        "oneOf": [
+            {
+                "required": ["command"],
+                "properties": {"command": _WORDS, "call": _NO_TEXT, "inputs": _NO_TEXT},
+            },
+            {
+                "required": ["call", "inputs"],
+                "properties": {"call": _TEXT, "inputs": _TEXT, "command": _NO_WORDS},
+            },
+        ]
+    },
+}
+
+
+def problem_schema() -> Schema:
+    """Return the JSON Schema (draft 2020-12) of a code problem's file."""
+    definitions: dict[str, Schema] = {}
+    problem = record_schema(CodeProblem, SchemaRules(_RULES, _SHAPES), definitions)
+    return file_schema("fairtrial code problem", problem, definitions)

@@ -1,0 +1,81 @@
+"""The names of `fairtrial.sandbox`; `_facade.attach` reads them from here."""
+
+from fairtrial.sandbox.capabilities import (
+    Fact as Fact,
+    Survey as Survey,
+    survey as survey,
+)
+from fairtrial.sandbox.cgroup import (
+    remove_orphaned_groups as remove_orphaned_groups,
+    settle_groups as settle_groups,
+)
+from fairtrial.sandbox.commands import (
+    CHANNEL_VARIABLE as CHANNEL_VARIABLE,
+    Captured as Captured,
+    Command as Command,
+    Completed as Completed,
+    Ending as Ending,
+    Limits as Limits,
+    Mount as Mount,
+    View as View,
+)
+from fairtrial.sandbox.harness.codec import (
+    Caps as Caps,
+    dump as dump,
+    encode as encode,
+    encode_raised as encode_raised,
+)
+from fairtrial.sandbox.harness.frames import (
+    HEADER_BYTES as HEADER_BYTES,
+    pack as pack,
+    unpack_header as unpack_header,
+)
+from fairtrial.sandbox.harness.library_values import (
+    TAG as TAG,
+    Encoded as Encoded,
+)
+from fairtrial.sandbox.harness.watcher import (
+    LONGEST_WALL as LONGEST_WALL,
+)
+from fairtrial.sandbox.host_busy import (
+    HostBusy as HostBusy,
+    say_who_times as say_who_times,
+)
+from fairtrial.sandbox.host_lock import (
+    GOING_ON as GOING_ON,
+    WAITING as WAITING,
+    HostLock as HostLock,
+    Lease as Lease,
+)
+from fairtrial.sandbox.plain import (
+    Plain as Plain,
+)
+from fairtrial.sandbox.process import (
+    run_command as run_command,
+)
+from fairtrial.sandbox.protocol import (
+    Sandbox as Sandbox,
+)
+from fairtrial.sandbox.remedies import (
+    install as install,
+)
+from fairtrial.sandbox.selection import (
+    find_sandbox as find_sandbox,
+)
+from fairtrial.sandbox.system import (
+    own_python as own_python,
+    own_python_mounts as own_python_mounts,
+    system_mounts as system_mounts,
+)
+from fairtrial.sandbox.timing_conditions import (
+    survey_clock as survey_clock,
+    usable_cores as usable_cores,
+)
+from fairtrial.sandbox.trusted import (
+    run_trusted as run_trusted,
+)
+from fairtrial.sandbox.warm_start import (
+    Warm as Warm,
+    WarmServer as WarmServer,
+    can_be_warm as can_be_warm,
+)

@@ -1,0 +1,274 @@
+"""The names of `fairtrial.study`; `_facade.attach` reads them from here."""
+
+from fairtrial.study.agents.call_forms import (
+    for_condition as for_condition,
+)
+from fairtrial.study.agents.journal import (
+    JournalEntry as JournalEntry,
+)
+from fairtrial.study.agents.output import (
+    AgentOutput as AgentOutput,
+    agent_result as agent_result,
+)
+from fairtrial.study.agents.task import (
+    Task as Task,
+)
+from fairtrial.study.design.agent_options import (
+    assigned_to as assigned_to,
+    spell_agents as spell_agents,
+)
+from fairtrial.study.design.balance import (
+    BalanceReport as BalanceReport,
+    DesignBalance as DesignBalance,
+    balance_report as balance_report,
+)
+from fairtrial.study.design.build import (
+    build_design as build_design,
+    conditions_of as conditions_of,
+    design_table as design_table,
+    materialize_conditions as materialize_conditions,
+)
+from fairtrial.study.design.constraints import (
+    message_of as message_of,
+)
+from fairtrial.study.design.doe import (
+    generate_doe as generate_doe,
+)
+from fairtrial.study.design.rows import (
+    number_rows as number_rows,
+)
+from fairtrial.study.design.runs import (
+    AGENT_FACTORS as AGENT_FACTORS,
+    DEFAULT_AGENT as DEFAULT_AGENT,
+    DEFAULT_PROBLEM as DEFAULT_PROBLEM,
+    PROBLEM_FACTORS as PROBLEM_FACTORS,
+    agents_of as agents_of,
+    count_runs as count_runs,
+    execution_order as execution_order,
+    plan_runs as plan_runs,
+    problems_of as problems_of,
+    refuse_collisions as refuse_collisions,
+    replicates_of as replicates_of,
+)
+from fairtrial.study.extensions import (
+    ExtraTable as ExtraTable,
+    KeywordArgument as KeywordArgument,
+    ReportNotes as ReportNotes,
+    StudyExtension as StudyExtension,
+    TableColumn as TableColumn,
+)
+from fairtrial.study.files.overrides import (
+    override as override,
+)
+from fairtrial.study.files.reading import (
+    LoadedStudy as LoadedStudy,
+    load_study as load_study,
+    read_study as read_study,
+)
+from fairtrial.study.files.schema import (
+    study_schema as study_schema,
+)
+from fairtrial.study.files.writing import (
+    write_study as write_study,
+)
+from fairtrial.study.ledger.fingerprint import (
+    differences as differences,
+    study_print as study_print,
+)
+from fairtrial.study.ledger.interim_looks import (
+    note_look as note_look,
+)
+from fairtrial.study.ledger.lock import (
+    owner_of as owner_of,
+)
+from fairtrial.study.ledger.packing import (
+    EventData as EventData,
+    pack as pack,
+    unpack as unpack,
+)
+from fairtrial.study.ledger.reader import (
+    LedgerReader as LedgerReader,
+)
+from fairtrial.study.ledger.schema import (
+    LEDGER_NAME as LEDGER_NAME,
+)
+from fairtrial.study.ledger.summary import (
+    Attempt as Attempt,
+    Summary as Summary,
+    spell_cost as spell_cost,
+)
+from fairtrial.study.model.conditions import (
+    Condition as Condition,
+    DesignRow as DesignRow,
+    DesignTable as DesignTable,
+)
+from fairtrial.study.model.factors import (
+    DESIGN_ALIASES as DESIGN_ALIASES,
+    Block as Block,
+    Constraint as Constraint,
+    ConstraintSeverity as ConstraintSeverity,
+    DesignKind as DesignKind,
+    DesignSpec as DesignSpec,
+    Factor as Factor,
+    FactorKind as FactorKind,
+    Level as Level,
+)
+from fairtrial.study.model.hypotheses import (
+    AnalysisPlan as AnalysisPlan,
+    Contrast as Contrast,
+    Hypothesis as Hypothesis,
+    HypothesisDirection as HypothesisDirection,
+    HypothesisKind as HypothesisKind,
+    Mediator as Mediator,
+    Moderator as Moderator,
+    OutcomeSpec as OutcomeSpec,
+)
+from fairtrial.study.model.payments import (
+    NOTHING as NOTHING,
+    Paid as Paid,
+)
+from fairtrial.study.model.runs import (
+    Assignment as Assignment,
+    Emitted as Emitted,
+    FailureKind as FailureKind,
+    Finished as Finished,
+    Noted as Noted,
+    Outcome as Outcome,
+    Report as Report,
+    RunOutput as RunOutput,
+    RunResult as RunResult,
+    RunSpec as RunSpec,
+    RunStatus as RunStatus,
+)
+from fairtrial.study.model.study import (
+    AgentBinding as AgentBinding,
+    ProblemBinding as ProblemBinding,
+    RunBudget as RunBudget,
+    SeedPolicy as SeedPolicy,
+    Study as Study,
+)
+from fairtrial.study.power import (
+    HypothesisPower as HypothesisPower,
+    PlannedTest as PlannedTest,
+    claim_warnings as claim_warnings,
+    hypothesis_power as hypothesis_power,
+    planned_tests as planned_tests,
+    untested_claims as untested_claims,
+)
+from fairtrial.study.problems.hooks import (
+    ProblemHooks as ProblemHooks,
+)
+from fairtrial.study.problems.packet import (
+    ProblemPacket as ProblemPacket,
+    resolve_problem as resolve_problem,
+)
+from fairtrial.study.protocols import (
+    Agent as Agent,
+    ConditionRunner as ConditionRunner,
+    Design as Design,
+    Executor as Executor,
+    Problem as Problem,
+    Send as Send,
+    Work as Work,
+)
+from fairtrial.study.report.codebook import (
+    render_codebook as render_codebook,
+)
+from fairtrial.study.report.deviations import (
+    deviation_lines as deviation_lines,
+)
+from fairtrial.study.report.findings import (
+    render_significance_brief as render_significance_brief,
+)
+from fairtrial.study.report.hypotheses import (
+    judge_hypotheses as judge_hypotheses,
+    judge_table as judge_table,
+)
+from fairtrial.study.report.hypothesis import (
+    HypothesisTest as HypothesisTest,
+)
+from fairtrial.study.report.markdown import (
+    full_report as full_report,
+    write_markdown_report as write_markdown_report,
+)
+from fairtrial.study.report.methods import (
+    render_methods_scaffold as render_methods_scaffold,
+)
+from fairtrial.study.report.outcomes import (
+    unmeasured as unmeasured,
+)
+from fairtrial.study.report.summary import (
+    render_markdown_summary as render_markdown_summary,
+)
+from fairtrial.study.report.text import (
+    code as code,
+    count as count,
+)
+from fairtrial.study.report.values import (
+    RunTable as RunTable,
+    collect as collect,
+)
+from fairtrial.study.runner.bindings import (
+    foresee as foresee,
+)
+from fairtrial.study.runner.control import (
+    Request as Request,
+    request as request,
+    requested as requested,
+)
+from fairtrial.study.runner.preparation import (
+    DryRunReport as DryRunReport,
+    choose_executor as choose_executor,
+    dry_run_validate as dry_run_validate,
+    prepare as prepare,
+)
+from fairtrial.study.runner.progress import (
+    spell_rate as spell_rate,
+    spell_time as spell_time,
+)
+from fairtrial.study.runner.rescoring import (
+    rescore_study as rescore_study,
+)
+from fairtrial.study.runner.run import (
+    conduct as conduct,
+    resume_study as resume_study,
+    run_study as run_study,
+)
+from fairtrial.study.runner.seeding import (
+    reproducible_seed as reproducible_seed,
+)
+from fairtrial.study.runner.settings import (
+    ProgressMode as ProgressMode,
+    RunSettings as RunSettings,
+)
+from fairtrial.study.stats.power import (
+    TARGET_POWER as TARGET_POWER,
+)
+from fairtrial.study.tables.bundle import (
+    bundle_results as bundle_results,
+    verify_bundle as verify_bundle,
+)
+from fairtrial.study.tables.canonical import (
+    MANIFEST_FILE as MANIFEST_FILE,
+    PLAN_COLUMNS as PLAN_COLUMNS,
+    condition_columns as condition_columns,
+    condition_rows as condition_rows,
+    plan_rows as plan_rows,
+)
+from fairtrial.study.tables.export import (
+    COMPLETE_CASES_FOLDER as COMPLETE_CASES_FOLDER,
+    export_analysis_tables as export_analysis_tables,
+    export_tables as export_tables,
+)
+from fairtrial.study.tables.results import (
+    Results as Results,
+    open_results as open_results,
+)
+from fairtrial.study.tables.rows import (
+    Row as Row,
+    as_cell as as_cell,
+    as_json as as_json,
+)
+from fairtrial.study.validation import (
+    validate_study as validate_study,
+)

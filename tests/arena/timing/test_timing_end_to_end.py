@@ -1,0 +1,404 @@
+"""From candidates to verdicts with real workers in real sandboxes: spec bench 4, 5, 8, 9, 13."""
+
+import json
+import os
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import anyio
+import pytest
+from arena_fault_kit import WORKING
+from clock_kit import (
+    FASTER,
+    FILES,
+    MODULE,
+    PATIENCE_S,
+    SLOWER,
+    few,
+    few_changes,
+    few_problem,
+    meddle,
+    open_site,
+)
+from tree_kit import fingerprint, make_repo
+
+from fairtrial.arena import (
+    ArenaSettings,
+    Basis,
+    Benchmark,
+    Check,
+    Session,
+    Verdict,
+    compare_candidates,
+    evaluate_candidates,
+)
+from fairtrial.arena.timing import bench as bench_module
+from fairtrial.arena.timing.bench import choose_cores
+from fairtrial.arena.timing.calibration import Pace
+from fairtrial.arena.timing.function_benchmark import worker_command
+from fairtrial.arena.timing.summary import summarise
+from fairtrial.core import LabError, MisfitError
+
+pytestmark = pytest.mark.slow
+
+needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
+needs_cores = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="one core, or none that can be chosen",
+)
+# Says what a worker sees; base and candidate have to see the same, or one of them is rejected.
+LOOKS = '''
+import os, sys
+
+def double(number):
+    return 2 * number
+
+def squares(number):
+    """What it is like in here."""
+    here = os.path.dirname(__file__)
+    return {
+        "number": number,
+        "seed": os.environ.get("PYTHONHASHSEED"),
+        "hash": str(hash("a text")),
+        "cores": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
+        "file": __file__,
+        "cwd": os.getcwd(),
+        "listed": sorted(os.listdir(os.getcwd())),
+        "is_writable": os.access(here, os.W_OK),
+        "path": [entry for entry in sys.path if entry.startswith(os.getcwd())],
+        "variables": sorted(os.environ),
+        "frozen": __import__("gc").get_freeze_count() > 0,
+        "collects": __import__("gc").isenabled(),
+    }
+'''
+SEEING = {
+    "src/few.py": LOOKS,
+    "tools/make.py": "def numbers(rng):\n    return (rng.randrange(10**9),), {}\n",
+}
+
+# What is seen isn't the same every time, and so nothing for a check.
+OTHERWISE = (Check(function="few:double", inputs="tools/make.py:numbers", cases=2, timeout_s=60),)
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory):
+    """A bench, and two sessions of a candidate that is the base but for a comment."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open_site(tmp_path_factory.mktemp("seeing"), SEEING, check=OTHERWISE) as site,
+    ):
+        sessions = meddle(patch)
+        heat = site.run(LOOKS + "# the candidate", count=3)
+        assert heat.rejection is None
+        yield site, sessions, heat
+
+
+def seen_by(log, arm):
+    """What a worker reported, call by call."""
+    told = [reply.payload.split(b"\n")[:-1] for who, letter, _, reply in log
+            if (who, letter) == (arm, b"C")]  # fmt: skip
+    return [json.loads(line)["result"] for lines in told for line in lines]
+
+
+def inputs_of(log, arm):
+    return [payload for who, letter, payload, _ in log if (who, letter) == (arm, b"I") and payload]
+
+
+def test_both_workers_see_the_same(seeing):  # bench 5
+    """All that the function tells: paths, variables, cores, hashes."""
+    _, sessions, _ = seeing
+    for log in sessions:
+        assert seen_by(log, "base") == seen_by(log, "candidate")
+        assert len(seen_by(log, "base")) == 1 + 2 * 3
+
+
+def test_the_hash_seed_is_the_same_for_both_and_new_in_each_session(seeing):  # bench 5
+    _, sessions, _ = seeing
+    seeds = [{each["seed"] for arm in ("base", "candidate") for each in seen_by(log, arm)}
+             for log in sessions]  # fmt: skip
+    assert [len(each) for each in seeds] == [1, 1, 1]
+    assert len(set.union(*seeds)) == 3
+    assert len({seen_by(log, "base")[0]["hash"] for log in sessions}) == 3
+    assert not {"0", "random"} & set.union(*seeds)
+
+
+@needs_sandbox
+def test_both_slots_lie_where_the_user_s_tree_does_and_can_not_be_changed(seeing):  # bench 5
+    site, sessions, _ = seeing
+    top = site.bench.ground.pool.snapshot.source
+    one = seen_by(sessions[0], "candidate")[0]
+    assert one["file"] == str(top / "src" / "few.py")
+    assert one["cwd"] == str(top)
+    assert one["is_writable"] is False
+    assert "tools" not in one["listed"] or not (site.bench.base.path / "tools/make.py").exists()
+
+
+def test_workers_run_on_the_cores_of_the_bench(seeing):  # bench 5
+    site, sessions, _ = seeing
+    cores = seen_by(sessions[0], "candidate")[0]["cores"]
+    assert cores == sorted(site.bench.cores)
+    assert len(cores) == 1 or not hasattr(os, "sched_getaffinity")
+
+
+def test_garbage_collection_stays_on_with_what_was_imported_frozen(seeing):  # bench 5
+    _, sessions, _ = seeing
+    one = seen_by(sessions[0], "candidate")[0]
+    assert one["frozen"]
+    assert one["collects"]
+
+
+def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):  # bench 4
+    _, sessions, _ = seeing
+    for log in sessions:
+        assert inputs_of(log, "base") == inputs_of(log, "candidate")
+    lines = [line for log in sessions for turn in inputs_of(log, "base") for line in turn.split()]
+    assert len(lines) == len(set(lines)) == 3 * (1 + 2 * 3)
+
+
+def test_nothing_tells_a_worker_which_it_is_or_what_comes_next(seeing):  # bench 4
+    site, sessions, _ = seeing
+    said = b"".join(payload for log in sessions for _, _, payload, _ in log)
+    assert site.bench.secret.encode() not in said
+    assert not {"FAIRTRIAL_CHANNEL", "FAIRTRIAL_ARM"} & set(
+        seen_by(sessions[0], "candidate")[0]["variables"]
+    )
+    own = [[(letter, payload) for who, letter, payload, _ in log if who == arm]
+           for log in sessions for arm in ("base", "candidate")]  # fmt: skip
+    for base, candidate in zip(own[::2], own[1::2], strict=True):
+        assert [each for each in candidate if each not in base] == []
+
+
+def test_sessions_are_whole_and_numbered(seeing):
+    _, _, heat = seeing
+    for number, (session,) in enumerate(heat.replicates):
+        assert session.number == number
+        assert session.peak_rss_mb.base > 1
+        assert session.startup_s.base > 0
+        assert len([each for each in session.samples if each.is_kept]) == 2 * 2
+        assert all(each.wall_s > 0 for each in session.samples)
+
+
+def test_the_same_label_and_number_give_the_same_inputs_and_another_others(seeing, monkeypatch):
+    site, _, _ = seeing
+    sessions = meddle(monkeypatch)
+    for label in ("one", "one", "two"):
+        site.run(None, label=label)
+    first, again, other = (inputs_of(log, "base") for log in sessions)
+    assert first == again
+    assert not set(first) & set(other)
+
+
+@needs_cores
+def test_a_benchmark_gets_as_many_cores_as_it_asks_for(tmp_path, monkeypatch):  # bench 5
+    bench = (
+        Benchmark("two", "few:squares", "tools/make.py:numbers", cores=2),
+        Benchmark("one", "few:squares", "tools/make.py:numbers"),
+    )
+    with open_site(tmp_path, SEEING, bench=bench, check=OTHERWISE) as site:
+        sessions = meddle(monkeypatch)
+        heat = site.run(LOOKS + "#")
+        assert [session.benchmark for session in heat.replicates[0]] == ["two", "one"]
+        seen = [seen_by(log, arm)[0]["cores"] for log in sessions for arm in ("base", "candidate")]
+        assert seen == [sorted(choose_cores(2))] * 2 + [sorted(choose_cores(1))] * 2
+        assert set(site.bench.cores) == set(choose_cores(2))
+
+
+def test_a_benchmark_that_a_busy_moment_slowed_down_is_measured_again(tmp_path, monkeypatch):
+    measured = []
+    tell_start = Pace.with_start
+
+    def start_slowly(pace, start_s):
+        measured.append(start_s)
+        return tell_start(pace, 70.0 if len(measured) < 3 else start_s)
+
+    monkeypatch.setattr(Pace, "with_start", start_slowly)
+    with open_site(tmp_path, budget_s=600.0) as site:
+        (placed,) = site.bench.meters
+        assert placed.meter.pace.start_s == measured[2]
+    assert len(measured) == 3
+
+
+def test_a_busy_machine_gets_more_time(tmp_path, monkeypatch):
+    """Six sessions of two starts of 70 s: twice 600 s hold them."""
+    monkeypatch.setattr(bench_module, "is_busy", lambda: True)
+    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=70.0))
+    with open_site(tmp_path, budget_s=600.0) as site:
+        assert site.bench.stretch == 2.0
+        assert "timing may take 2 times as long as budget_s says" in " ".join(site.bench.notes)
+        heat = site.run(FASTER, count=1)
+        assert heat.stretch == 2.0
+        assert heat.charged_s == heat.seconds / 2
+
+
+def test_a_machine_that_is_too_busy_names_the_budget_that_was_written(tmp_path, monkeypatch):
+    tried = []
+
+    def start_slowly(pace, _):
+        tried.append(1)
+        return replace(pace, start_s=1000.0)
+
+    monkeypatch.setattr(bench_module, "is_busy", lambda: True)
+    monkeypatch.setattr(Pace, "with_start", start_slowly)
+    with (
+        pytest.raises(MisfitError, match=r"and budget_s is 600:"),
+        open_site(tmp_path, budget_s=600.0),
+    ):
+        pass
+    assert len(tried) >= 4, "once for each stretch, and once without"
+
+
+def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_module, "is_busy", lambda: False)
+    monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=70.0))
+    with (
+        pytest.raises(MisfitError, match=r"bench\.squares: 6 sessions") as stop,
+        open_site(tmp_path, budget_s=600.0),
+    ):
+        pass
+    assert (stop.value.exit_code, isinstance(stop.value, LabError)) == (2, True)
+
+
+def test_a_problem_s_own_hash_seed_is_kept(seeing):
+    site, _, _ = seeing
+    stage = site.bench.ground.stage(site.bench.base)
+    assert worker_command(stage, 3, (1,), 77, 5.0).env["PYTHONHASHSEED"] == "77"
+    own = replace(stage, problem=replace(stage.problem, env={"PYTHONHASHSEED": "5"}))
+    command = worker_command(own, 3, (1,), 77, 5.0)
+    assert (command.env["PYTHONHASHSEED"], command.cores, command.line) == ("5", (1,), 3)
+
+
+# -- verdicts --
+
+
+@pytest.fixture(scope="module")
+def top(tmp_path_factory):
+    return make_repo(tmp_path_factory.mktemp("few") / "repo", FILES)
+
+
+def evaluate(problem, given, folder, **more):
+    settings = ArenaSettings(unsandboxed=not WORKING, lock_folder=folder, warm=False, **more)
+    told, timed = [], []
+
+    async def run():
+        with anyio.fail_after(2 * PATIENCE_S):
+            return await evaluate_candidates(
+                problem,
+                given,
+                settings=settings,
+                judged=lambda place, judgement: told.append((place, judgement.verdict)),
+                timed=lambda place, sessions, _: timed.append((place, sessions)),
+            )
+
+    return anyio.run(run), told, timed
+
+
+@pytest.fixture(scope="module")
+def each(top, tmp_path_factory):
+    before = fingerprint(top)
+    given = [
+        few("slower", SLOWER),
+        few("wrong", MODULE.replace("total +=", "total -=")),
+        few("faster", FASTER),
+        few("same", MODULE + "# the same\n"),
+        few("faster too", FASTER + "# again\n"),
+    ]
+    for _ in range(3):  # on a busy machine the clock may not tell
+        found = evaluate(few_problem(top), given, tmp_path_factory.mktemp("lock"), timing="each")
+        assert fingerprint(top) == before  # arena 1
+        verdicts = [each.verdict for each in found[0].measurements.values()]
+        if Verdict.INCONCLUSIVE not in verdicts:
+            break
+    return found
+
+
+def test_verdicts_are_those_of_the_clock(each):  # bench 8
+    found, _, _ = each
+    slower, wrong, faster, same, twin = found.judgements
+    assert slower.verdict == Verdict.SLOWER
+    assert faster.verdict == Verdict.FASTER
+    assert wrong.verdict == Verdict.REJECTED
+    assert wrong.measurement is None
+    assert (same.verdict, same.duplicate_of, same.measurement) == (Verdict.PASSED, "base", None)
+    assert (twin.duplicate_of, twin.verdict) == ("faster", Verdict.FASTER)
+    assert faster.basis == Basis.COMPARED
+    assert found.measurements.keys() == {"slower", "faster"}
+
+
+def test_ratios_are_speed_ups_with_bounds(each):
+    found, _, _ = each
+    slower, faster = (found.measurements[name] for name in ("slower", "faster"))
+    assert faster.estimate.ratio > 1.5
+    assert faster.estimate.low <= faster.estimate.ratio <= faster.estimate.high
+    assert slower.estimate.ratio < 0.7
+    # A busy machine may speak against it, too: who is not to be blamed is `test_bench_cheats`'.
+    assert (faster.adopt, slower.adopt) == (not faster.vetoes, False)
+    (timing,) = faster.timings
+    assert timing.benchmark == "squares"
+    assert timing.cpu_ratio is None or timing.cpu_ratio > 1.5
+    assert timing.peak_rss_mb.candidate > 1
+
+
+def test_samples_alone_give_the_verdict_again(each):  # bench 13
+    found, _, _ = each
+    for measured in found.measurements.values():
+        bare = [
+            (Session(session.benchmark, session.number, session.samples, 0.0),)
+            for session in measured.sessions
+        ]
+        again = summarise(bare, alpha=1 - measured.estimate.confidence, min_effect=0.02)
+        assert (again.verdict, again.adopt) == (measured.verdict, measured.adopt)
+        assert again.estimate.ratio == measured.estimate.ratio
+        assert again.estimate.low == pytest.approx(measured.estimate.low)
+
+
+def test_orders_alternate_and_both_begin(each):  # bench 1
+    found, _, _ = each
+    firsts = []
+    for measured in found.measurements.values():
+        for session in measured.sessions:
+            orders = [each.arm for each in session.samples if each.calls and not each.position]
+            assert all(one != other for one, other in pairwise(orders))
+            firsts.append(orders[0])
+    assert len(firsts) >= 12
+
+
+def test_whoever_listens_hears_of_checks_and_then_of_timing(each):
+    _, told, timed = each
+    assert sorted(told[:5]) == [(0, "passed"), (1, "rejected"), (2, "passed"), (3, "passed"),
+                                (4, "passed")]  # fmt: skip
+    assert sorted(told[5:]) == [(0, "slower"), (2, "faster"), (4, "faster")]
+    assert {place for place, _ in timed} == {0, 2}
+    assert all(sessions >= 6 for _, sessions in timed)
+
+
+def test_plain_data_has_it_all(each):
+    found, _, _ = each
+    told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    by_name = {each["name"]: each for each in told["candidates"]}
+    faster = by_name["faster"]
+    vetoes = list(found.measurements["faster"].vetoes)
+    assert (faster["verdict"], faster["vetoes"]) == ("faster", vetoes)
+    assert faster["adopt"] == (not vetoes)
+    assert faster["interval"][0] < faster["ratio"] < faster["interval"][1]
+    assert faster["timings"][0]["benchmark"] == "squares"
+    assert by_name["wrong"]["ratio"] is None
+
+
+def test_two_candidates_against_each_other(top, tmp_path):
+    """The first of them is in the base's place."""
+    settings = ArenaSettings(unsandboxed=not WORKING, lock_folder=tmp_path, warm=False)
+    compare = partial(compare_candidates, few_problem(top), settings=settings)
+    found = anyio.run(compare, few("faster", FASTER), few("slower", SLOWER))
+    assert found.measurement.verdict == Verdict.SLOWER
+    assert found.measurement.estimate.ratio < 0.5
+    assert found.measurement.estimate.confidence == 0.95
+
+
+def test_the_base_against_itself_gives_sessions_like_any_other(seeing):
+    site, _, _ = seeing
+    heat = site.call(site.bench.run, None, "aa", 0, 2, PATIENCE_S)
+    assert len(heat.replicates) == 2
+    assert heat.rejection is None
+    stopped = site.call(site.bench.run, few_changes(LOOKS + "#"), "short", 0, 9, 0.0)
+    assert len(stopped.replicates) == 1  # what a budget doesn't hold is not taken

@@ -1,0 +1,416 @@
+"""Taking turns, by a simulated clock: spec bench 1 and 4."""
+
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import anyio
+import pytest
+from clock_kit import SCHEDULE, SimWorker, make_inputs, make_pair, never_differs
+from hypothesis import given, strategies as st
+
+from fairtrial.arena import Benchmark, Check, Pair, Reason
+from fairtrial.arena.timing import function_benchmark as calls
+from fairtrial.arena.timing.calibration import Pace
+from fairtrial.arena.timing.function_benchmark import CallMeter
+from fairtrial.arena.timing.prepared_benchmark import Duel
+from fairtrial.arena.timing.session import EMPTY_TURNS, ArmError, take_turns
+from fairtrial.arena.timing.stats.session_ratio import session_cpu_ratio, session_ratio
+from fairtrial.arena.timing.worker_channel import LateError, LineError
+from fairtrial.arena.timing.workers import Talked
+from fairtrial.core import LabError
+
+COUNT = 1 + SCHEDULE.calls * SCHEDULE.rounds
+
+
+def take(talks, *, schedule=SCHEDULE, seed=1, differ=never_differs):
+    inputs = make_inputs(1 + schedule.calls * schedule.rounds)
+    return take_turns(talks, schedule, inputs, random.Random(seed), differ)
+
+
+def arms_of(turns):
+    """Who came first and second in each round."""
+    rounds = {}
+    for sample in turns.samples:
+        if sample.calls:
+            rounds.setdefault(sample.round, {})[sample.position] = sample.arm
+    return [(rounds[each][0], rounds[each][1]) for each in sorted(rounds)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_go_there_and_back(seed):
+    _, talks = make_pair()
+    first, *rest = arms_of(take(talks, seed=seed))
+    assert rest == [first[::-1], first, first[::-1]]
+
+
+def test_either_may_begin():
+    counts = Counter(arms_of(take(make_pair()[1], seed=seed))[0][0] for seed in range(60))
+    assert min(counts["base"], counts["candidate"]) > 15
+
+
+def test_what_is_asked_and_in_which_order():
+    log, talks = make_pair()
+    first, other = arms_of(take(talks))[0]
+    asked = [(arm, letter) for arm, letter, _ in log]
+    turn = [b"I", b"G", b"C"]
+    opening = [
+        (first, b"L"),
+        (other, b"L"),
+        *((arm, one) for arm in (first, other) for one in turn),
+    ]
+    assert asked[:8] == opening
+    empty = [("base", b"I"), ("base", b"G")] * EMPTY_TURNS
+    assert asked[8 : 8 + len(empty)] == empty
+    rounds = [(arm, one) for arm in (first, other, other, first) * 2 for one in turn]
+    assert asked[8 + len(empty) :] == rounds
+
+
+def test_both_get_the_same_inputs_and_each_input_once():
+    log, talks = make_pair()
+    take(talks)
+    given = {
+        arm: [payload for who, letter, payload in log if (who, letter) == (arm, b"I") and payload]
+        for arm in talks
+    }
+    assert given["base"] == given["candidate"]
+    assert [line for turn in given["base"] for line in turn.split(b"\n")] == make_inputs(COUNT)
+    assert [len(turn.split(b"\n")) for turn in given["base"]] == [1] + [SCHEDULE.calls] * 4
+
+
+@given(
+    st.integers(1, 7), st.integers(1, 9), st.integers(0, 3), st.integers(0, 99), st.floats(0, 0.5)
+)
+def test_any_schedule_gives_all_samples_in_order(calls, rounds, discarded, seed, spread):
+    schedule = replace(SCHEDULE, calls=calls, rounds=rounds, discarded=discarded)
+    log, talks = make_pair({"spread": spread}, spread=spread)
+    turns = take(talks, schedule=schedule, seed=seed)
+    empty, timed = turns.samples[:EMPTY_TURNS], turns.samples[EMPTY_TURNS:]
+    assert {(each.round, each.calls, each.arm, each.is_kept) for each in empty} == {
+        (-1, 0, "base", False)
+    }
+    assert [(each.round, each.position) for each in timed] == [
+        (number, place) for number in range(rounds) for place in (0, 1)
+    ]
+    assert all(each.is_kept == (each.round >= discarded) for each in timed)
+    assert Counter(each.arm for each in timed) == {"base": rounds, "candidate": rounds}
+    assert {each.calls for each in timed} == {calls}
+    orders = arms_of(turns)
+    assert all(one == other[::-1] for one, other in pairwise(orders))
+    used = [payload for arm, letter, payload in log if (arm, letter) == ("candidate", b"I")]
+    assert b"\n".join(used) == b"\n".join(make_inputs(1 + calls * rounds))
+
+
+def test_warm_up_and_first_round_do_not_count():
+    _, talks = make_pair({"cold": 2, "call_s": 0.004}, cold=1, call_s=0.001)
+    turns = take(talks)
+    kept = [each for each in turns.samples if each.is_kept]
+    assert {each.round for each in kept} == {1, 2, 3}
+    assert session_ratio(turns.samples) == pytest.approx(math.log(1 / 4))
+
+
+def test_what_asking_takes_is_taken_off_as_empty_turns_show_it():
+    _, talks = make_pair({"reply_s": 0.002}, reply_s=0.002, call_s=0.5e-3)
+    turns = take(talks)
+    assert [each.wall_s for each in turns.samples[:EMPTY_TURNS]] == [0.002] * EMPTY_TURNS
+    assert session_ratio(turns.samples) == pytest.approx(math.log(1 / 2))
+
+
+def test_wall_and_cpu_are_the_line_s_own():
+    _, talks = make_pair(call_s=0.001, cpu_share=3.0)
+    turns = take(talks)
+    sample = next(each for each in turns.samples if each.is_kept and each.arm == "candidate")
+    assert sample.wall_s == pytest.approx(0.003 + 2**-16)
+    assert sample.cpu_s == pytest.approx(0.009 + 2**-16)
+    assert session_cpu_ratio(turns.samples) == pytest.approx(math.log(3))
+
+
+def test_where_the_kernel_tells_no_cpu_time_there_is_none():
+    _, talks = make_pair({"knows_cpu": False}, knows_cpu=False, late_s=9.0)
+    turns = take(talks)
+    assert {each.cpu_s for each in turns.samples} == {None}
+    assert session_cpu_ratio(turns.samples) is None
+    assert turns.outside_s.base == turns.outside_s.candidate
+    assert turns.startup_s == Pair(0.25, 0.25)
+
+
+# -- time at work that isn't timed (bench 4) --
+
+
+USUAL_S = 2 * 2**-16 + SCHEDULE.calls * 2 * 2**-20
+
+
+@pytest.mark.parametrize(
+    ("what", "extra_s"),
+    [
+        ({}, 0.0),
+        ({"late_s": 0.5}, 0.5),
+        ({"encode_s": 0.125}, SCHEDULE.calls * 0.125),
+        ({"decode_s": 0.125}, SCHEDULE.calls * 0.125),
+        ({"call_s": 7.0}, 0.0),
+    ],
+)
+def test_work_before_and_after_is_counted(what, extra_s):
+    _, talks = make_pair(**what)
+    outside = take(talks).outside_s
+    assert outside.base == pytest.approx(USUAL_S)
+    assert outside.candidate == pytest.approx(USUAL_S + extra_s, rel=1e-3)
+
+
+def test_late_work_of_the_first_turns_alone_does_not_count():
+    _, talks = make_pair()
+    worker = talks["candidate"]
+    worker.late_s = 5.0
+
+    def function(case):
+        if case["args"][0] > SCHEDULE.calls:  # the first round is over
+            worker.late_s = 0.0
+        return {"result": 2 * case["args"][0], "after": None}
+
+    worker.function = function
+    assert take(talks).outside_s.candidate == pytest.approx(USUAL_S, rel=1e-3)
+
+
+def test_start_up_is_the_interpreter_s_cpu_time_and_loading():
+    _, talks = make_pair(load_s=1.0, boot_s=0.5)
+    assert take(talks).startup_s == Pair(0.125 + 0.25, 0.5 + 1.0)
+
+
+def test_what_is_done_once_belongs_to_start_up():
+    """In the first call of all: no kept sample shows it, and no median."""
+    _, talks = make_pair({"call_s": 1.0}, call_s=1.0, cold=1)
+    startup = take(talks).startup_s
+    assert startup.base == pytest.approx(0.375)
+    usual_s = SCHEDULE.calls * 1.0
+    once_s = 10.0 + SCHEDULE.rounds * usual_s - 1.1 * (1 + SCHEDULE.rounds) * usual_s
+    assert startup.candidate == pytest.approx(0.375 + once_s, rel=1e-3)
+
+
+def test_letting_us_wait_is_seen_although_it_takes_no_cpu_time():
+    _, talks = make_pair(stall_s=0.5)
+    turns = take(talks)
+    assert turns.stalled_s == Pair(pytest.approx(0.0), pytest.approx(0.5))
+    assert turns.outside_s.candidate == pytest.approx(USUAL_S)
+
+
+@pytest.mark.parametrize(
+    ("said", "share"),
+    [
+        (0.0, 0.0),
+        (SCHEDULE.calls * 0.25e-3, 0.25),
+        (1e9, 1.0),
+        (-1.0, 0.0),
+        (float("inf"), 0.0),
+        (float("nan"), 0.0),
+        ("much", 0.0),
+        (None, 0.0),
+        ([], 0.0),
+    ],
+)
+def test_going_through_is_a_share_whatever_a_worker_says(said, share):
+    _, talks = make_pair(going_through=said, reply_s=0.0)
+    assert take(talks).going_through == Pair(0.0, pytest.approx(share))
+
+
+# -- results --
+
+
+def odd_from(number, by=1.0):
+    """A function that is wrong from an input on."""
+    return lambda case: {
+        "result": 2 * case["args"][0] + (by if case["args"][0] >= number else 0),
+        "after": None,
+    }
+
+
+@pytest.mark.parametrize(("wrong", "rounds"), [(0, 0), (1, 1), (3, 1), (4, 2), (9, 3), (12, 4)])
+def test_the_first_difference_ends_the_session_after_its_round(wrong, rounds):
+    seen = []
+
+    def differ(place, base, candidate):
+        seen.append(place)
+        return True
+
+    _, talks = make_pair(function=odd_from(wrong))
+    turns = take(talks, differ=differ)
+    assert turns.differing[0] == wrong
+    assert b'"result": %d' % (2 * wrong) in turns.differing[1]
+    assert b'"result": %d' % (2 * wrong + 1) in turns.differing[2]
+    assert max((each.round for each in turns.samples), default=-1) == rounds - 1
+    assert seen == [wrong]
+
+
+def test_whoever_is_asked_may_find_a_difference_too_small():
+    seen = []
+
+    def differ(place, base, candidate):
+        seen.append(place)
+        return False
+
+    _, talks = make_pair(function=odd_from(5))
+    turns = take(talks, differ=differ)
+    assert turns.differing is None
+    assert seen == list(range(5, COUNT))
+    assert max(each.round for each in turns.samples) == SCHEDULE.rounds - 1
+
+
+@pytest.mark.parametrize("arm", ["base", "candidate"])
+@pytest.mark.parametrize("payload", [b"", b"{}", b"\n" * 9, b"{}\n{}\n{}"])
+def test_too_many_or_too_few_results_are_that_one_s_fault(arm, payload):
+    _, talks = make_pair()
+    talks[arm].answers = {b"C": payload}
+    with pytest.raises(ArmError, match="results of 1 calls") as stop:
+        take(talks, differ=lambda *_: False)
+    assert stop.value.arm == arm
+
+
+@pytest.mark.parametrize("arm", ["base", "candidate"])
+@pytest.mark.parametrize("error", [LineError("it left before it was done"), LateError("late")])
+@pytest.mark.parametrize("at", [(b"L", 0), (b"I", 0), (b"I", 3), (b"G", 2), (b"C", 4)])
+def test_a_line_that_breaks_is_that_one_s_fault(arm, error, at):
+    _, talks = make_pair()
+    talks[arm].errors = {at: error}
+    with pytest.raises(ArmError, match=str(error)) as stop:
+        take(talks)
+    assert (stop.value.arm, stop.value.error) == (arm, error)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [b"", b"{}", b"[]", b"5", b'{"failed": 1}', b"\xff", b"[" * 99_999, b'{"files": 5}',
+     b'{"files": null}', b'{"files": "abc"}'],
+)  # fmt: skip
+def test_a_worker_that_can_not_load_is_out_whatever_it_says(told):
+    _, talks = make_pair(answers={b"L": told})
+    with pytest.raises(ArmError, match="can't be loaded") as stop:
+        take(talks)
+    assert stop.value.arm == "candidate"
+
+
+def test_files_are_told_as_far_as_they_are_names():
+    _, talks = make_pair(answers={b"L": b'{"files": ["/a.py", 5, null]}'})
+    assert take(talks).files == {"base": ("/project/mod.py",), "candidate": ("/a.py",)}
+
+
+# -- a meter, whose workers are simulated --
+
+PACE = Pace(1e-3, 1e-4, 1e-5, 0.1, 20, {})
+BENCHMARK = Benchmark("b", "mod:f", "make.py:g")
+
+
+class Inputs:
+    async def make(self, seed, count):
+        return make_inputs(count)
+
+
+def time_session(monkeypatch, talks, *, compares=True, number=0, failure=None, **check):
+    async def talk_with(stages, make, work, *, away_from):
+        try:
+            return Talked(work(talks))
+        except ArmError as error:
+            return Talked(failure=error, commands=dict.fromkeys(stages))
+
+    monkeypatch.setattr(calls, "talk_with", talk_with)
+    check = Check(function="mod:f", inputs="make.py:g", **check)
+    meter = CallMeter(BENCHMARK, check, Inputs(), SCHEDULE, PACE, compares)
+    return anyio.run(meter.run, Duel(None, None, (1,), "secret"), number)
+
+
+def test_a_session_has_all_that_its_turns_gave(monkeypatch):
+    _, talks = make_pair(late_s=0.5, load_s=1.0)
+    session = time_session(monkeypatch, talks, number=7)
+    assert (session.benchmark, session.number, session.rejection) == ("b", 7, None)
+    assert len(session.samples) == EMPTY_TURNS + 2 * SCHEDULE.rounds
+    assert session.startup_s == Pair(0.375, 1.125)
+    assert session.outside_s.candidate - session.outside_s.base == pytest.approx(0.5)
+    assert session.materialising == Pair(0.0, 0.0)
+
+
+def test_sessions_begin_at_random_and_the_same_one_always_alike(monkeypatch):
+    firsts = []
+    for number in [*range(30), *range(30)]:
+        log, talks = make_pair()
+        time_session(monkeypatch, talks, number=number)
+        firsts.append(log[0][0])
+    assert firsts[:30] == firsts[30:]
+    assert min(Counter(firsts).values()) > 10
+
+
+def test_other_results_reject_with_what_was_called(monkeypatch):
+    _, talks = make_pair(function=odd_from(5))
+    rejection = time_session(monkeypatch, talks).rejection
+    assert rejection.reason == Reason.DIFFERENT
+    assert "while it was timed" in rejection.message
+    assert "should be 10, is 11" in rejection.message
+    (failure,) = rejection.failures
+    assert (failure.check, failure.what) == ("bench[b]", "mod:f")
+    assert "f(5)" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("by", "tolerance", "is_out"),
+    [
+        (1e-3, {"rel_tol": 1e-9}, True),
+        (1e-3, {"rel_tol": 1e-3}, False),
+        (1e-3, {"rel_tol": 0, "abs_tol": 1e-2}, False),
+        (1e-12, {}, False),
+    ],
+)
+def test_floats_are_compared_as_the_check_says(monkeypatch, by, tolerance, is_out):
+    def function(case):
+        return {"result": float(case["args"][0] + 2), "after": None}
+
+    def near(case):
+        return {"result": function(case)["result"] + by, "after": None}
+
+    _, talks = make_pair({"function": function}, function=near)
+    assert bool(time_session(monkeypatch, talks, **tolerance).rejection) == is_out
+
+
+@pytest.mark.parametrize("report", [{"result": float("nan")}, {}, {"raised": 5}, {"after": 5}])
+def test_a_forged_result_is_another_result(monkeypatch, report):
+    _, talks = make_pair(function=lambda case: report)
+    assert time_session(monkeypatch, talks).rejection.reason == Reason.DIFFERENT
+
+
+def test_changed_arguments_are_another_result(monkeypatch):
+    def function(case):
+        return {"result": 2 * case["args"][0], "after": {"args": [0], "kwargs": {}}}
+
+    _, talks = make_pair(function=function)
+    rejection = time_session(monkeypatch, talks).rejection
+    assert "after the call" in rejection.message
+
+
+def test_results_that_can_not_be_compared_are_not(monkeypatch):
+    _, talks = make_pair(function=odd_from(0))
+    assert time_session(monkeypatch, talks, compares=False).rejection is None
+
+
+def test_the_base_s_failure_is_ours(monkeypatch):
+    _, talks = make_pair({"errors": {(b"G", 3): LineError("it left")}})
+    with pytest.raises(LabError, match="the base failed while it was timed: it left"):
+        time_session(monkeypatch, talks)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(LineError("gone"), Reason.CRASH), (LateError("slow"), Reason.TIMEOUT)]
+)
+def test_the_candidate_s_failure_is_its_own(monkeypatch, error, reason):
+    _, talks = make_pair(errors={(b"G", 3): error})
+    session = time_session(monkeypatch, talks)
+    assert session.rejection.reason == reason
+    assert str(error) in session.rejection.message
+    assert session.samples == ()
+
+
+def test_simulated_workers_know_what_they_are_asked():
+    """The kit itself: without it nothing here means anything."""
+    worker = SimWorker()
+    ask = partial(worker.ask, timeout_s=1)
+    ask(b"I", b"\n".join(make_inputs(3)))
+    assert ask(b"G").wall_s == pytest.approx(0.003 + 2**-16)
+    assert ask(b"C").payload.count(b"\n") == 3

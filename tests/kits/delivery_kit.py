@@ -1,0 +1,81 @@
+"""A user's repository, a snapshot of it, and a candidate's changes as they are taken over."""
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+from tree_kit import make_repo, run_git
+
+from fairtrial.arena import Changes, FileState, take_snapshot
+from fairtrial.arena.delivery.edits import read_edits
+from fairtrial.arena.snapshot.snapshot import Snapshot
+
+TEN = "".join(f"line {number}\n" for number in range(1, 11))
+FILES = {
+    "src/ten.txt": TEN,
+    "src/pkg/mod.py": "A = 1\n",
+    "run.sh": "#!/bin/sh\n",
+    "other.txt": "o\n",
+}
+
+
+@dataclass
+class User:
+    """Somebody with a repository; what they did by the time of the snapshot is in it."""
+
+    top: Path
+    snapshot: Snapshot = None
+
+    def write(self, path, content, mode=None):
+        place = self.top / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if mode is not None:
+            place.chmod(mode)
+
+    def read(self, path):
+        return (self.top / path).read_bytes().decode()
+
+    def git(self, *arguments):
+        return run_git(self.top, *arguments).decode().strip()
+
+    def snap(self):
+        home = self.top.parent / f"home-{len(list(self.top.parent.iterdir()))}"
+        home.mkdir()
+        self.snapshot = anyio.run(take_snapshot, self.top, home)
+        return self
+
+    def edits(self, files):
+        """A candidate that wants these files: texts, states, or None for one that goes."""
+        states = {
+            path: FileState(state.encode()) if isinstance(state, str) else state
+            for path, state in files.items()
+        }
+        return anyio.run(read_edits, Changes(states, "d"), self.snapshot)
+
+    def own(self):
+        """What must not change while a branch is made, by path: tree, index, HEAD, config."""
+        kept = {}
+        for folder, folders, names in os.walk(self.top):
+            folders[:] = [each for each in folders if each not in ("objects", "logs", "refs")]
+            for name in names:
+                place = Path(folder, name)
+                status = place.lstat()
+                content = place.readlink() if place.is_symlink() else place.read_bytes()
+                kept[str(place)] = (status.st_mode, status.st_mtime_ns, status.st_ino, content)
+        return kept
+
+
+def make_user(folder, files=None):
+    """A repository with these files, committed by somebody with a name."""
+    top = make_repo(folder / "user", FILES if files is None else files)
+    user = User(top)
+    user.git("config", "user.name", "Ada")
+    user.git("config", "user.email", "ada@example.org")
+    return user
+
+
+def run(function, *given, **named):
+    return anyio.run(partial(function, *given, **named))

@@ -1,0 +1,211 @@
+"""What is counted as done is safe: kill -9 at any instant, a full disk, a failing one (spec 20)."""
+
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from ledger_kit import SOUND, add, begin, make_plan, run_script
+
+from fairtrial import LedgerError
+from fairtrial.study import LEDGER_NAME, LedgerReader
+from fairtrial.study.ledger.writer import GROUP_RUNS, open_ledger
+
+NURSERY = """
+    import os, random, sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[2])
+    import msgspec
+    from fairtrial.study.ledger.lock import OwnerLock
+    from fairtrial.study.ledger.reader import LedgerReader
+    from fairtrial.study.ledger.writer import open_ledger
+    from ledger_kit import add, make_plan, write_plan
+
+    folder = Path(sys.argv[1]) / "study"
+    folder.mkdir()
+    plan = make_plan(levels=50, replicates=1000)
+    places = plan.order()
+
+    def work(seed):
+        rng = random.Random(seed)
+        witness = os.open(sys.argv[1] + "/witness", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with OwnerLock(folder):
+            ledger = open_ledger(folder)
+            if ledger.fact("order") is None:
+                write_plan(ledger, plan)
+            ledger.begin_session({"pid": os.getpid()})
+            turn = 1 + max(LedgerReader(ledger.connection, None).done_turns(), default=-1)
+            os.write(1, b"begun\\n")
+            while True:
+                done = turn + rng.choice([1, 5, 40])
+                for turn in range(turn, done):
+                    add(ledger, plan, places, turn, events=[{"text": "a"}, {"text": "b"}])
+                turn = done
+                ledger.commit()
+                os.write(witness, f"{done}\\n".encode())
+
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            work(int(line))
+        os.write(1, f"{child}\\n".encode())
+        os.waitpid(child, 0)
+        os.write(1, b"gone\\n")
+"""
+
+
+def test_kill_9_at_any_instant_loses_nothing_that_was_committed(tmp_path, request):
+    """Twenty owners in a row are killed: while they open the ledger, and while they write."""
+    rng = random.Random()
+    script = [sys.executable, "-c", textwrap.dedent(NURSERY), str(tmp_path)]
+    witness = tmp_path / "witness"
+    with subprocess.Popen(
+        [*script, str(request.path.parent)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as nursery:
+        for number in range(20):
+            nursery.stdin.write(f"{number}\n")
+            nursery.stdin.flush()
+            told = nursery.stdout.readline().strip()
+            begun = told == "begun"
+            child = int(nursery.stdout.readline() if begun else told)
+            if number % 4 and not begun:
+                assert nursery.stdout.readline() == "begun\n"
+                begun = True
+            if number % 4 == 1:  # else it may be that none of them ever gets far
+                enough, until = last_of(witness) + 40, time.monotonic() + 60
+                while last_of(witness) < enough and time.monotonic() < until:
+                    time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.02 if begun else 0.005))
+            os.kill(child, signal.SIGKILL)
+            while (told := nursery.stdout.readline()) != "gone\n":
+                assert told, "the nursery has ended"
+        nursery.stdin.close()
+        nursery.wait()
+    witnessed = last_of(witness)
+    assert witnessed > 100
+    ledger = open_ledger(tmp_path / "study")
+    assert ledger.connection.execute(SOUND).fetchall() == [("ok",)]
+    reader = LedgerReader(ledger.connection, ledger.path)
+    done = list(reader.done_turns())
+    assert done == list(range(len(done)))
+    assert len(done) >= witnessed  # a last commit may have had no time to be witnessed
+    results = list(reader.results())
+    assert sorted(result.outputs["turn"] for result in results) == done
+    assert all(len(result.observations) == 2 for result in results)
+    ledger.close()
+
+
+def last_of(witness):
+    """How many results were committed by what was witnessed."""
+    whole, _, _ = (witness.read_text() if witness.exists() else "").rpartition("\n")
+    return int(whole.split()[-1]) if whole else 0
+
+
+def fill(ledger, plan, order):
+    for turn in range(len(order)):
+        add(ledger, plan, order, turn, outputs="x" * 2000, events=[{"text": "y"}])
+
+
+def test_a_full_disk_keeps_the_group_until_there_is_room(tmp_path):
+    ledger, plan, order = begin(tmp_path, make_plan(replicates=500))
+    pages = ledger.connection.execute("PRAGMA page_count").fetchone()[0]
+    ledger.connection.execute(f"PRAGMA max_page_count = {pages + 200}")
+    with pytest.raises(LedgerError, match=r"no room.*make room") as caught:
+        fill(ledger, plan, order)
+    assert f"fairtrial resume {tmp_path}" in str(caught.value)
+    committed = ledger.committed
+    for _ in range(2):  # it doesn't get worse
+        with pytest.raises(LedgerError, match="no room"):
+            ledger.commit()
+    assert not ledger.connection.in_transaction
+    reader = LedgerReader.open(tmp_path)
+    assert list(reader.done_turns()) == list(range(committed))
+    ledger.connection.execute("PRAGMA max_page_count = 1000000")
+    ledger.commit()
+    assert ledger.committed == committed + GROUP_RUNS
+    assert list(reader.done_turns()) == list(range(ledger.committed))
+    for turn in range(ledger.committed, len(order)):
+        add(ledger, plan, order, turn)
+    ledger.commit()
+    results = list(reader.results())
+    assert len(results) == len(order)
+    assert reader.connection.execute(SOUND).fetchall() == [("ok",)]
+    reader.close()
+    ledger.close()
+
+
+NO_ROOM = """
+    import resource, signal, sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[2])
+    from fairtrial import LedgerError
+    from fairtrial.study.ledger.reader import LedgerReader
+    from ledger_kit import SOUND, add, begin, make_plan
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    folder = Path(sys.argv[1])
+    ledger, plan, order = begin(folder, make_plan(replicates=500))
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, most[1]))
+    added = 0
+    try:
+        for turn in range(len(order)):
+            added += 1
+            add(ledger, plan, order, turn, outputs="x" * 2000)
+    except LedgerError as error:
+        print(error)
+    assert ledger.committed < added < len(order)
+    resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    ledger.commit()
+    assert ledger.committed == added
+    assert ledger.connection.execute(SOUND).fetchall() == [("ok",)]
+    print(added)
+    import os
+    os._exit(0)
+"""
+
+
+def test_a_write_that_fails_leaves_the_ledger_as_it_was(tmp_path, request):
+    said, added = run_script(NO_ROOM, tmp_path, request.path.parent).splitlines()
+    assert re.search(r"disk is full or gone.*fairtrial resume", said)
+    reader = LedgerReader.open(tmp_path)
+    assert list(reader.done_turns()) == list(range(int(added)))
+    assert len(list(reader.results())) == int(added)
+    reader.close()
+
+
+def test_no_room_for_a_new_ledger_leaves_none(tmp_path, request):
+    script = """
+        import resource, signal, sys
+        from pathlib import Path
+        from fairtrial import LedgerError
+        from fairtrial.study.ledger.writer import open_ledger
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+        try:
+            open_ledger(Path(sys.argv[1]))
+        except LedgerError as error:
+            print(error)
+    """
+    assert str(tmp_path / LEDGER_NAME) in run_script(script, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_that_another_process_has_written_is_never_written_twice(tmp_path):
+    ledger, plan, order = begin(tmp_path)
+    other = sqlite3.connect(tmp_path / LEDGER_NAME)
+    other.execute("INSERT INTO results VALUES (0, 'x', 0, 'success', NULL, 1, 1, 0, 0, 0)")
+    other.commit()
+    other.close()
+    add(ledger, plan, order, 0)
+    with pytest.raises(LedgerError, match="another process has written"):
+        ledger.commit()
+    ledger.close()

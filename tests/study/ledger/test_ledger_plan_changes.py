@@ -1,0 +1,136 @@
+"""A plan that has changed: runs in both keep their turns, and so their results (spec 12, 21)."""
+
+import pytest
+from hypothesis import given, strategies as st
+from ledger_kit import add, begin, make_plan, make_study, write_plan
+
+from fairtrial import Factor, RunBudget, SeedPolicy
+from fairtrial.study import LedgerReader
+from fairtrial.study.ledger.plan_changes import carry, carry_order
+from fairtrial.study.ledger.reader import GONE
+
+plans = st.builds(
+    lambda xs, ys, agents, replicates, seed, most: make_plan(
+        make_study(
+            factors=[Factor("x", levels=sorted(xs)), Factor("y", levels=sorted(ys))],
+            agent_specs=agents,
+            run_budget=RunBudget(replicates=replicates, max_runs=most, max_runs_policy="balanced"),
+            seed_policy=SeedPolicy(base_seed=seed),
+        )
+    ),
+    st.sets(st.integers(0, 3), min_size=1),
+    st.sets(st.sampled_from("abc"), min_size=1),
+    st.lists(st.sampled_from(["p", "q", "r"]), min_size=1, unique=True),
+    st.integers(1, 3),
+    st.integers(0, 1),
+    st.none() | st.integers(1, 20),
+)
+
+
+def identity(plan, place):
+    spec = plan.spec(place)
+    return spec.run_id, spec.seed
+
+
+def identities(plan, order):
+    return [None if place == GONE else identity(plan, place) for place in order]
+
+
+@given(plans, plans)
+def test_every_run_keeps_its_turn_or_is_gone(old, new):
+    before = identities(old, old.order())
+    carried = carry(old, old.order(), new)
+    after = identities(new, carried)
+    still_there = {identity(new, place) for place in range(len(new))}
+    for was, now in zip(before, after, strict=False):
+        assert now == (was if was in still_there else None)
+    # every run of the new plan has one turn, new ones in the new plan's own order
+    assert sorted(place for place in carried if place != GONE) == list(range(len(new)))
+    fresh = [place for place in new.order() if identity(new, place) not in before]
+    assert list(carried[len(before) :]) == fresh
+
+
+@given(plans)
+def test_a_plan_that_has_not_changed_keeps_its_order(plan):
+    assert list(carry(plan, plan.order(), plan)) == list(plan.order())
+
+
+@given(plans, plans, plans)
+def test_runs_with_results_come_back_to_their_turns(first, second, third):
+    results = [
+        (turn, *identity(first, place)) for turn, place in enumerate(first.order()) if turn % 3
+    ]
+    recorded = {(run_id, seed): turn for turn, run_id, seed in results}
+    order = carry(first, first.order(), second)
+    gone = [row for row in results if order[row[0]] == GONE]
+    order = carry(second, order, third, gone)
+    assert sorted(place for place in order if place != GONE) == list(range(len(third)))
+    for turn, place in enumerate(order):
+        if place != GONE and identity(third, place) in recorded:
+            assert turn == recorded[identity(third, place)]
+
+
+GROWTHS = {
+    "replicates": ({"replicates": 2}, {"replicates": 5}),
+    "levels": ({"levels": 2}, {"levels": 4}),
+    "agents": ({"agent_specs": ["a"]}, {"agent_specs": ["b", "a"]}),
+    "another factor's order": (
+        {"factors": [Factor("x", levels=[1, 2]), Factor("y", levels=[3, 4])]},
+        {"factors": [Factor("y", levels=[4, 3]), Factor("x", levels=[2, 1])]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), GROWTHS.values(), ids=GROWTHS)
+def test_a_plan_that_grows_keeps_all_turns(before, after):
+    old, new = make_plan(**before), make_plan(**after)
+    carried = carry(old, old.order(), new)
+    assert identities(new, carried)[: len(old)] == identities(old, old.order())
+    assert len(carried) == len(new)
+
+
+def test_another_seed_makes_other_runs_of_the_same_ids():  # a known trap
+    old = make_plan()
+    new = make_plan(seed_policy=SeedPolicy(base_seed=1))
+    assert [spec.run_id for spec in old.specs()] == [spec.run_id for spec in new.specs()]
+    carried = carry(old, old.order(), new)
+    assert list(carried) == [GONE] * len(old) + list(new.order())
+
+
+def test_a_level_that_leaves_and_comes_back_has_its_results_again(tmp_path):
+    whole, part = make_plan(levels=3), make_plan(levels=2)
+    ledger, plan, order = begin(tmp_path, whole)
+    for turn in range(4):  # not all of them
+        add(ledger, plan, order, turn)
+    ledger.commit()
+    done = {plan.spec(order[turn]).run_id for turn in range(4)}
+
+    def change(new):
+        write_plan(ledger, new, carry_order(LedgerReader(ledger.connection, ledger.path), new))
+        reader = LedgerReader(ledger.connection, ledger.path)
+        return reader, {result.run_id for result in reader.results()}
+
+    reader, kept = change(part)
+    assert kept == done & {spec.run_id for spec in part.specs()}
+    assert reader.left_out == len(done) - len(kept) > 0
+    assert reader.summary().counts == {"success": len(kept)}
+    reader, kept = change(whole)
+    assert kept == done
+    assert reader.left_out == 0
+    assert len(reader.order) >= len(whole)
+    ledger.close()
+
+
+def test_a_run_that_came_back_under_a_new_turn_is_not_in_the_plan_twice():
+    plan = make_plan(levels=1, replicates=1)
+    run_id, seed = identity(plan, 0)
+    carried = carry(plan, [GONE, 0, GONE], plan, [(0, run_id, seed), (2, run_id, seed)])
+    assert list(carried) == [GONE, 0, GONE]
+    assert list(carry(plan, [GONE, 0], make_plan(levels=1, replicates=2))) == [GONE, 0, 1]
+
+
+def test_an_empty_plan_leaves_every_run_behind():
+    old = make_plan()
+    nothing = type(old)(old.study, [])
+    assert list(carry(old, old.order(), nothing)) == [GONE] * len(old)
+    assert list(carry(nothing, [], old)) == list(old.order())

@@ -1,0 +1,488 @@
+"""What a plan can be expected to find."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from fairtrial.study import (
+    AnalysisPlan,
+    Block,
+    Constraint,
+    Contrast,
+    DesignSpec,
+    Factor,
+    Hypothesis,
+    Level,
+    Moderator,
+    OutcomeSpec,
+    RunBudget,
+    Study,
+    build_design,
+    count_runs,
+    hypothesis_power,
+)
+from fairtrial.study.stats.power import (
+    anova_power,
+    equivalence_power,
+    interaction_power,
+    slope_power,
+    t_test_power,
+)
+
+MODEL = Factor("model", levels=("a", "b"))
+TONE = Factor("tone", levels=("x", "y", "z"))
+
+
+def _claim(*variables, effect=0.8, name="H1", **fields):
+    return Hypothesis(
+        name,
+        "label",
+        "statement",
+        independent_vars=variables,
+        minimum_effect_of_interest=effect,
+        **fields,
+    )
+
+
+def _study(*claims, factors=(MODEL, TONE), replicates=4, **fields):
+    return Study(
+        "s",
+        "s",
+        factors=factors,
+        hypotheses=claims,
+        run_budget=RunBudget(replicates=replicates),
+        **fields,
+    )
+
+
+def _powers(*claims, **fields):
+    study = _study(*claims, **fields)
+    return hypothesis_power(study, build_design(study))
+
+
+def _power(*claims, **fields):
+    (found,) = _powers(*claims, **fields)
+    return found
+
+
+# Groups
+
+
+def test_two_levels_are_a_t_test_on_the_planned_runs():
+    found = _power(_claim("model"))
+    assert found.test == "Welch/two-sample t"
+    assert found.groups == {"a": 12, "b": 12}  # 3 tones × 4 replicates
+    assert found.power == t_test_power(0.8, 12, 12)
+    assert found.variables == ("model",)
+    assert found.reason == ""
+
+
+def test_runs_multiply_by_agents_problems_and_replicates():
+    found = _power(
+        _claim("model", effect=0.1),
+        agent_specs=("ann", "bob"),
+        problem_ids=("p", "q", "r"),
+        design_spec=DesignSpec(replicates=2),
+    )
+    assert found.groups == {"a": 144, "b": 144}  # 3 tones × (4 × 2) replicates × 2 × 3
+    assert found.power == t_test_power(0.1, 144, 144)
+
+
+def test_conditions_that_never_run_are_not_counted():
+    rule = Constraint("c", expression='not (model == "b" and tone == "z")')
+    found = _power(_claim("model"), constraints=(rule,))
+    assert found.groups == {"a": 12, "b": 8}
+    assert found.power == t_test_power(0.8, 12, 8)
+
+
+@pytest.mark.parametrize("variable", ["agent", "agent_id", "agent_spec"])
+def test_agents_can_be_compared(variable):
+    found = _power(_claim(variable), agent_specs=("ann", "bob"), problem_ids=("p", "q"))
+    assert found.groups == {"ann": 48, "bob": 48}
+
+
+def test_an_agent_factor_goes_by_any_of_its_names():
+    agents = Factor("agent_id", levels=("ann", "bob"))
+    found = _power(_claim("agent"), factors=(agents, TONE), agent_specs=("nobody",))
+    assert found.groups == {"ann": 12, "bob": 12}
+
+
+def test_problems_can_be_compared():
+    found = _power(_claim("problem"), problem_ids=("p", "q"))
+    assert found.groups == {"p": 24, "q": 24}
+
+
+@pytest.mark.parametrize("name", ["day", "block_day"])
+def test_blocks_can_be_compared(name):
+    found = _power(_claim(name), blocks=(Block("day", ("mon", "tue")),))
+    assert found.groups == {"mon": 24, "tue": 24}
+
+
+def test_groups_go_by_the_names_of_levels():
+    size = Factor("size", levels=(Level("small", [1, 2]), Level("large", [3, 4])))
+    assert _power(_claim("size"), factors=(size,)).groups == {"small": 4, "large": 4}
+
+
+def test_a_default_where_a_factor_does_not_apply_is_no_level():
+    depth = Factor("depth", levels=(1, 2), default=0, when='model == "a"')
+    found = _power(_claim("depth"), factors=(MODEL, depth))
+    assert found.groups == {"1": 4, "2": 4}
+
+
+def test_a_plan_of_billions_is_not_counted_run_by_run():
+    found = _power(_claim("model", effect=1e-5), replicates=10**9)
+    assert found.groups == {"a": 3 * 10**9, "b": 3 * 10**9}
+    assert 0 < found.power < 1
+
+
+# Which test
+
+
+def test_several_levels_are_an_analysis_of_variance():
+    found = _power(_claim("tone", direction="greater"))
+    assert found.test == "one-way ANOVA"
+    assert found.groups == {"x": 8, "y": 8, "z": 8}
+    assert found.power == anova_power(0.8, [8, 8, 8])
+    assert "sided" not in found.assumption  # an F test has no side
+
+
+@pytest.mark.parametrize("direction", ["greater", "less"])
+def test_a_direction_makes_the_test_one_sided(direction):
+    found = _power(_claim("model", direction=direction))
+    assert found.power == t_test_power(0.8, 12, 12, test="one-sided")
+    assert "one-sided" in found.assumption
+
+
+def test_a_contrast_picks_two_levels():
+    found = _power(_claim("tone", contrast=Contrast(left="x", right="z")))
+    assert found.test == "Welch/two-sample t"
+    assert found.groups == {"x": 8, "z": 8}
+    assert found.power == t_test_power(0.8, 8, 8)
+
+
+def test_a_contrast_may_name_values():
+    depth = Factor("depth", levels=(Level("low", 1), Level("mid", 2), Level("high", 3)))
+    found = _power(_claim("depth", contrast=Contrast(left="1", right="high")), factors=(depth,))
+    assert found.groups == {"low": 4, "high": 4}
+
+
+def test_a_contrast_of_levels_that_are_not_there_is_said():
+    found = _power(_claim("tone", contrast=Contrast(left="x", right="loud")))
+    assert found.power is None
+    assert "'loud'" in found.reason
+
+
+def test_several_variables_are_several_main_effects():
+    found = _powers(_claim("model", "tone", contrast=Contrast(left="x", right="y")))
+    assert [entry.variables for entry in found] == [("model",), ("tone",)]
+    assert [list(entry.groups) for entry in found] == [["a", "b"], ["x", "y"]]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        _claim("model", "tone", kind="moderation"),
+        _claim("model", moderators=(Moderator("tone"),)),
+        _claim("model", kind="moderation", moderators=(Moderator("tone"),)),
+    ],
+)
+def test_a_moderation_is_an_interaction(claim):
+    found = _power(claim)
+    assert found.test == "interaction"
+    assert found.variables == ("model", "tone")
+    assert found.groups["model=a, tone=z"] == 4
+    assert len(found.groups) == 6
+    assert found.power == interaction_power(0.8, [[4, 4, 4], [4, 4, 4]])
+
+
+def test_a_moderation_may_be_about_some_levels():
+    claim = _claim("model", moderators=(Moderator("tone", ("x", "z")),), direction="less")
+    found = _power(claim)
+    assert list(found.groups) == [f"model={model}, tone={tone}" for model in "ab" for tone in "xz"]
+    assert found.power == interaction_power(0.8, [[4, 4], [4, 4]], test="one-sided")
+
+
+@pytest.mark.parametrize("variables", [("model", "tone"), ("tone", "model")])
+def test_a_contrast_picks_two_levels_of_an_interaction(variables):
+    contrast = Contrast(left="x", right="z")
+    found = _power(_claim(*variables, kind="moderation", contrast=contrast))
+    assert found.power == interaction_power(0.8, [[4, 4], [4, 4]])
+
+
+def test_the_agent_may_be_moderated_by_the_problem():
+    claim = _claim("agent", moderators=(Moderator("problem"),))
+    found = _power(claim, agent_specs=("ann", "bob"), problem_ids=("p", "q"))
+    assert found.groups["agent=ann, problem=q"] == 24
+    assert found.power == interaction_power(0.8, [[24, 24], [24, 24]])
+
+
+@pytest.mark.parametrize("fields", [{"kind": "equivalence"}, {"direction": "equivalent"}])
+def test_equivalence_is_two_one_sided_tests(fields):
+    found = _power(_claim("model", effect=1.2, **fields))
+    assert found.test == "equivalence (TOST)"
+    assert found.power == equivalence_power(1.2, 12, 12) > 0
+    assert "no true difference" in found.assumption
+
+
+def test_equivalence_of_several_levels_is_bounded_from_below():
+    found = _power(_claim("tone", effect=2.5, kind="equivalence"))
+    missed = 1 - equivalence_power(2.5, 8, 8)
+    assert found.power == pytest.approx(1 - 3 * missed)
+    assert "lower bound" in found.assumption
+
+
+def test_a_sampled_factor_has_a_slope():
+    rate = Factor("rate", levels=(0.0, 2.0))
+    study = _study(
+        _claim("rate"),
+        factors=(rate,),
+        replicates=1,
+        problem_ids=("p", "q"),
+        design_spec=DesignSpec(kind="lhs", n_samples=30),
+    )
+    conditions = build_design(study)
+    (found,) = hypothesis_power(study, conditions)
+    runs_at = {condition.factor_assignments["rate"]: 2 for condition in conditions}
+    assert found.test == "regression slope"
+    assert found.groups == {"30 values in 0..2": 60}
+    assert found.power == slope_power(0.8, runs_at, span=2.0)
+    assert found.needed_replicates is not None
+
+
+def test_centre_points_make_a_slope_of_two_levels():
+    factors = tuple(Factor(name, levels=(0, 1)) for name in "pqr")
+    spec = DesignSpec(kind="frac2", center_points=3)
+    found = _power(_claim("p"), factors=factors, design_spec=spec, replicates=2)
+    assert found.power == slope_power(0.8, {0.0: 8, 1.0: 8, 0.5: 6})
+
+
+def test_declared_numbers_are_levels_unless_there_are_very_many():
+    depth = Factor("depth", levels=(1, 2, 4))
+    assert _power(_claim("depth"), factors=(depth,)).test == "one-way ANOVA"
+    many = Factor("depth", levels=tuple(range(12)))
+    assert _power(_claim("depth"), factors=(many,)).test == "regression slope"
+
+
+# Effect and level
+
+
+def test_the_effect_is_standardised_unless_the_outcome_states_its_sd():  # spec 3
+    found = _powers(
+        _claim("model", effect=3.0, dependent_vars=("score", "time", "unknown")),
+        outcomes=(OutcomeSpec("score", sd=6.0), OutcomeSpec("time")),
+    )
+    assert [(entry.outcome, entry.effect_d) for entry in found] == [
+        ("score", 0.5),
+        ("time", 3.0),
+        ("unknown", 3.0),
+    ]
+    assert found[0].power == t_test_power(0.5, 12, 12)
+    assert "3 in score (d = 0.5, as its sd is 6)" in found[0].assumption
+    assert "d = 3 (standardised, as no sd is stated)" in found[1].assumption
+
+
+def test_without_dependent_variables_primary_outcomes_count():
+    outcomes = (OutcomeSpec("time"), OutcomeSpec("score", primary=True))
+    assert _power(_claim("model"), outcomes=outcomes).outcome == "score"
+    assert _power(_claim("model")).outcome == ""
+
+
+def test_hypotheses_without_a_minimum_effect_are_left_out():
+    assert _powers(_claim("model", effect=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "alpha", "said"),
+    [
+        ("none", 0.05, "alpha 0.05,"),
+        ("holm", 0.05 / 3, "Bonferroni bound for holm"),
+        ("bonferroni", 0.05 / 3, "Bonferroni bound for bonferroni"),
+        ("bh", 0.05 / 3, "worst case for bh"),
+    ],
+)
+def test_alpha_is_shared_by_the_hypotheses_of_a_plan(policy, alpha, said):
+    plans = (
+        AnalysisPlan("p", ("H1", "H2", "H3"), ("t",), multiple_comparison_policy=policy),
+        AnalysisPlan("q", ("H1",), ("t",), multiple_comparison_policy=policy),
+        AnalysisPlan("r", ("H2", "H4", "H5", "H6"), ("t",), multiple_comparison_policy="holm"),
+    )
+    found = _power(_claim("model"), analysis_plans=plans)
+    assert found.alpha == pytest.approx(alpha)
+    assert found.power == pytest.approx(t_test_power(0.8, 12, 12, alpha=alpha))
+    assert said in found.assumption
+
+
+# Replicates
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        _claim("model"),
+        _claim("tone"),
+        _claim("model", kind="equivalence"),
+        _claim("model", "tone", kind="moderation"),
+        _claim("tone", contrast=Contrast(left="x", right="z"), direction="greater"),
+    ],
+)
+def test_needed_replicates_are_just_enough(claim):
+    rule = Constraint("c", expression='not (model == "b" and tone == "z")')
+    constraints = () if claim.kind == "moderation" else (rule,)
+    needed = _power(claim, constraints=constraints).needed_replicates
+    assert needed > 2
+    assert _power(claim, constraints=constraints, replicates=needed).power >= 0.8
+    assert _power(claim, constraints=constraints, replicates=needed - 1).power < 0.8
+
+
+@given(st.integers(1, 30), st.floats(0.3, 2.0))
+def test_what_is_needed_does_not_depend_on_what_is_planned(replicates, effect):
+    claim = _claim("model", effect=effect)
+    found = _power(claim, replicates=replicates)
+    assert found.needed_replicates == _power(claim).needed_replicates
+    assert (found.power >= 0.8) == (replicates >= found.needed_replicates)
+
+
+def test_too_few_runs_say_so_and_how_many_would_do():
+    found = _power(_claim("tone"), factors=(TONE,), replicates=1)
+    assert found.power is None
+    assert found.reason == "x has one run in the plan; a test needs 2 or more in every group"
+    assert found.needed_replicates > 1
+
+
+def test_an_empty_cell_has_no_interaction():
+    rule = Constraint("c", expression='not (model == "b" and tone == "z")')
+    found = _power(_claim("model", "tone", kind="moderation"), constraints=(rule,))
+    assert found.power is None
+    assert found.reason.startswith("model=b, tone=z has no runs")
+    assert found.needed_replicates is None
+
+
+# What can't be computed
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (_claim("model", kind="mediation"), "no closed form"),
+        (_claim(), "no independent variable"),
+        (_claim("modle"), "did you mean 'model'"),
+        (_claim("model", moderators=(Moderator("tune"),)), "did you mean 'tone'"),
+        (_claim("model", kind="moderation"), "no moderator"),
+        (_claim("agent"), "'agent' has fewer than two levels"),
+        (_claim("model", moderators=(Moderator("problem"),)), "'problem' has fewer than two"),
+        (_claim("model", moderators=(Moderator("tone", ("x", "loud")),)), "tone=loud has no runs"),
+        (_claim("model", "tone", kind="moderation", direction="equivalent"), "2 × 2"),
+        (_claim("tone", contrast=Contrast(left="x", right="x")), "fewer than two levels"),
+        (
+            _claim("model", "tone", kind="moderation", contrast=Contrast(left="x", right="loud")),
+            "no levels 'x' and 'loud'",
+        ),
+    ],
+)
+def test_reasons_are_given(claim, said):
+    found = _power(claim)
+    assert found.power is None
+    assert said in found.reason
+
+
+def test_interactions_of_sampled_factors_are_not_computed():
+    found = _power(
+        _claim("p", "q", kind="moderation"),
+        factors=(Factor("p", levels=(0.0, 1.0)), Factor("q", levels=(0.0, 1.0))),
+        design_spec=DesignSpec(kind="lhs", n_samples=8),
+    )
+    assert "'p' is sampled" in found.reason
+
+
+def test_a_condition_runner_has_no_agents_to_compare():
+    found = _power(_claim("agent"), condition_runner="m:f")
+    assert "fewer than two levels" in found.reason
+
+
+@pytest.mark.parametrize("kind", ["robustness", "exploratory"])
+def test_other_kinds_are_effects(kind):
+    assert _power(_claim("model", kind=kind)).power == t_test_power(0.8, 12, 12)
+
+
+# What people are told
+
+
+def test_few_problems_do_not_generalise():
+    assert "the one problem of the plan" in _power(_claim("model")).assumption
+    two = _power(_claim("model"), problem_ids=("p", "q")).assumption
+    assert "the 2 problems of the plan, not for others" in two
+    many = _power(_claim("model"), problem_ids=tuple("abcdefghijkl")).assumption
+    assert "not for others" not in many
+    assert "problem" not in _power(_claim("model"), condition_runner="m:f").assumption
+
+
+def test_blocks_make_the_figure_cautious():
+    days = (Block("day", ("mon", "tue")),)
+    assert "cautious" in _power(_claim("model"), blocks=days).assumption
+    assert "cautious" not in _power(_claim("model")).assumption
+    assert "cautious" not in _power(_claim("day"), blocks=days).assumption
+    one_day = (Block("day", ("mon",)),)
+    assert "cautious" not in _power(_claim("model"), blocks=one_day).assumption
+
+
+def test_what_goes_with_a_block_or_a_problem_is_not_called_cautious():
+    days = (Block("day", ("mon", "tue")),)
+    rule = Constraint("c", expression='not (model == "b" and day == "tue")')
+    found = _power(_claim("model"), blocks=days, constraints=(rule,)).assumption
+    assert "cautious" not in found
+    assert "model and day don't meet evenly: a difference may be due to day" in found
+    problem = Factor("problem", levels=("p", "q"), tied_to="model")
+    found = _power(_claim("model"), factors=(MODEL, problem)).assumption
+    assert "cautious" not in found
+    assert "a difference may be due to problem_id" in found
+    # Every tone meets both problems, with both models.
+    found = _power(_claim("tone"), factors=(MODEL, problem, TONE)).assumption
+    assert "cautious" in found
+
+
+def test_a_contrast_is_cautious_where_its_two_levels_meet_the_same_blocks():
+    days = (Block("day", ("mon", "tue")),)
+    rule = Constraint("c", expression='not (tone == "z" and day == "tue")')
+    rest = {"blocks": days, "constraints": (rule,)}
+    contrast = Contrast(left="x", right="y")
+    assert "cautious" in _power(_claim("tone", contrast=contrast), **rest).assumption
+    assert "cautious" not in _power(_claim("tone"), **rest).assumption
+
+
+def test_an_interaction_whose_cells_are_all_empty_has_no_power():
+    tone = replace(TONE, when='model == "c"', default="none")
+    claim = _claim(
+        "tone",
+        kind="moderation",
+        moderators=(Moderator("model", ("a", "b")),),
+        contrast=Contrast(left="x", right="y"),
+    )
+    found = _power(claim, factors=(MODEL, tone), problem_ids=("p", "q"))
+    assert found.power is None
+
+
+def test_entries_are_plain_data():
+    data = _power(_claim("model")).to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert data["groups"] == {"a": 12, "b": 12}
+    assert data["variables"] == ["model"]
+
+
+def test_groups_hold_all_runs_of_the_plan():
+    study = _study(_claim("model"), problem_ids=("p", "q"))
+    conditions = build_design(study)
+    (found,) = hypothesis_power(study, conditions)
+    assert sum(found.groups.values()) == count_runs(study, conditions)
+    assert hypothesis_power(replace(study, hypotheses=()), conditions) == []
+
+
+@pytest.mark.parametrize(("effect", "sd", "power"), [(1e300, 1e-300, 1), (1e-300, 1e300, 0.05)])
+def test_an_effect_beyond_all_numbers_still_has_a_power(effect, sd, power):
+    claim = _claim("model", effect=effect, dependent_vars=("score",))
+    found = _power(claim, outcomes=(OutcomeSpec("score", sd=sd),))
+    assert found.power == pytest.approx(power)
+    assert json.dumps(found.to_dict(), allow_nan=False)

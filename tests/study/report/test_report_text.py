@@ -1,0 +1,314 @@
+"""Reports as Markdown: complete, readable, and unbroken by whatever a study is called (spec 28)."""
+
+import dataclasses
+import re
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from simulated_study_kit import level, make_claim, make_plan, make_study, noisy, simulate
+
+from fairtrial.core import StudyError
+from fairtrial.study import (
+    Block,
+    Constraint,
+    DesignSpec,
+    Factor,
+    Level,
+    OutcomeSpec,
+    RunResult,
+    RunStatus,
+    build_design,
+    code,
+)
+from fairtrial.study.report import (
+    codebook,
+    full_report,
+    judge_hypotheses,
+    render_codebook,
+    render_markdown_summary,
+    render_methods_scaffold,
+    render_significance_brief,
+    write_markdown_report,
+)
+from fairtrial.study.report.text import figure, plain_text, spell_p, table
+from fairtrial.study.tables import canonical
+
+HOSTILE = (
+    "# x | y `z` <script>alert(1)</script>\n| a | b |\n[l](http://e) **b** _i_ \x1b[31m\u202e &lt;"
+)
+
+
+def cells(line):
+    """A row of a table as a reader of GitHub's Markdown splits it."""
+    return re.split(r"(?<!\\)\|", line.strip())[1:-1]
+
+
+def tables(text):
+    """The tables of a text, as lists of lines."""
+    found, rows = [], []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append(line)
+        elif rows:
+            found.append(rows)
+            rows = []
+    return found
+
+
+# -- text --
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_a_line_a_cell_or_the_markup(text):
+    for shown in (plain_text(text), code(text)):
+        assert "\n" not in shown
+        assert shown.isprintable()
+        rows = table(["a", "b"], [[shown, "x"]]).splitlines()
+        assert [len(cells(row)) for row in rows] == [2, 2, 2]
+    assert not re.search(r"(?<!\\)[*`<>|]", plain_text(text).replace("\\\\", ""))
+
+
+def test_names_stay_readable():
+    assert plain_text("model-70b at 0.5, primary_outcome (+1)") == (
+        "model-70b at 0.5, primary_outcome (+1)"
+    )
+    assert plain_text("1. first") == "1\\. first"
+    assert plain_text("# big") == "\\# big"
+    assert code("a`b") == "``a`b``"
+    assert len(plain_text("x" * 10_000)) <= 400
+
+
+def test_figures_have_three_digits_and_never_read_nan():
+    assert [figure(x) for x in (0.12345, 1234.5, -2, None, float("nan"), 1e-9)] == [
+        "0.123",
+        "1,234",
+        "-2",
+        "–",
+        "–",
+        "1e-09",
+    ]
+    assert spell_p(0.00001) == "< 0.0001"
+    assert spell_p(0.034) == "= 0.034"
+
+
+# -- the whole report --
+
+
+def reported(study=None, value=None, **how):
+    study = study or make_study()
+    return full_report(study, *simulate(study, value or noisy(fancy=2.0), **how))
+
+
+def test_the_report_begins_with_the_verdict_and_its_figures():
+    lines = reported().splitlines()
+    assert lines[0] == "# A study"
+    verdict = next(line for line in lines if line.startswith("- `h1`"))
+    assert lines.index(verdict) < 8
+    assert "**supported** (`score` by `arm`)" in verdict
+    assert re.search(r"fancy − plain = \+\d.*\[.*\]; p < 0.0001, Welch's t test; n = 20", verdict)
+
+
+def test_the_report_has_all_its_parts_in_order():
+    headings = re.findall(r"^## (.*)", reported(), re.MULTILINE)
+    assert headings == ["Verdicts", "Runs", "Conditions", "Tests", "Methods", "Codebook"]
+
+
+def test_the_report_tells_how_runs_ended_and_what_they_cost():
+    study = make_study()
+    conditions, results = simulate(study, noisy(), fails=lambda s, c, rng: s.replicate == 1)
+    tokens = [
+        dataclasses.replace(each, metrics={**each.metrics, "input_tokens": 10, "output_tokens": 2})
+        for each in results[:30]
+    ]
+    skipped = RunResult("r", RunStatus.SKIPPED, run_spec=results[-1].run_spec)
+    text = full_report(study, conditions, [*tokens, *results[30:-1], skipped], left_out=3)
+    assert "results: 40 (31 success, 8 failed, 1 skipped)" in text
+    assert "why runs did not succeed: 8 exception" in text
+    assert "tokens: 300 in, 60 out" in text
+    assert "cost: $0.31" in text
+    assert "latency in seconds: median" in text
+    deviations = text.partition("### Deviations from the plan")[2].partition("## Codebook")[0]
+    assert "8 runs failed" in deviations
+    assert "1 run left out evenly" in deviations
+    assert "3 results of runs that are no longer in the plan" in deviations
+
+
+def test_a_look_at_an_unfinished_study_is_called_one():
+    study = make_study()
+    conditions, results = simulate(study, noisy())
+    text = full_report(study, conditions, results[:25])
+    assert "25 of 40 planned runs done" in text
+    assert "15 planned runs not done: this is a look at an unfinished study" in text
+    lead, _, rest = text.partition("## Verdicts")
+    assert "**An interim look**, at 25 of 40 runs. Don't decide by it whether to go on" in lead
+    assert re.search(r"`h1` Fancy helps: \*\*[a-z ]+ so far\*\*", rest)
+    whole = full_report(study, conditions, results)
+    assert "There are none: every planned run and test was made." in whole
+    assert "so far" not in whole
+    assert "interim" not in whole
+
+
+def test_a_planned_test_that_was_not_made_is_a_deviation():
+    study = make_study(analysis_plans=(make_plan("astrology"),))
+    text = reported(study)
+    assert "`h1` Fancy helps: **not tested** (`score` by `arm`): 'astrology' is not a test" in text
+    assert "`astrology` of `h1` on `score` not tested" in text
+
+
+def test_conditions_show_their_levels_counts_and_means():
+    text = reported(value=lambda s, c, rng: 2.0 if level(c) == "fancy" else rng.choice([0.0, 1.0]))
+    rows = text.partition("## Conditions")[2].partition("## Tests")[0].splitlines()
+    assert any(cells(row)[0].strip() == "fancy" and "2 (0)" in row for row in rows if "|" in row)
+
+
+@pytest.mark.parametrize("value", [noisy(), lambda s, c, rng: float("nan"), lambda s, c, rng: {}])
+def test_no_report_prints_nan_or_none(value):
+    text = reported(make_study(factors=(Factor("arm", levels=("plain", "fancy", "x")),)), value)
+    assert not re.search(r"\b(nan|None|inf)\b", text.replace("not numbers: nan", ""))
+
+
+def test_a_report_of_nothing_is_a_report():
+    study = make_study(hypotheses=(), analysis_plans=(), outcomes=())
+    text = full_report(study, build_design(study), [])
+    assert "0 of 40 planned runs done" in text
+    assert "## Verdicts" not in text
+    assert full_report(make_study(), [], [])
+
+
+def hostile_study():
+    return make_study(
+        title=HOSTILE,
+        description=HOSTILE,
+        rationale=HOSTILE,
+        factors=(
+            Factor(
+                "arm",
+                description=HOSTILE,
+                levels=(Level(HOSTILE, "plain"), Level("b|c`", "fancy")),
+            ),
+        ),
+        blocks=(Block("l|x", levels=("e\\|n", "d`e")),),
+        constraints=(Constraint("c|1", expression='arm != "none"', description=HOSTILE),),
+        outcomes=(OutcomeSpec("score", description=HOSTILE),),
+        hypotheses=(make_claim(hypothesis_id="h|1", label=HOSTILE, statement=HOSTILE),),
+        analysis_plans=(make_plan("welch_t", HOSTILE, hypothesis_ids=("h|1",)),),
+        problem_ids=("p|1", "<b>p2</b>"),
+    )
+
+
+def test_hostile_names_break_no_table_and_bring_no_markup():
+    study = hostile_study()
+    text = reported(study)
+    assert "<script" not in text.replace("`", "")
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert len(re.findall("^# ", text, re.MULTILINE)) == 1
+    for rows in tables(text):
+        assert len({len(cells(row)) for row in rows}) == 1, rows[0]
+
+
+@settings(max_examples=15)
+@given(st.text(min_size=1, max_size=30).filter(str.strip), st.text(max_size=30))
+def test_no_title_or_level_breaks_a_table(name, told):
+    levels = (Level("x" + name, 1), Level("y", 2))
+    study = make_study(
+        title=name, description=told, factors=(Factor("arm", description=told, levels=levels),)
+    )
+    for rows in tables(reported(study)):
+        assert len({len(cells(row)) for row in rows}) == 1
+
+
+# -- its parts --
+
+
+def test_the_summary_stands_alone_and_makes_the_conditions_anew():
+    study = make_study()
+    conditions, results = simulate(study, noisy(fancy=2.0))
+    text = render_markdown_summary(study, results)
+    assert text == render_markdown_summary(study, results, conditions)
+    assert "**supported**" in text
+    assert "results: 40 (40 success)" in text
+
+
+def test_the_summary_of_a_study_whose_conditions_are_lost_still_counts_runs(tmp_path):
+    study = make_study()
+    _, results = simulate(study, noisy())
+    lost = dataclasses.replace(
+        study, design_spec=DesignSpec(kind="custom_matrix", matrix_path=str(tmp_path / "no.csv"))
+    )
+    text = render_markdown_summary(lost, results)
+    assert "results: 40" in text
+    assert "can't be made again" in text
+
+
+def test_methods_tell_design_factors_seeds_and_plans():
+    study = make_study(
+        blocks=(Block("lang", levels=("en", "de")),),
+        constraints=(Constraint("c1", expression='arm != "none"'),),
+        analysis_plans=(
+            make_plan("welch_t", covariates=("size",), multiple_comparison_policy="holm"),
+        ),
+    )
+    text = render_methods_scaffold(study)
+    for part in (
+        "`full_factorial`, all combinations of levels",
+        "5 replicates",
+        "base seed 0",
+        "a seeded random order, block by block",
+        "| `arm`",
+        "| `lang`",
+        '`arm != "none"`',
+        "Fancy runs score higher.",
+        "`welch_t`: Welch's t test",
+        "several tests at once: `holm`",
+        "covariates `size`",
+    ):
+        assert part in text, part
+    assert "80 planned runs" in render_methods_scaffold(study, build_design(study))
+
+
+def test_the_codebook_has_every_column_of_every_table():
+    for ours, theirs in (
+        (codebook.CONDITIONS, canonical.CONDITION_COLUMNS),
+        (codebook.RUNS, canonical.RUN_COLUMNS),
+        (codebook.EVENTS, canonical.EVENT_COLUMNS),
+        (codebook.EVALUATIONS, canonical.EVALUATION_COLUMNS),
+    ):
+        assert tuple(name for name, _, _ in ours) == theirs
+
+
+def test_the_codebook_tells_levels_outcomes_metrics_and_conditions():
+    study = make_study(factors=(Factor("arm", levels=(Level("small", "m-8b"), Level("big", "x"))),))
+    conditions = build_design(study)
+    text = render_codebook(study, conditions, metrics=("score", "tool_call_count", "latency_s"))
+    assert "small = `m-8b`" in text
+    assert "`runs.score`" in text
+    assert "tools that were called" in text
+    assert text.count("`latency_s`") == 1
+    assert all(condition.condition_id in text for condition in conditions)
+
+
+def test_the_significance_brief_takes_tests_rows_and_objects():
+    study = make_study(analysis_plans=(make_plan("welch_t", "astrology"),))
+    tests = judge_hypotheses(study, *simulate(study, noisy(fancy=2.0)))
+    text = render_significance_brief(tests)
+    assert re.search(r"`h1`: welch_t on `score`: p < 0.0001, Cohen's d \d", text)
+    assert "`h1`: astrology on `score`: not tested" in text
+
+    class Analysis:
+        def to_significance_rows(self):
+            return [{"test": "t|x", "outcome": "y", "p_value": 0.2, "effect_size": "n/a"}]
+
+    assert "t\\|x on `y`: p = 0.2, effect size n/a" in render_significance_brief(Analysis())
+    assert "No test was made" in render_significance_brief([])
+    assert "No test was made" in render_significance_brief("text")
+    assert "p = –" in render_significance_brief([{}])
+
+
+def test_a_report_is_written_into_the_folder_artifacts(tmp_path):
+    path = write_markdown_report(tmp_path, "report.md", "# Ü\n")
+    assert path == tmp_path / "artifacts" / "report.md"
+    assert path.read_text("utf-8") == "# Ü\n"
+    assert [each.name for each in path.parent.iterdir()] == ["report.md"]
+    with pytest.raises(StudyError, match="can't be written"):
+        write_markdown_report(path, "x.md", "")
