@@ -10,6 +10,7 @@ was found. One optimization takes up to some minutes.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import subprocess
 import sys
@@ -204,7 +205,13 @@ def optimize(top: Path, output: Path) -> dict[str, Any]:
         check=False,
     )
     result: dict[str, Any] = json.loads(process.stdout or "{}")
-    return result or {"ok": False, "error": process.stderr.strip()[-300:]}
+    if not result:
+        return {"ok": False, "error": process.stderr.strip()[-300:]}
+    if result.get("best"):
+        with (output / "candidates.csv").open(newline="", encoding="utf-8") as table:
+            names = {row["candidate_id"]: row["name"] for row in csv.DictReader(table)}
+        result["name"] = names[result["best"]]
+    return result
 
 
 def format_row(subject: Subject, result: dict[str, Any]) -> str:
@@ -216,7 +223,7 @@ def format_row(subject: Subject, result: dict[str, Any]) -> str:
     if not result.get("best"):
         return f"{start} nothing worth taking | | {counts} |"
     ratio = f"{result['ratio']:.2f}x [{result['low']:.2f}, {result['high']:.2f}]"
-    return f"{start} {ratio} | `{result.get('name') or result['best']}` | {counts} |"
+    return f"{start} {ratio} | `{result['name']}` | {counts} |"
 
 
 def main() -> int:

@@ -67,12 +67,12 @@ def find_reachable(
             by_name.setdefault(definition.name, []).append((path, definition))
     if any(first not in by_name for first, *_ in calls):
         return None
-    search = _Search({word for call in calls for word in call}, by_name)
+    search = _NameSearch({word for call in calls for word in call}, by_name)
     return frozenset(search.reached) if search.run() else None
 
 
 @dataclass(slots=True)
-class _Search:
+class _NameSearch:
     """A search from names to all that they reach.
 
     roots: the names that are called from outside

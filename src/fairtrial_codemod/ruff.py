@@ -167,15 +167,15 @@ def _may_stop_early(
     """Return whether `any` and `all` in a line may leave the last items of their lists unread."""
     for node in source.walk(source.tree):
         match node:
-            case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.ListComp() as made]):
+            case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.ListComp() as listed]):
                 if node.lineno != line:
                     continue
                 scope = scopes.get(source.get_scope_node(node))
-                tests = [made.elt, *(test for part in made.generators for test in part.ifs)]
+                tests = [listed.elt, *(test for part in listed.generators for test in part.ifs)]
                 if scope is None or not all(
                     may_stop_early(scope, test, part.iter)
                     for test in tests
-                    for part in made.generators
+                    for part in listed.generators
                 ):
                     return False
     return True

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial_codemod.analysis.function_scope import (
-    LAZY_BUILTINS,
-    PURE_BUILTINS,
-    READING_METHODS,
-    FunctionScope,
-    NameUse,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse
 from fairtrial_codemod.analysis.iterables import get_type_names
+from fairtrial_codemod.analysis.python_facts import LAZY_BUILTINS, PURE_BUILTINS, READING_METHODS
 from fairtrial_codemod.analysis.source_file import SUSPENDING, FunctionNode, SourceFile
 
 _HARMLESS_BUILTINS = frozenset({"print", "format", "getattr", "hasattr", "id", "iter", "slice"})

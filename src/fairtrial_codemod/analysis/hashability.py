@@ -5,14 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial_codemod.analysis.function_scope import (
-    TEXT_METHODS,
-    FunctionScope,
-    NameUse,
-    is_immutable_type,
-    is_new_list,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse
 from fairtrial_codemod.analysis.iterables import get_type_names
+from fairtrial_codemod.analysis.python_facts import TEXT_METHODS, is_immutable_type, is_new_list
 from fairtrial_codemod.analysis.source_file import COMPREHENSIONS, SourceFile
 
 _UNHASHABLE_NODES = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)

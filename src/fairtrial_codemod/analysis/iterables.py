@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from fairtrial_codemod.analysis.function_scope import (
-    PURE_BUILTINS,
-    READING_METHODS,
-    FunctionScope,
-    is_new_list,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope
+from fairtrial_codemod.analysis.python_facts import PURE_BUILTINS, READING_METHODS, is_new_list
 from fairtrial_codemod.analysis.source_file import SourceFile
 
 DICTIONARIES = frozenset({"dict", "defaultdict", "ordereddict", "counter"})

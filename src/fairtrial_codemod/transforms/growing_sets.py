@@ -6,18 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial_codemod.analysis.effects import may_change_elsewhere
-from fairtrial_codemod.analysis.function_scope import (
-    FunctionScope,
-    NameUse,
-    is_new_list,
-    list_scopes,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
 from fairtrial_codemod.analysis.hashability import (
     is_hashable,
     is_unhashable,
     is_visibly_unhashable,
 )
 from fairtrial_codemod.analysis.iterables import is_repeatable
+from fairtrial_codemod.analysis.python_facts import is_new_list
 from fairtrial_codemod.analysis.source_file import (
     LOOPS,
     SUSPENDING,

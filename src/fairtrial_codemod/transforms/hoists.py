@@ -13,7 +13,8 @@ from fairtrial_codemod.analysis.effects import (
     is_unchanged_attribute,
     may_change_shared,
 )
-from fairtrial_codemod.analysis.function_scope import FunctionScope, is_optional, list_scopes
+from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
+from fairtrial_codemod.analysis.python_facts import is_optional
 from fairtrial_codemod.analysis.source_file import (
     CodeChange,
     ComprehensionNode,

@@ -9,11 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from fairtrial_codemod.analysis.function_scope import (
-    FunctionScope,
-    list_parameters,
-    list_scopes,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
+from fairtrial_codemod.analysis.python_facts import list_parameters
 from fairtrial_codemod.analysis.source_file import (
     COMPREHENSIONS,
     CodeChange,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from fairtrial_codemod.analysis.code_patterns import is_same_code
 from fairtrial_codemod.analysis.effects import get_attribute_values, is_consumed
-from fairtrial_codemod.analysis.function_scope import PURE_BUILTINS, FunctionScope, list_scopes
+from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
 from fairtrial_codemod.analysis.iterables import DICTIONARIES, get_type_name, get_type_names
+from fairtrial_codemod.analysis.python_facts import PURE_BUILTINS
 from fairtrial_codemod.analysis.source_file import (
     COMPREHENSIONS,
     INNER_SCOPES,

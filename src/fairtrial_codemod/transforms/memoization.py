@@ -9,19 +9,18 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from fairtrial_codemod.analysis.function_scope import (
-    PURE_BUILTINS,
-    TEXT_METHODS,
-    FunctionScope,
-    is_immutable_type,
-    is_new_list,
-    list_parameters,
-    list_scopes,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
 from fairtrial_codemod.analysis.hashability import (
     is_mutable_type,
     is_unhashable,
     is_visibly_unhashable,
+)
+from fairtrial_codemod.analysis.python_facts import (
+    PURE_BUILTINS,
+    TEXT_METHODS,
+    is_immutable_type,
+    is_new_list,
+    list_parameters,
 )
 from fairtrial_codemod.analysis.source_file import (
     CodeChange,

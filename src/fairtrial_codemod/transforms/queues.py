@@ -6,12 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial_codemod.analysis.code_patterns import match_code
-from fairtrial_codemod.analysis.function_scope import (
-    FunctionScope,
-    NameUse,
-    is_new_list,
-    list_scopes,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
+from fairtrial_codemod.analysis.python_facts import is_new_list
 from fairtrial_codemod.analysis.source_file import CodeChange, SourceFile, TextEdit
 
 _SAME_METHODS = {"append", "extend", "clear", "count", "remove", "reverse"}

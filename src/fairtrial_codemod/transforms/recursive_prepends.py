@@ -14,12 +14,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from fairtrial_codemod.analysis.function_scope import (
-    FunctionScope,
-    NameUse,
-    list_parameters,
-    list_scopes,
-)
+from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
+from fairtrial_codemod.analysis.python_facts import list_parameters
 from fairtrial_codemod.analysis.source_file import (
     SUSPENDING,
     CodeChange,
