@@ -122,8 +122,8 @@ SUBJECTS = (
         LOCAL,
         "topological_sort:sort_with_helper",
         "topological_sort.py",
-        "edges = [(rng.randrange(n), n) for n in range(1, 400) for _ in range(2)]\n"
-        "    return (400, edges), {}",
+        "edges = [(rng.randrange(n), n) for n in range(1, 5000) for _ in range(2)]\n"
+        "    return (5000, edges), {}",
     ),
     Subject(
         LOCAL,

@@ -102,14 +102,15 @@ def _read_fix(functions: dict[Any, str], report: dict[str, Any]) -> _Fix | None:
         (_read_place(edit["location"]), _read_place(edit["end_location"]), edit["content"])
         for edit in fix["edits"]
     )
-    line = min([edit[0][0] for edit in edits if not _is_import(edit)], default=0)
     row = report["location"]["row"]
-    inner = [
-        (node.lineno, name)
+    around = [
+        (_get_first_line(node), name)
         for node, name in functions.items()
         if _get_first_line(node) <= row <= (node.end_lineno or 0)
     ]
-    return _Fix(max(inner)[1] if inner else "", line, edits)
+    first, scope = max(around, default=(0, ""))
+    lines = [edit[0][0] for edit in edits if edit[0][0] >= first and not _is_import(edit)]
+    return _Fix(scope, min(lines, default=row), edits)
 
 
 def _get_first_line(function: Any) -> int:
@@ -185,12 +186,12 @@ def _replaces_needed_loop(source: SourceFile, fix: _Fix) -> bool:
     """Return whether a fix replaces a loop whose end matters: it has an ``else``, an error in it is
     caught, or a nested function reads its variable.
     """
-    first = min(start[0] for start, _, _ in fix.edits)
-    last = max(end[0] for _, end, _ in fix.edits)
+    replaced = [(start[0], end[0]) for start, end, _ in fix.edits]
     for node in source.walk(source.tree):
         if not isinstance(node, LOOPS):
             continue
-        if first > node.lineno or (node.end_lineno or 0) > last:
+        last = node.end_lineno or node.lineno
+        if not any(begin <= node.lineno and last <= end for begin, end in replaced):
             continue
         if node.orelse or source.is_error_caught(node):
             return True
