@@ -1,7 +1,7 @@
-"""Count where the transformations of the offline proposer apply in code that nobody wrote for them.
+"""Count where the transformations of the offline proposer apply in code not written for them.
 
-    python benchmarks/codemod_hits.py [--download FOLDER] [--paths FOLDER ...] [--json FILE]
-    python benchmarks/codemod_hits.py --compare BEFORE.json AFTER.json
+    python benchmarks/codemod_hits.py [--download FOLDER] [--paths FOLDER ...]
+                                      [--json FILE] [--before FILE]
 
 Reads the standard library, this environment's site-packages and, with ``--download``, a fixed list
 of pure-Python packages from the package registry. Tests are left out. A hit is a function in which
@@ -27,14 +27,17 @@ from fairtrial_codemod.analysis.source_file import read_source
 
 PACKAGES = (
     *("algorithms==1.0.1", "astroid==4.3.4", "babel==2.18.0", "beautifulsoup4==4.15.0"),
-    *("boltons==26.2.0", "bottle==0.13.4", "docutils==0.23", "inflect==7.6.0", "jedi==0.20.1"),
-    *("jinja2==3.1.6", "lark==1.3.1", "markdown==3.11.3", "mistune==3.4.0", "mpmath==1.4.1"),
-    *("more-itertools==11.2.1", "networkx==3.6.1", "nltk==3.10.4", "num2words==0.5.14"),
-    *("openpyxl==3.1.5", "ply==3.11", "prettytable==3.18.0", "pycodestyle==2.15.0"),
-    *("pyflakes==4.1.0", "pygments==2.21.0", "pylint==4.1.3", "pyparsing==3.3.3"),
-    *("python-docx==1.2.0", "requests==2.34.2", "rich==15.0.0", "rouge==1.0.1", "simpy==4.1.2"),
-    *("sphinx==9.0.4", "sqlparse==0.6.1", "sympy==1.14.0", "tabulate==0.10.0"),
-    *("textdistance==4.6.3", "toolz==1.2.0", "toposort==1.10", "werkzeug==3.1.9"),
+    *("black==26.10.1", "boltons==26.2.0", "bottle==0.13.4", "cachetools==8.0.0", "click==8.5.1"),
+    *("docutils==0.23", "flask==3.1.3", "fuzzywuzzy==0.18.0", "html5lib==1.1", "inflect==7.6.0"),
+    *("inflection==0.5.1", "jedi==0.20.1", "jinja2==3.1.6", "jsonschema==4.26.0", "lark==1.3.1"),
+    *("markdown==3.11.3", "mistune==3.4.0", "more-itertools==11.2.1", "mpmath==1.4.1"),
+    *("networkx==3.6.1", "nltk==3.10.4", "num2words==0.5.14", "openpyxl==3.1.5", "parso==0.8.7"),
+    *("ply==3.11", "prettytable==3.18.0", "pycodestyle==2.15.0", "pyflakes==4.1.0"),
+    *("pygments==2.21.0", "pylint==4.1.3", "pyparsing==3.3.3", "python-dateutil==4.0.0"),
+    *("python-docx==1.2.0", "pyyaml==6.0.3", "requests==2.34.2", "rich==15.0.0", "roman==5.2"),
+    *("rouge==1.0.1", "simpy==4.1.2", "six==1.17.0", "sphinx==9.0.4", "sqlparse==0.6.1"),
+    *("sympy==1.14.0", "tabulate==0.10.0", "textdistance==4.6.3", "thefuzz==0.22.1"),
+    *("titlecase==2.4.1", "toolz==1.2.0", "toposort==1.10", "wcwidth==0.9.4", "werkzeug==3.1.9"),
 )
 """Downloaded by name and version, so that the table can be made again."""
 FILE_TIMEOUT_S = 60
