@@ -9,16 +9,16 @@ from functools import partial
 from typing import TypeVar
 
 from fairtrial.arena import Candidate, FileState, Workshop
-from fairtrial.core import Mistake, Record, did_you_mean
+from fairtrial.core import LabError, Mistake, Record, did_you_mean
 from fairtrial.optimize import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.sandbox import HostLock, Lease, usable_cores
-from fairtrial_codemod.transforms.catalogue import CATALOGUE
-from fairtrial_codemod.transforms.planning import Plan, Planner, Rules
-from fairtrial_codemod.transforms.recipes import Interrupted, never, transformable
-from fairtrial_codemod.transforms.ruff import find_ruff
-from fairtrial_codemod.transforms.writing import check_installed
+from fairtrial_codemod.catalog import CATALOG
+from fairtrial_codemod.planning import Planner, PlanRules, ProposalPlan
+from fairtrial_codemod.recipes import Interrupted, never, select_files
+from fairtrial_codemod.ruff import find_ruff
 
 T = TypeVar("T")
+MISSING = "the codemod proposer needs libcst: pip install 'fairtrial[codemod]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class CodemodProposer(Record):
     can_batch = False
 
     def _mistakes(self) -> Iterator[Mistake]:
-        known = {word for each in CATALOGUE for word in (each.name, each.family)}
+        known = {word for each in CATALOG for word in (each.name, each.family)}
         for place, word in enumerate(self.families):
             if word not in known:
                 message = f"there is no family or transformation '{word}'"
@@ -76,7 +76,7 @@ class CodemodProposer(Record):
 
     def count(self, brief: Brief, must_stop: Callable[[], bool] = never) -> int:
         """`count_firsts` at once, in this thread and without regard to others."""
-        files, _ = transformable(brief.files)
+        files, _ = select_files(brief.files)
         return Planner(files, self._rules(brief), must_stop).count_firsts()
 
     def answer(
@@ -86,15 +86,15 @@ class CodemodProposer(Record):
 
         Raises `Interrupted` when it is told that it must stop; nothing of what it did is lost.
         """
-        files, skipped = transformable(brief.files)
+        files, skipped = select_files(brief.files)
         if find_ruff() is None:
             skipped.append("ruff is not installed: its fixes are left out")
         planner = Planner(files, self._rules(brief), must_stop)
         if request.kind is RequestKind.INITIAL:
-            plans = [planner.first(request.line)]
+            plans = [planner.plan_first(request.line)]
         else:
             plans = [planner.follow(request, tried) for tried in request.about]
-        made = [plan for plan in plans if isinstance(plan, Plan)]
+        made = [plan for plan in plans if isinstance(plan, ProposalPlan)]
         if not made:
             refusals = [plan for plan in plans if isinstance(plan, str)]
             why = "; ".join(dict.fromkeys([*refusals, *skipped]))
@@ -102,20 +102,22 @@ class CodemodProposer(Record):
         parents: list[str | None] = [tried.digest for tried in request.about]
         return Reply(
             candidates=tuple(
-                self._candidate(plan, brief, parent, skipped) if isinstance(plan, Plan) else None
+                self._candidate(plan, brief, parent, skipped)
+                if isinstance(plan, ProposalPlan)
+                else None
                 for plan, parent in zip(plans, parents or [None], strict=True)
             )
         )
 
-    def _rules(self, brief: Brief) -> Rules:
+    def _rules(self, brief: Brief) -> PlanRules:
         wanted = {*self.families}
         names = tuple(
-            each.name for each in CATALOGUE if not wanted or wanted & {each.name, each.family}
+            each.name for each in CATALOG if not wanted or wanted & {each.name, each.family}
         )
-        return Rules(names, self.combinations, self.most, brief.benchmarks, brief.checks)
+        return PlanRules(names, self.combinations, self.most, brief.benchmarks, brief.checks)
 
     def _candidate(
-        self, plan: Plan, brief: Brief, parent: str | None, skipped: list[str]
+        self, plan: ProposalPlan, brief: Brief, parent: str | None, skipped: list[str]
     ) -> Candidate:
         # Against the base, not against what it was made from: so is every candidate.
         changed = {
@@ -182,3 +184,11 @@ async def _in_peace(lock: HostLock, work: Callable[[Callable[[], bool]], T]) -> 
                 return await to_thread.run_sync(work, partial(must_stop, lease))
             except Interrupted:
                 await checkpoint()
+
+
+def check_installed() -> None:
+    """Raise a `LabError` if libcst isn't installed."""
+    try:
+        import libcst  # noqa: F401
+    except ImportError as error:
+        raise LabError(MISSING) from error

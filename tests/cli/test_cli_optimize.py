@@ -42,7 +42,7 @@ pytestmark = pytest.mark.slow
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 WINNER = MODULE.format(8, 8)
-CODEMOD = ("--agent", "codemod", "--option", 'families=["heaps"]')
+CODEMOD = ("--agent", "codemod", "--option", 'families=["sorts"]')
 
 
 class Desk:

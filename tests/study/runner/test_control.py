@@ -157,7 +157,7 @@ def test_a_lock_that_can_not_be_used_is_no_remark():
     def find_timing_process(ours):
         raise LabError("no lock here")
 
-    assert describe_timing_process(SimpleNamespace(find_timing_process=who_times)) == ""
+    assert describe_timing_process(SimpleNamespace(find_timing_process=find_timing_process)) == ""
 
 
 class Screen(io.StringIO):
