@@ -1,4 +1,4 @@
-"""What keeps an optimiser from starting is told at once: which agent, where, and what to do."""
+"""What keeps an optimizer from starting is reported at once: which agent, where, what to do."""
 
 import json
 import os
@@ -6,14 +6,14 @@ import os
 import pytest
 from optimize_kit import make_repo
 
-from fairtrial import Optimise, Study, dry_run_validate, load_problem, run_study
+from fairtrial import Optimizer, Study, dry_run_validate, load_problem, run_study
 
 STUDY = """\
 study_id: starting
-title: Optimisers that can't start
+title: Optimizers that can't start
 agents:
   opt:
-    use: optimise
+    use: optimize
     options:
       proposer: {proposer}
       proposer_options: {options}
@@ -118,7 +118,7 @@ def test_a_problem_that_is_none_of_code_is_found_by_check_as_well(run, place):
     write(place, "codemod", {}, problem="words")
     for command in ("check", "run"):
         code, _, err = run(command, "study.yaml")
-        assert (code, "an optimiser needs a code problem" in err) == (2, True), err
+        assert (code, "an optimizer needs a code problem" in err) == (2, True), err
 
 
 def test_methods_of_the_user_s_own_agents_are_their_own_affair(tmp_path):
@@ -154,7 +154,7 @@ def test_a_problem_that_is_none_of_code_is_found_as_well(run, place):
     write(place, "codemod", {}, problem="words")
     code, _, err = run("run", "study.yaml")
     assert code == 2
-    assert "study.yaml:6: agents.opt.options: an optimiser needs a code problem, and words" in err
+    assert "study.yaml:6: agents.opt.options: an optimizer needs a code problem, and words" in err
 
 
 def test_each_level_of_a_factor_is_looked_at(run, place):
@@ -181,8 +181,8 @@ def test_what_the_command_line_sets_has_no_line_in_the_file(run, place):
     assert err.startswith("error: agents.opt.options.colour: unknown key")
 
 
-def test_an_optimiser_that_python_made_is_looked_at_as_well(place):
-    made = Optimise("patches", {"folder": "bare"})
+def test_an_optimizer_that_python_made_is_looked_at_as_well(place):
+    made = Optimizer("patches", {"folder": "bare"})
     problem = load_problem(place / "code/problem.yaml")
     study = Study("s", "t", agent_specs=("opt",), problem_ids=("total",))
     found = dry_run_validate(

@@ -72,15 +72,18 @@ from fairtrial.arena.evaluation import (
     judgement_as_dict as judgement_as_dict,
     measured_as_dict as measured_as_dict,
 )
+from fairtrial.arena.events import (
+    CandidateJudged as CandidateJudged,
+    CheckStarted as CheckStarted,
+    TimingProgress as TimingProgress,
+)
 from fairtrial.arena.model.candidates import (
     Candidate as Candidate,
     Changes as Changes,
     FileState as FileState,
 )
 from fairtrial.arena.model.judgements import (
-    Judged as Judged,
     Judgement as Judgement,
-    Stored as Stored,
 )
 from fairtrial.arena.model.problem import (
     Benchmark as Benchmark,

@@ -32,7 +32,7 @@ from fairtrial.arena.timing.stats.sequential import Claim
 from fairtrial.arena.timing.summary import Replicate, statistics_of
 from fairtrial.arena.timing.valgrind import find_valgrind
 from fairtrial.arena.timing_phase import rules_of, with_timing
-from fairtrial.core import LabError, Mistake, StudyError
+from fairtrial.core import LabError, Mistake, Phase, PhaseStarted, StudyError
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
 """A small project that comes with us."""
@@ -105,9 +105,9 @@ async def compare_candidates(
     given = tell_apart([_read(first), _read(second)])
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
-        settings.say("timing the unchanged base")
+        settings.emit(PhaseStarted(Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.say("checking both")
+            settings.emit(PhaseStarted(Phase.PAIR_CHECKS))
             resolved = await arena.resolve_all(given)
             one, other = await judge_all(arena, given, resolved=resolved)
             have_passed = one.verdict == other.verdict == Verdict.PASSED
@@ -115,7 +115,7 @@ async def compare_candidates(
             if not have_passed or is_same:
                 note = ("after normalisation both are the same",) if is_same else ()
                 return Comparison(problem.problem_id, one, other, None, (*arena.notes, *note))
-            settings.say("timing one against the other")
+            settings.emit(PhaseStarted(Phase.PAIR_TIMING))
             rival, changes = resolved
             assert isinstance(rival, Changes)
             assert isinstance(changes, Changes)
@@ -132,7 +132,7 @@ async def compare_candidates(
             except NoRoomError as error:  # what the checks said is told
                 found = untimed(error)
             if valgrind is not None and isinstance(found, Measurement):
-                settings.say("counting instructions")
+                settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
                 timings = {other.name: (changes, found)}
                 counted = await with_instructions(bench, valgrind, rival, timings)
                 found = counted[other.name]
@@ -171,9 +171,9 @@ async def check_clock(
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
         rules = rules_of(arena.problem)
-        settings.say("timing the unchanged base")
+        settings.emit(PhaseStarted(Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.say("timing the base against itself")
+            settings.emit(PhaseStarted(Phase.SELF_TIMING))
             began = time.monotonic()
             while len(found) < comparisons and time.monotonic() - began < most_s:
                 number = len(found)

@@ -13,6 +13,7 @@ from typing import Any
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.blame import unjudged
 from fairtrial.arena.candidates.folders import read_candidate, tell_apart
+from fairtrial.arena.events import CandidateJudged, CheckStarted, TimingProgress
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
@@ -25,6 +26,7 @@ from fairtrial.arena.timing.bench import Bench
 from fairtrial.arena.timing.second_opinion import with_instructions
 from fairtrial.arena.timing.valgrind import Valgrind, find_valgrind
 from fairtrial.arena.timing_phase import Contest
+from fairtrial.core import Phase, PhaseStarted
 
 Given = Candidate | str | os.PathLike[str]
 
@@ -164,18 +166,12 @@ async def evaluate_candidates(
     *,
     slots: int | None = None,
     settings: ArenaSettings | None = None,
-    begun: Callable[[int], None] | None = None,
-    judged: Callable[[int, Judgement], None] | None = None,
-    timed: Callable[[int, int, Estimate | None], None] | None = None,
 ) -> Evaluation:
     """Judge candidates side by side, time those that pass; results in the order they were given.
 
     candidates: `Candidate`s, or paths of diffs and folders
     slots: how many candidates are under way at once; as many as there are cores if not given
-    settings: how the arena is to work
-    begun: called with a candidate's place when its checks begin
-    judged: called with a candidate's place and its judgement: after its checks, after its timing
-    timed: called with a candidate's place, its sessions and how it stands, while it is timed
+    settings: how the arena is to work; its `emit` takes the events of each candidate
     """
     settings = settings or ArenaSettings()
     valgrind = find_valgrind() if settings.instructions else None
@@ -187,13 +183,23 @@ async def evaluate_candidates(
         _opening_bench(arena, settings) as bench,
     ):
         resolved = await arena.resolve_all(read)
+
+        def begun(place: int) -> None:
+            settings.emit(CheckStarted(read[place].name))
+
+        def judged(place: int, judgement: Judgement) -> None:
+            settings.emit(CandidateJudged(read[place].name, judgement))
+
+        def timed(place: int, sessions: int, estimate: Estimate | None) -> None:
+            settings.emit(TimingProgress(read[place].name, sessions, estimate))
+
         judgements = await judge_all(arena, read, begun, judged, resolved)
         notes = arena.notes
         if bench is not None:
             contest = Contest(arena.problem, bench, settings.timing)
             judgements = await contest.settle(judgements, resolved, judged, timed)
             if valgrind is not None:
-                settings.say("counting instructions")
+                settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
                 judgements = await _count(bench, valgrind, judgements, resolved)
             notes += bench.notes
         return Evaluation(
@@ -207,7 +213,7 @@ async def _opening_bench(arena: Arena, settings: ArenaSettings) -> AsyncIterator
     if settings.timing == "none" or not arena.can_time:
         yield None
         return
-    settings.say("timing the unchanged base")
+    settings.emit(PhaseStarted(Phase.BASE_TIMING))
     async with arena.bench() as bench:
         yield bench
 
@@ -265,14 +271,11 @@ def judge_candidates(
     *,
     slots: int | None = None,
     settings: ArenaSettings | None = None,
-    judged: Callable[[int, Judgement], None] | None = None,
 ) -> Evaluation:
     """`evaluate_candidates` for code that isn't async."""
     import anyio
 
     async def run() -> Evaluation:
-        return await evaluate_candidates(
-            problem, candidates, slots=slots, settings=settings, judged=judged
-        )
+        return await evaluate_candidates(problem, candidates, slots=slots, settings=settings)
 
     return anyio.run(run)

@@ -31,6 +31,7 @@ from fairtrial.arena.snapshot.included import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.warm_imports import warming
+from fairtrial.core import Phase, PhaseStarted
 from fairtrial.sandbox import (
     HostLock,
     Mount,
@@ -64,7 +65,7 @@ async def open_arena(
     interpreter = await probe_interpreter(problem, top)
     included = await find_included(top, problem.include)
     cores = count_cores()
-    settings.say("taking a snapshot of the tree")
+    settings.emit(PhaseStarted(Phase.SNAPSHOT))
     async with (
         _clearing_groups(),
         WorktreePool(
@@ -88,14 +89,14 @@ async def open_arena(
             import_roots=find_roots(problem, pool.base),
             included=tuple(Mount(top / each.path, top / each.path) for each in included),
             cores=anyio.Semaphore(cores),
-            lock=HostLock(settings.lock_folder, settings.say),
+            lock=HostLock(settings.lock_folder, settings.emit),
             room=Room(pool.snapshot.repo.parent),
         )
-        settings.say("running the checks on the unchanged base")
+        settings.emit(PhaseStarted(Phase.BASE_CHECKS))
         trials = await prepare_trials(ground)
         async with warming(ground, trials, is_wanted=settings.warm) as (ground, warm_notes):
             rules = PathRules.of(problem, ground.import_roots, find_test_files(ground, trials))
-            settings.say("making sure that it is the candidates' code that runs")
+            settings.emit(PhaseStarted(Phase.CANARY))
             canary_notes = await fly_canary(ground, trials, rules)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
             for trial in trials:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.core import Mistake, StudyError, convert, describe, field_types
-
-
-def _say_nothing(text: str) -> None:
-    pass
+from fairtrial.core import (
+    Emit,
+    Mistake,
+    StudyError,
+    convert,
+    describe,
+    field_types,
+    ignore_event,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class ArenaSettings:
     timing: what is done with candidates that passed: `race` looks for the best of them, `each`
         times every one until something can be said of it, `none` leaves it at the checks
     instructions: whether the instructions of candidates that were timed are counted, too
-    say: told what is going on while the arena is made ready
+    emit: takes progress events: the phases of the work, and whether it waits for the machine
     """
 
     unsandboxed: bool = False
@@ -34,15 +37,15 @@ class ArenaSettings:
     lock_folder: Path | None = None
     timing: Literal["race", "each", "none"] = "race"
     instructions: bool = False
-    say: Callable[[str], None] = _say_nothing
+    emit: Emit = ignore_event
 
     def __post_init__(self) -> None:
         mistakes: list[Mistake] = []
         for name, hint in field_types(type(self)).items():
-            if name != "say":
+            if name != "emit":
                 value = convert(getattr(self, name), hint, (name,), mistakes)
                 object.__setattr__(self, name, value)
-        if not callable(self.say):
-            mistakes.append(Mistake(("say",), f"expected a function, got {describe(self.say)}"))
+        if not callable(self.emit):
+            mistakes.append(Mistake(("emit",), f"expected a function, got {describe(self.emit)}"))
         if mistakes:
             raise StudyError(mistakes, source=type(self).__name__)

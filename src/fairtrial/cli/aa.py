@@ -22,6 +22,7 @@ from fairtrial.arena import (
     visible_effect,
     visible_within,
 )
+from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -35,7 +36,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
 from fairtrial.cli.timing_text import percent_text, rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import on_one_line
+from fairtrial.core import ignore_event, on_one_line
 
 EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.10)
 POWER = 0.8
@@ -97,7 +98,7 @@ def command(
         raise click.UsageError("--only is for --builtin: a problem's benchmarks are all timed")
     check_timing_files(samples, plot)
     tell = say_nothing if as_json else say
-    settings = ArenaSettings(unsandboxed=unsandboxed, say=tell)
+    settings = ArenaSettings(unsandboxed=unsandboxed, emit=ignore_event if as_json else print_event)
 
     def told(number: int, sessions: int, estimate: Estimate | None) -> None:
         tell(f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)}")

@@ -20,6 +20,7 @@ from fairtrial.arena import (
     measured_as_dict,
     read_problem,
 )
+from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -38,7 +39,7 @@ from fairtrial.cli.timing_files import (
 )
 from fairtrial.cli.timing_text import remark_lines, verdict_text
 from fairtrial.cli.verdict_text import LONGEST_NOTE, print_verdicts, shown_name
-from fairtrial.core import LabError, on_one_line
+from fairtrial.core import LabError, ignore_event, on_one_line
 
 
 @click.command(
@@ -78,7 +79,11 @@ def command(
         find_valgrind()  # before anything is run
     warn(doubts)
     tell = say_nothing if as_json else say
-    settings = ArenaSettings(unsandboxed=unsandboxed, instructions=instructions, say=tell)
+    settings = ArenaSettings(
+        unsandboxed=unsandboxed,
+        instructions=instructions,
+        emit=ignore_event if as_json else print_event,
+    )
 
     def timed(sessions: int, estimate: Estimate | None) -> None:
         tell(f"{sessions} sessions, {estimate_text(estimate)}")

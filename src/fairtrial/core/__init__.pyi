@@ -50,8 +50,20 @@ from fairtrial.core.errors import (
     spell_count as spell_count,
     spell_path as spell_path,
 )
+from fairtrial.core.events import (
+    Emit as Emit,
+    Event as Event,
+    HostWaitEnded as HostWaitEnded,
+    HostWaitStarted as HostWaitStarted,
+    Phase as Phase,
+    PhaseStarted as PhaseStarted,
+    Remark as Remark,
+    emit_to_all as emit_to_all,
+    ignore_event as ignore_event,
+)
 from fairtrial.core.fields import (
     NOT_IN_FILES as NOT_IN_FILES,
+    field_docs as field_docs,
     field_types as field_types,
     required_fields as required_fields,
 )

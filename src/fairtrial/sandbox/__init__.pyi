@@ -42,7 +42,6 @@ from fairtrial.sandbox.host_busy import (
     say_who_times as say_who_times,
 )
 from fairtrial.sandbox.host_lock import (
-    GOING_ON as GOING_ON,
     WAITING as WAITING,
     HostLock as HostLock,
     Lease as Lease,

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairtrial.core import Emit, HostWaitEnded, HostWaitStarted
 from fairtrial.sandbox.shared_files import Handle, open_common_fifo, open_common_file
 
 HOST_FOLDER = Path("/tmp")
@@ -31,7 +32,6 @@ SOON_S, LATER_S, SELDOM_S = 0.0005, 0.01, 1.0
 SAY_S, SAY_AGAIN_S = 3.0, 60.0
 """When somebody who waits is told for whom: after so long, and not again for so long."""
 WAITING = "waiting: another fairtrial is timing (process {})"
-GOING_ON = "going on: the machine is free"
 NOTE_BYTES, PID_BYTES = 64, 16
 MOST_ANCESTORS = 16
 
@@ -72,14 +72,12 @@ _held: ContextVar[tuple[tuple[int, Lease], ...]] = ContextVar("_held", default=(
 class HostLock:
     """The lock of this host. Tests give a folder, to have one of their own.
 
-    say: told now and then that we wait for somebody else who times
+    emit: takes an event now and then while we wait for another process that times
     """
 
-    def __init__(
-        self, folder: Path | None = None, say: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, folder: Path | None = None, emit: Emit | None = None) -> None:
         self._folder = HOST_FOLDER if folder is None else folder
-        self._say = say
+        self._emit = emit
         self._said_s, self._has_said = -math.inf, False
 
     def who_times(self, ours: int | None = None) -> int | None:
@@ -154,9 +152,9 @@ class HostLock:
             with ExitStack() as opened:
                 files = _Files(self._folder, opened)
                 await _take(files.gate, fcntl.LOCK_EX, files.bell, self._tell)
-                if self._say is not None and self._has_said:
+                if self._emit is not None and self._has_said:
                     self._has_said = False
-                    self._say(GOING_ON)
+                    self._emit(HostWaitEnded())
                 if side == fcntl.LOCK_EX:
                     _write_note(files.gate, drain_max_s)
                     opened.enter_context(open_common_fifo(self._folder / BELL, os.O_RDWR))
@@ -168,11 +166,11 @@ class HostLock:
     def _tell(self) -> None:
         """Say whom we wait for, but not all the time."""
         now_s = time.monotonic()
-        if self._say is not None and now_s - self._said_s >= SAY_AGAIN_S:
+        if self._emit is not None and now_s - self._said_s >= SAY_AGAIN_S:
             pid = self.who_times()
             if pid is not None:
                 self._said_s, self._has_said = now_s, True
-                self._say(WAITING.format(pid))
+                self._emit(HostWaitStarted(pid))
 
 
 class _Files:

@@ -179,8 +179,8 @@ class Planner:
             return choose(self._repairs(tried, mine), 0) or nothing
         # Neighbouring lines try different things.
         return (
-            choose(self._additions(tried, mine), request.line)
-            or choose(self._omissions(tried, mine), request.line)
+            choose(self._additions(tried, mine), request.lineage)
+            or choose(self._omissions(tried, mine), request.lineage)
             or "no further transformation applies"
         )
 

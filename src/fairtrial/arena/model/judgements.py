@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fairtrial.arena.model.timings import Measurement
 from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-
-
-class Judged(dict[str, Any]):
-    """An output that says itself what it comes to: an optimiser's, which has an arena of its own.
-
-    It is one only in the process where it was made. What is read back or comes from elsewhere is
-    plain data, and is judged like anything else.
-    """
-
-
-class Stored(dict[str, Any]):
-    """What was once `Judged`, as its run has stored it; made where it is judged again."""
 
 
 @dataclass(frozen=True, slots=True)

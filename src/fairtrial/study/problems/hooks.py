@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairtrial.study.model.runs import RunResult
 
 
-class ProblemHooks:
+class ProblemHooks(ABC):
     """What a problem may tell the study besides its evaluations.
 
     needs_own_folder: results must not lie in a folder that the problem itself looks at
@@ -16,13 +17,17 @@ class ProblemHooks:
 
     needs_own_folder = False
 
+    @abstractmethod
+    def evaluate(self, output: Mapping[str, Any]) -> Any:
+        """Return the evaluations of an output; see `fairtrial.study.Problem`."""
+
     def fingerprint(self) -> Mapping[str, Any] | None:
         """Return what results depend on beyond the study file; None if nothing."""
         return None
 
-    def stored_output(self, result: RunResult) -> Mapping[str, Any]:
-        """Return a stored output in the form that `evaluate` takes when a study is rescored."""
-        return result.outputs
+    def rescore(self, result: RunResult) -> Any:
+        """Return the evaluations of a stored output; by default `evaluate` of it."""
+        return self.evaluate(result.outputs)
 
     def progress_remark(self) -> Callable[[], str] | None:
         """Return a function that says why the machine can't go on right now, or is empty."""

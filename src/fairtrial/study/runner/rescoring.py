@@ -14,7 +14,9 @@ from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.problems.packet import ProblemPacket
+from fairtrial.study.problems.scoring import read_verdict
 from fairtrial.study.runner.bindings import make_problem
+from fairtrial.study.runner.event_loop import settle
 from fairtrial.study.runner.run_attempt import judge
 from fairtrial.study.tables.export import export_tables
 from fairtrial.study.tables.rescored import Judge, Rescored, rescore
@@ -61,7 +63,7 @@ def _judge(
         def judge_run(result: RunResult) -> Any:
             problem = problems[_problem_id(result)]
             if isinstance(problem, ProblemHooks):
-                return judge(problem, problem.stored_output(result))
+                return read_verdict(settle(problem.rescore(result)))
             return judge(problem, result.outputs)
 
         return judge_run, "own"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import LabError
+from fairtrial.core import Emit, LabError, ignore_event
 from fairtrial.study.agents.events import EventStream, now
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
@@ -147,6 +147,7 @@ class StudyWork:
     seed_globals: whether each run seeds `random` and `numpy.random`, which takes an executor that
         does one run at a time in a process
     workspaces: the folder that runs have their workspaces in; None for temporary ones
+    emit_progress: takes progress events of runs in this process; not pickled
     """
 
     def __init__(
@@ -156,11 +157,13 @@ class StudyWork:
         outcomes: Sequence[OutcomeSpec] = (),
         seed_globals: bool = True,
         workspaces: Path | None = None,
+        emit_progress: Emit = ignore_event,
     ) -> None:
         self._bindings = bindings
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None
         self._workspaces = workspaces
+        self._emit_progress = emit_progress
         pack({})  # imports what it needs: the first run is not to pay for that
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -223,7 +226,7 @@ class StudyWork:
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        given = run.events, run.workspace, run.journal
+        given = run.events, run.workspace, run.journal, self._emit_progress
         run.take(read_output(settle(call(Task(problem, assignment.condition, spec, *given)))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_judged = True

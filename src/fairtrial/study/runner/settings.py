@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from fairtrial.core import Emit, ignore_event
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
@@ -39,6 +40,8 @@ class RunSettings:
     sqlite, parquet: which further forms of them to write
     progress: how to tell how far it has come
     on_result: called with each result once it is safe
+    on_event: called with each progress event of runs in this process (executor `serial` or
+        `threads`)
     look_early: called with the first results that succeed (EARLY_RESULTS of them), once; says what
         the user should know while there is still time
     tell: called with what the user should know of how the results are kept
@@ -64,6 +67,7 @@ class RunSettings:
     parquet: bool = False
     progress: ProgressMode = "none"
     on_result: Callable[[RunResult], None] | None = None
+    on_event: Emit = ignore_event
     look_early: Callable[[Sequence[RunResult]], Sequence[str]] | None = None
     tell: Callable[[str], None] = warnings.warn
 
