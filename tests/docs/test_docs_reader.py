@@ -52,7 +52,7 @@ def test_no_two_guides_copy_a_project_to_the_same_place():
 def test_the_api_tells_how_to_hear_what_is_going_on():
     assert "say" in ArenaSettings.__dataclass_fields__
     for guide in ("api.md", "tutorial-builder.md"):
-        assert "`ArenaSettings(say=print)`" in read(guide)
+        assert "`ArenaSettings(emit=print)`" in read(guide)
 
 
 def test_the_api_lists_what_an_arena_has():

@@ -28,7 +28,7 @@ from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
 from fairtrial.cli.optimize_folder import choose_folder, has_result, is_outdated
 from fairtrial.cli.optimize_progress import make_display
-from fairtrial.cli.optimize_study import AGENT, make_optimizer, make_study, optimizer_options
+from fairtrial.cli.optimize_study import AGENT, get_options, make_study, optimizer_options
 from fairtrial.cli.output import (
     json_option,
     note,
@@ -69,7 +69,7 @@ def command(
     branch: str | None,
     applies: bool,
     as_json: bool,
-    **options: Any,
+    **given: Any,
 ) -> int:
     """Look for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
 
@@ -79,9 +79,10 @@ def command(
     """
     loaded, doubts = read_problem(problem)
     warn(doubts)
-    optimizer = _make_checked(options, loaded)
+    options = get_options(given)
+    optimizer = _make_optimizer(options, loaded)
     _refuse_early(problem, loaded, branch, optimizer.unsandboxed)
-    study = make_study(problem, loaded.problem_id, optimizer, seed)
+    study = make_study(problem, loaded.problem_id, options, seed)
     default = Path("artifacts") / study.study_id
     delivers = applies or branch is not None
     folder = choose_folder(output, default, study, loaded, delivers=delivers)
@@ -110,10 +111,10 @@ def command(
     return 0
 
 
-def _make_checked(options: dict[str, Any], problem: CodeProblem) -> Optimizer:
+def _make_optimizer(options: dict[str, Any], problem: CodeProblem) -> Optimizer:
     """Return the optimizer; raise a `StudyError` in the words of the command line."""
     try:
-        optimizer = make_optimizer(options)
+        optimizer = Optimizer(**options)
         optimizer.check_proposer(problem)
     except StudyError as error:
         proposer = options["proposer"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairtrial import optimize  # its names are imported on first use: `fairtrial run` needs none
+import fairtrial.optimize as optimize  # names are imported on first use: `fairtrial run` needs none
 from fairtrial.cli.number_types import FiniteRange
 from fairtrial.core import Mistake, StudyError, field_docs, field_types
 from fairtrial.study import (
@@ -23,7 +23,7 @@ from fairtrial.study import (
 )
 
 if TYPE_CHECKING:
-    from fairtrial.optimize import Optimizer, OptionFlag
+    from fairtrial.optimize import OptionFlag
 
 AGENT = "optimiser"
 """The name of the study's agent. Ids and seeds of runs follow from it, so it must not change."""
@@ -75,19 +75,15 @@ def _make_option(option: Field[Any], flag: OptionFlag) -> Callable[..., Any]:
     return click.option(flag.name, option.name, **settings)
 
 
-def make_optimizer(given: Mapping[str, Any]) -> Optimizer:
-    """Return the optimizer for the values of the command's options.
-
-    Raise a `StudyError` for a proposer or options of it that don't exist.
-    """
-    options = {"proposer_options": given["proposer_options"]}
-    for option, flag in _list_flags().values():
-        value = given[option.name]
+def get_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the optimizer's options for the values of the command's parameters."""
+    options = {"proposer": given["proposer"], "proposer_options": given["proposer_options"]}
+    for name, (option, flag) in _list_flags().items():
+        value = given[name]
         if flag.name.startswith("--no-"):
-            options[option.name] = not value
-        elif value is not None:
-            options[option.name] = value
-    return optimize.Optimizer(**options)
+            value = not value
+        options[name] = option.default if value is None else value
+    return options
 
 
 def read_options(given: tuple[str, ...]) -> dict[str, Any]:
@@ -104,18 +100,17 @@ def read_options(given: tuple[str, ...]) -> dict[str, Any]:
     return options
 
 
-def make_study(path: Path, problem_id: str, optimizer: Optimizer, seed: int) -> Study:
+def make_study(path: Path, problem_id: str, options: Mapping[str, Any], seed: int) -> Study:
     """Return the study of one run that an optimization is.
 
     path: the problem's file
+    options: the optimizer's
     """
-    names = [*PROPOSER_OPTIONS, *_list_flags()]
-    options = {name: getattr(optimizer, name) for name in dict.fromkeys(names)}
     return Study(
         _make_study_id(problem_id),
-        f"The fastest {problem_id} that {optimizer.proposer} finds",
+        f"The fastest {problem_id} that {options['proposer']} finds",
         outcomes=(OutcomeSpec("speedup", source_table="evaluations", primary=True),),
-        agents={AGENT: AgentBinding(use=PLUGIN, options=options)},
+        agents={AGENT: AgentBinding(use=PLUGIN, options=dict(options))},
         problems={problem_id: ProblemBinding(use="code", options={"path": str(path.resolve())})},
         agent_specs=(AGENT,),
         problem_ids=(problem_id,),

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial import optimize
+import fairtrial.optimize as optimize  # names are imported on first use: most studies need none
 from fairtrial.core import plugins
 from fairtrial.optimize.candidates_table import CANDIDATES, CandidatesTable
 from fairtrial.optimize.output_format import is_optimization_output

@@ -56,7 +56,7 @@ def test_what_is_right_stays_the_same_object():
         (lambda: ArenaSettings(timing="sometimes"), "timing: expected 'race' or 'each' or 'none'"),
         (lambda: ArenaSettings(warm="no"), "warm: expected true or false, got the text 'no'"),
         (lambda: ArenaSettings(lock_folder=3), "lock_folder: expected a path, got the number 3"),
-        (lambda: ArenaSettings(say="hello"), "say: expected a function, got the text 'hello'"),
+        (lambda: ArenaSettings(emit="hello"), "emit: expected a function, got the text 'hello'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_where_it_is_written(make, told):

@@ -707,7 +707,8 @@ def test_values_are_found_and_removed_in_any_form(value, before, after):
 def test_a_value_that_was_cut_leaves_no_more_than_a_scrap(value, data):
     keys = AgentSecrets({"K": value})
     at = data.draw(st.integers(1, len(value) - 1))
-    text = keys.redact_output(Captured(b"\x00" + value[:at].encode(), value[at:].encode() + b"\x00", 9))
+    captured = Captured(b"\x00" + value[:at].encode(), value[at:].encode() + b"\x00", 9)
+    text = keys.redact_output(captured)
     left = text.replace("[key removed]", "").replace("\n... 9 bytes left out ...\n", "")
     for piece in (value[:at], value[at:]):
         assert len(piece) < 4 or piece not in left
