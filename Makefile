@@ -1,6 +1,6 @@
 # Two commands do everything on a fresh machine with Python 3.11+, git and make:
 #   make demo        sets up, then runs a study of agents, replays what a language model proposed
-#                    for a slow project, and compares four ways to optimise it
+#                    for a slow project, and compares four ways to optimize it
 #   make test        sets up, then lint, types and tests
 # and one more, which needs the package registry and a quiet machine:
 #   make test-real   judges candidates for well-known projects by their own tests, lets command-line
@@ -32,7 +32,7 @@ demo: $(VENV)/.ready
 	rm -rf artifacts/demo
 	$(BIN)/fairtrial run examples/search.yaml --output artifacts/demo
 	$(BIN)/fairtrial report artifacts/demo
-	@echo "--- optimising a small project whose working tree has a change that isn't committed ---"
+	@echo "--- optimizing a small project whose working tree has a change that isn't committed ---"
 	rm -rf artifacts/tidy artifacts/tidy-study artifacts/tidy-replayed
 	mkdir -p artifacts
 	cp -R examples/tidy artifacts/tidy
@@ -41,7 +41,7 @@ demo: $(VENV)/.ready
 	git -C artifacts/tidy -c user.name=demo -c user.email=demo@localhost -c commit.gpgsign=false commit --quiet --message base
 	echo '__version__ = "2, not committed"' >> artifacts/tidy/src/tidy/__init__.py
 	@echo "--- what a language model answered, replayed: candidates are judged and timed anew ---"
-	$(BIN)/fairtrial optimize artifacts/tidy/problem.yaml --agent replay --option path=recorded.jsonl --lines 2 --max-candidates 6 --parallel-candidates 4 --unsandboxed --output artifacts/tidy-replayed
+	$(BIN)/fairtrial optimize artifacts/tidy/problem.yaml --agent replay --option path=recorded.jsonl --lineages 2 --max-candidates 6 --parallel-candidates 4 --unsandboxed --output artifacts/tidy-replayed
 	@echo "--- does repair help, do combinations? two by two optimisations, each twice ---"
 	$(BIN)/fairtrial run artifacts/tidy/study.yaml --output artifacts/tidy-study
 	$(BIN)/fairtrial report artifacts/tidy-study
@@ -73,7 +73,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/arena.py
 	$(BIN)/python benchmarks/statistics.py
 	$(BIN)/python benchmarks/timing.py
-	$(BIN)/python benchmarks/optimise.py
+	$(BIN)/python benchmarks/optimize.py
 
 clean:
 	rm -rf $(VENV) artifacts dist

@@ -1370,7 +1370,7 @@ def test_what_may_not_be_safe_stays_as_it_is(name, why):
 
 
 def test_the_docs_name_families_and_transformations_that_are_there():
-    text = (Path(__file__).parents[1] / "docs" / "optimising.md").read_text("utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "optimizing.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|", text, re.M)
     told = {(name, family) for family, names in rows for name in re.findall(r"\w+", names)}
     assert told

@@ -38,7 +38,7 @@ class Proposer(ABC):
 
     A proposer is a frozen dataclass that derives from this class; its fields are its options. Only
     `propose` has to be implemented. Proposers that are a `Record`, too, have their options checked
-    when a study is loaded.
+    when a study is loaded. A field that overrides a property of this class needs a default.
 
     incidental_options: options that change no reply, such as timeouts; replies that were paid for
         under other values of them still count when an optimization is resumed
