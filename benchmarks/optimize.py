@@ -191,7 +191,7 @@ async def stream(place: Place) -> list[Judgement]:
         place.sleeper,
         place.brief,
         journal=Journal(),
-        known=JournalState(),
+        earlier=JournalState(),
         max_seconds=None,
         emit=ignore_event,
     )

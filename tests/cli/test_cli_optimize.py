@@ -463,7 +463,7 @@ def test_what_a_task_raises_comes_out_by_itself():
     scheduler = Scheduler(
         *(None, None, OptimizeLoop(LoopRules()), Raises(), Brief("p", "", {})),
         journal=Journal(),
-        known=JournalState(),
+        earlier=JournalState(),
         max_seconds=None,
         emit=ignore_event,
     )

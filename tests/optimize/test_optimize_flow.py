@@ -162,7 +162,7 @@ def optimize(script, arena, *, rules=None, journal=None, max_seconds=None, folde
                 script,
                 Brief("p", "faster", {}),
                 journal=journal,
-                known=read_journal(journal, SETTING),
+                earlier=read_journal(journal, SETTING),
                 max_seconds=max_seconds,
                 emit=script.events.receive,
                 folder=folder,

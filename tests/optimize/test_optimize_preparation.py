@@ -2,11 +2,13 @@
 
 import json
 import os
+from dataclasses import dataclass
 
 import pytest
 from optimize_kit import make_repo
 
-from fairtrial import Optimizer, Study, dry_run_validate, load_problem, run_study
+from fairtrial import Optimizer, Study, StudyError, dry_run_validate, load_problem, run_study
+from fairtrial.optimize import modernize_options, optimizer, preparation
 
 STUDY = """\
 study_id: starting
@@ -205,3 +207,50 @@ def test_all_that_is_missing_is_told_at_once(run, place):
         assert err.count("\n") == 3
         assert f"{OPTION}.prices: the price of the model 'm' is not known" in err
         assert f"{OPTION}.key_variable: the environment variable NO_KEY is not set" in err
+
+
+# -- built once, and earlier versions --
+
+
+def test_a_command_builds_the_proposer_once(run, place, monkeypatch):
+    built, build_proposer = [], optimizer.build_proposer
+    monkeypatch.setattr(
+        optimizer, "build_proposer", lambda *given: built.append(1) or build_proposer(*given)
+    )
+    write(place, "patches", {"folder": "bare"})
+    (place / "code/bare/a.diff").touch()
+    for words in (("check", "study.yaml"), ("run", "--dry-run", "study.yaml")):
+        assert run(*words)[0] == 0
+        assert len(built) == 1, words
+        built.clear()
+    # Its check passes whatever the code says, which is found out when the arena is opened.
+    words = ("optimize", "code/problem.yaml", "--agent", "patches", "--option", "folder=bare")
+    code, _, err = run(*words, "--unsandboxed")
+    assert (code, "holds although every editable file raises" in err) == (2, True), err
+    assert len(built) == 1
+
+
+def test_a_proposer_that_is_none_is_refused(monkeypatch):
+    @dataclass(frozen=True)
+    class Duck:
+        pass
+
+    monkeypatch.setattr(preparation.plugins, "load", lambda group, name: Duck)
+    with pytest.raises(StudyError, match=r"'duck' \(.*Duck\) can't be used; its class must derive"):
+        Optimizer("duck")
+
+
+def test_studies_of_the_version_before_are_understood(place):
+    study = Study.from_dict(
+        {
+            "study_id": "s",
+            "title": "t",
+            "agents": {"opt": {"use": "optimise", "options": {"proposer": "patches", "lines": 2}}},
+            "problems": {"total": {"use": "code", "options": {"path": "code/problem.yaml"}}},
+            "agent_specs": ["opt"],
+            "problem_ids": ["total"],
+        }
+    )
+    (mistake,) = dry_run_validate(study).errors
+    assert "options.proposer_options: 'folder' is missing" in mistake
+    assert modernize_options({"lines": 2, "repair": True}) == {"lineages": 2, "repair": True}

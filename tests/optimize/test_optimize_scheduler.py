@@ -100,7 +100,7 @@ def optimize(problem, tmp_path, script, journal, slots=2):
                 script,
                 await make_brief(arena),
                 journal=journal,
-                known=read_journal(journal, {"tree": arena.tree}),
+                earlier=read_journal(journal, {"tree": arena.tree}),
                 max_seconds=None,
                 emit=ignore_event,
             )

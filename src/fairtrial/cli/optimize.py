@@ -182,19 +182,21 @@ def _deliver(
         ratio = estimate_text(result.estimate).partition(" ")[0]
         title = f"{problem.problem_id}: {ratio} as fast"
         message = f"{title}\n\n{as_message(result.explanation)}"
-        made = run_until_told(partial(put_on_branch, top, branch, edits, message))
-        done.append(f"branch {made.branch} is at {made.commit[:12]}")
-        if made.merged:
-            files = ", ".join(made.merged)
+        branched = run_until_told(partial(put_on_branch, top, branch, edits, message))
+        done.append(f"branch {branched.branch} is at {branched.commit[:12]}")
+        if branched.merged:
+            files = ", ".join(branched.merged)
             done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
-        done += _list_missing(made, top, folder)
+        done += _list_missing(branched, top, folder)
     return done
 
 
-def _list_missing(made: Branched, top: Path, folder: Path) -> list[str]:
+def _list_missing(branched: Branched, top: Path, folder: Path) -> list[str]:
     """Return a line on files that were judged and aren't on the branch, without our own results."""
     results = folder.resolve()
-    files = [path for path in made.missing if not (top / path).resolve().is_relative_to(results)]
+    files = [
+        path for path in branched.missing if not (top / path).resolve().is_relative_to(results)
+    ]
     if not files:
         return []
     shown = ", ".join(files[:MOST_MISSING])

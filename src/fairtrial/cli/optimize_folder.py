@@ -92,13 +92,13 @@ def _read_folder(folder: Path, study: Study | None = None) -> _FolderContent | N
         return None
     try:
         with open_results(folder) as results:
-            found = [result.outputs for result in results if result.status == RunStatus.SUCCESS]
+            outputs = [result.outputs for result in results if result.status == RunStatus.SUCCESS]
             stored, wanted = results.study, study or results.study
     except LedgerError:
         return None
-    result = OptimizationResult.from_output(found[0]) if found else None
+    result = OptimizationResult.from_output(outputs[0]) if outputs else None
     foreign = _describe_study(stored) if stored.study_id != wanted.study_id else ""
-    fingerprints = [study_print(each, ()) for each in (stored, wanted)]
+    fingerprints = [study_print(study, ()) for study in (stored, wanted)]
     for fingerprint in fingerprints:
         if find_problem(stored) and not foreign:
             only_proposer = result is None

@@ -202,11 +202,6 @@ class OptimizeLoop:
                 lineage.planned, lineage.why_over = None, self._why_stopped
 
     @property
-    def is_stopped(self) -> bool:
-        """Whether no more requests are made."""
-        return bool(self._why_stopped)
-
-    @property
     def is_over(self) -> bool:
         """Whether no request is planned and no reply or verdict is awaited."""
         return all(lineage.why_over for lineage in self._lineages)

@@ -22,6 +22,7 @@ from fairtrial.core import (
     dump,
     emit_to_all,
 )
+from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.optimize.confirmation import Confirmation, confirm_winner
 from fairtrial.optimize.journal import problem_fingerprint, read_journal
 from fairtrial.optimize.lineage import LoopRules
@@ -48,7 +49,7 @@ from fairtrial.optimize.study_events import (
     record_events,
     record_tree,
 )
-from fairtrial.study import AgentOutput, RunBudget, Task
+from fairtrial.study import AgentOutput, Problem, RunBudget, Task
 
 REPLIES = "replies.jsonl"
 """The file in the run's workspace with all replies, for the proposer `replay`."""
@@ -136,7 +137,7 @@ class Optimizer(Record):
         ]
         check_proposer(self.built_proposer, None, min(ceilings, default=None))
 
-    def check_problem(self, problem: Any, *, imports: bool) -> None:
+    def check_problem(self, problem: Problem, *, imports: bool) -> None:
         """Raise a `StudyError` if no run on this problem can start: a missing file or program.
 
         imports: whether modules of the user may be imported to check that they exist
@@ -194,7 +195,7 @@ class Optimizer(Record):
             proposer,
             brief,
             journal=task.journal,
-            known=read_journal(task.journal, self._journal_setting(arena)),
+            earlier=read_journal(task.journal, self._journal_setting(arena)),
             max_seconds=self.max_seconds,
             emit=emit,
             folder=task.workspace,
@@ -298,16 +299,14 @@ def _emit_notes(emit: Emit, notes: Iterable[str]) -> None:
         emit(Remark(f"note: {text}."))
 
 
-def get_code_problem(problem: Any) -> CodeProblem:
+def get_code_problem(problem: Problem) -> CodeProblem:
     """Return the code problem that a study's problem holds; raise a `StudyError` if it has none."""
-    code = getattr(problem, "code", None)
-    if not isinstance(code, CodeProblem):
-        name = getattr(problem, "problem_id", "it")
+    if not isinstance(problem, BoundCode):
         raise StudyError(
             Mistake(
                 (),
-                f"an optimizer needs a code problem, and {name} is none",
+                f"an optimizer needs a code problem, and {problem.problem_id} is none",
                 "problems: {name: {use: code, options: {path: problem.yaml}}}",
             )
         )
-    return code
+    return problem.code

@@ -92,7 +92,7 @@ def _under_options(error: StudyError) -> StudyError:
 
 
 async def make_brief(arena: Arena) -> Brief:
-    """Return what proposers are told about the arena's problem."""
+    """Return the brief of the arena's problem."""
     problem = arena.problem
     return Brief(
         problem_id=problem.problem_id,

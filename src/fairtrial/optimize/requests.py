@@ -71,14 +71,14 @@ class ProposerClient:
         proposer: Proposer,
         brief: Brief,
         journal: OptimizationJournal,
-        known: JournalState,
+        earlier: JournalState,
         max_seconds: float | None,
         on_held: Callable[[], None],
         folder: Path | None = None,
     ) -> None:
         """Make a client.
 
-        known: what earlier attempts have paid for; it is neither requested nor paid for again
+        earlier: what earlier attempts have paid for; it is neither requested nor paid for again
         max_seconds: how long requests may be made, all attempts together
         on_held: called when another request is held
         folder: a folder on the disk of the journal, to check for free space; None if unknown
@@ -86,14 +86,14 @@ class ProposerClient:
         import anyio
 
         self._proposer, self._brief = proposer, brief
-        self._journal, self._known, self._folder = journal, known, folder
+        self._journal, self._earlier, self._folder = journal, earlier, folder
         self._began_s, self._attempt = time.monotonic(), secrets.token_hex(4)
         self._seats: Semaphore = anyio.Semaphore(proposer.most_at_once)
         self._released: Event = anyio.Event()
-        self.left_s = None if max_seconds is None else max_seconds - known.seconds
+        self.left_s = None if max_seconds is None else max_seconds - earlier.seconds
         self.held, self._on_held = 0, on_held
         self.records: list[Mapping[str, Any]] = []
-        self._steps = {key: read_record(record) for key, record in known.steps.items()}
+        self._steps = {key: read_record(record) for key, record in earlier.steps.items()}
 
     async def request(self, request: Request) -> Reply | None:
         """Return the reply to a request, once it is in the journal.
@@ -101,7 +101,7 @@ class ProposerClient:
         Return None if the request is withdrawn before anything was paid for it; if a step of it was
         paid for, that step is the reply.
         """
-        record = self._known.replies.get(request.key)
+        record = self._earlier.replies.get(request.key)
         if record is not None:
             self.records.append(record)
             return read_record(record)
@@ -115,8 +115,8 @@ class ProposerClient:
                 return self._settle_for_step(request)
             if self._folder is not None and not has_room(self._folder):
                 raise NoRoomError(f"no room is left to keep answers in {self._folder}; make room")
-            earlier, keep = self._steps.get(request.key), partial(self._keep_step, request)
-            given = await self._proposer.propose_in_steps(self._brief, request, earlier, keep)
+            step, keep = self._steps.get(request.key), partial(self._keep_step, request)
+            given = await self._proposer.propose_in_steps(self._brief, request, step, keep)
         reply = check_reply(given, self._proposer.name)
         self.records.append(self._keep_reply(REPLY, request, reply))
         return reply

@@ -7,7 +7,6 @@ being checked, when enough candidates wait, or when the first has waited long en
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +52,7 @@ from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.requests import ProposerClient, UsageTotal
+from fairtrial.optimize.resolved_candidates import ResolvedCandidate, resolve_candidates
 
 if TYPE_CHECKING:
     from anyio import Event
@@ -66,25 +66,6 @@ POLL_S = 0.25
 """How often the waiting time is compared with that limit."""
 LONGEST_WHY = 200
 """The longest refusal of a proposer that is shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ResolvedCandidate:
-    """A candidate, its change against the base or why it is unusable, and its diff."""
-
-    candidate: Candidate
-    resolved: Changes | Rejection
-    diff: str
-
-    @property
-    def digest(self) -> str:
-        """The digest of its normalized change; of its own bytes, if it is unusable."""
-        if isinstance(self.resolved, Changes):
-            return self.resolved.digest
-        content = hashlib.sha256(self.candidate.diff or b"")
-        for path, state in sorted(self.candidate.files.items()):
-            content.update(path.encode("utf-8", "surrogateescape") + b"\0" + state.content + b"\0")
-        return f"unusable-{content.hexdigest()}"
 
 
 @dataclass(slots=True)
@@ -114,16 +95,16 @@ class Scheduler:
         brief: Brief,
         *,
         journal: OptimizationJournal,
-        known: JournalState,
+        earlier: JournalState,
         max_seconds: float | None,
         emit: Emit,
         folder: Path | None = None,
     ) -> None:
         self._arena, self._bench, self._loop = arena, bench, loop
         self._client = ProposerClient(
-            proposer, brief, journal, known, max_seconds, self._proceed, folder
+            proposer, brief, journal, earlier, max_seconds, self._proceed, folder
         )
-        self._max_seconds, self._known, self._emit = max_seconds, known, emit
+        self._max_seconds, self._earlier, self._emit = max_seconds, earlier, emit
         self.spent = UsageTotal()
         self.changes: dict[str, Changes] = {}
         self.candidates: dict[str, Candidate] = {}
@@ -207,11 +188,11 @@ class Scheduler:
     async def _serve(self, request: Request) -> None:
         """Make one request, and start the checks of its candidates."""
         reply: Reply | None = None
-        resolved: list[_ResolvedCandidate | None] = []
+        resolved: list[ResolvedCandidate | None] = []
         try:
             reply = await self._client.request(request)
             if reply is not None:
-                resolved = await self._resolve(reply.candidates[: request.wanted])
+                resolved = await resolve_candidates(self._arena, reply.candidates[: request.wanted])
         except Exception as error:
             self._fail(error)
         self._serving -= 1
@@ -225,24 +206,8 @@ class Scheduler:
         self._enter(request, reply, resolved)
         self._proceed()
 
-    async def _resolve(
-        self, candidates: Sequence[Candidate | None]
-    ) -> list[_ResolvedCandidate | None]:
-        """Resolve candidates against the base; an unusable one keeps the diff that it came with."""
-        given = [candidate for candidate in candidates if candidate is not None]
-        results = iter(await self._arena.read_all(given))
-        resolved: list[_ResolvedCandidate | None] = []
-        for candidate in candidates:
-            if candidate is None:
-                resolved.append(None)
-                continue
-            changes, diff = next(results)
-            diff = diff or (candidate.diff or b"").decode("utf-8", "replace")
-            resolved.append(_ResolvedCandidate(candidate, changes, diff))
-        return resolved
-
     def _enter(
-        self, request: Request, reply: Reply, resolved: Sequence[_ResolvedCandidate | None]
+        self, request: Request, reply: Reply, resolved: Sequence[ResolvedCandidate | None]
     ) -> None:
         """Enter candidates into the tree, and start the checks of new ones."""
         entries = self._loop.reply(
@@ -275,9 +240,9 @@ class Scheduler:
 
     # -- verdicts --
 
-    async def _judge(self, entry: CandidateEntry, item: _ResolvedCandidate) -> None:
+    async def _judge(self, entry: CandidateEntry, item: ResolvedCandidate) -> None:
         """Check a candidate; one that passes waits to be timed."""
-        judgement = self._known.verdicts.get(entry.digest)
+        judgement = self._earlier.verdicts.get(entry.digest)
         is_known = judgement is not None
         try:
             if judgement is None:

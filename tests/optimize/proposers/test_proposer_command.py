@@ -794,9 +794,7 @@ def test_a_ceiling_needs_a_cost():
     with pytest.raises(StudyError, match="nobody knows what sh costs"):
         CommandProposer(argv=("sh", "-p")).preflight(PreflightContext(max_cost_usd=1.0))
     CommandProposer(argv=("sh", "-p")).preflight(PreflightContext(max_cost_usd=None))
-    CommandProposer(argv=("sh", "-p"), cost_usd=0.5).preflight(
-        PreflightContext(max_cost_usd=1.0)
-    )
+    CommandProposer(argv=("sh", "-p"), cost_usd=0.5).preflight(PreflightContext(max_cost_usd=1.0))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Here is the only broad `except`: whatever the subject's code does, a run has an 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -147,7 +148,7 @@ class StudyWork:
     seed_globals: whether each run seeds `random` and `numpy.random`, which takes an executor that
         does one run at a time in a process
     workspaces: the folder that runs have their workspaces in; None for temporary ones
-    emit_progress: takes progress events of runs in this process; not pickled
+    emit_progress: takes progress events of runs in this process; worker processes drop theirs
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class StudyWork:
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None
         self._workspaces = workspaces
-        self._emit_progress = emit_progress
+        self._emit_progress, self._process = emit_progress, os.getpid()
         pack({})  # imports what it needs: the first run is not to pay for that
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -226,7 +227,8 @@ class StudyWork:
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        given = run.events, run.workspace, run.journal, self._emit_progress
+        emit_progress = self._emit_progress if os.getpid() == self._process else ignore_event
+        given = run.events, run.workspace, run.journal, emit_progress
         run.take(read_output(settle(call(Task(problem, assignment.condition, spec, *given)))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_judged = True

@@ -292,7 +292,7 @@ def _edit_blocks(
             body = []
         elif line.strip():
             fence = _FENCE.match(line)
-            known, named = path_of_info(fence["info"], files) if fence else path_in(line, files)
-            path = known or named or path
+            own_path, named = path_of_info(fence["info"], files) if fence else path_in(line, files)
+            path = own_path or named or path
     if body is not None:
         yield path, None

@@ -160,12 +160,12 @@ class Conversation:
         costs.append(earlier.cost_usd)
         if self.log.has_lost_answers:
             costs.append(cost_usd(price, None, None))
-        known = [cost for cost in costs if cost is not None]
+        priced = [cost for cost in costs if cost is not None]
         return Usage(
             self.settings.model,
             earlier.prompt_tokens + sum(answer.prompt_tokens or 0 for answer in new),
             earlier.completion_tokens + sum(answer.completion_tokens or 0 for answer in new),
-            math.fsum(known) if len(known) == len(costs) else None,
+            math.fsum(priced) if len(priced) == len(costs) else None,
             earlier.seconds + time.monotonic() - self.started_s,
         )
 
