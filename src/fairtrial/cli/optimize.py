@@ -26,7 +26,7 @@ from fairtrial.arena import (
 )
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
-from fairtrial.cli.optimize_folder import choose_folder, has_result, is_outdated
+from fairtrial.cli.optimize_folder import choose_folder, is_outdated, may_change_study
 from fairtrial.cli.optimize_progress import make_display
 from fairtrial.cli.optimize_study import AGENT, get_options, make_study, optimizer_options
 from fairtrial.cli.output import (
@@ -131,7 +131,7 @@ def _run(study: Study, optimizer: Optimizer, folder: Path, emit: Emit) -> tuple[
         agent_bindings={AGENT: optimizer},  # it is built and checked already
         resume=True,
         retry="failed",  # its cause may have been corrected, in the problem's file for instance
-        accept_changes=not has_result(folder),
+        accept_changes=may_change_study(folder),
         executor="serial",
         on_result=new_results.append,
         on_event=emit,

@@ -25,11 +25,13 @@ class _FolderContent:
     differences: how it differs from the study that is to be run
     result: its result; None while it has none
     foreign: its description, if it is another study altogether
+    is_older: whether an earlier version wrote it, with other names of options
     """
 
     differences: Sequence[str]
     result: OptimizationResult | None
     foreign: str = ""
+    is_older: bool = False
 
 
 def choose_folder(
@@ -99,11 +101,14 @@ def _read_folder(folder: Path, study: Study | None = None) -> _FolderContent | N
     result = OptimizationResult.from_output(outputs[0]) if outputs else None
     foreign = _describe_study(stored) if stored.study_id != wanted.study_id else ""
     fingerprints = [study_print(study, ()) for study in (stored, wanted)]
+    if foreign or find_problem(stored) is None:
+        return _FolderContent(differences(*fingerprints), result, foreign)
+    agents = fingerprints[0]["agents"]
+    is_older = agents != _modernize(agents)
     for fingerprint in fingerprints:
-        if find_problem(stored) and not foreign:
-            only_proposer = result is None
-            fingerprint["agents"] = _modernize(fingerprint["agents"], only_proposer=only_proposer)
-    return _FolderContent(differences(*fingerprints), result, foreign)
+        only_proposer = result is None
+        fingerprint["agents"] = _modernize(fingerprint["agents"], only_proposer=only_proposer)
+    return _FolderContent(differences(*fingerprints), result, is_older=is_older)
 
 
 def _describe_study(study: Study) -> str:
@@ -114,7 +119,7 @@ def _describe_study(study: Study) -> str:
     return f"the results of the study {study.study_id!r} ({on_one_line(study.title, 60)})"
 
 
-def _modernize(agents: Mapping[str, Any], *, only_proposer: bool) -> dict[str, Any]:
+def _modernize(agents: Mapping[str, Any], *, only_proposer: bool = False) -> dict[str, Any]:
     """Return the fingerprint of the optimizer with present names, as far as results depend on it.
 
     only_proposer: whether to leave out options that replies don't depend on: an unfinished
@@ -129,10 +134,14 @@ def _modernize(agents: Mapping[str, Any], *, only_proposer: bool) -> dict[str, A
     return {AGENT: {**agent, "use": PLUGIN, "options": options}}
 
 
-def has_result(folder: Path) -> bool:
-    """Return whether a folder holds a finished optimization."""
+def may_change_study(folder: Path) -> bool:
+    """Return whether the study in a folder may be continued though its description differs.
+
+    An unfinished optimization may be continued with other options. A finished one of an earlier
+    version differs in the names of options only.
+    """
     content = _read_folder(folder)
-    return content is not None and content.result is not None
+    return content is None or content.result is None or content.is_older
 
 
 def is_outdated(folder: Path, problem: CodeProblem) -> bool:
