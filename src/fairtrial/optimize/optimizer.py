@@ -82,14 +82,28 @@ class Optimizer(Record):
 
     proposer: str = flag("codemod", "--agent", "NAME")
     proposer_options: Mapping[str, Any] = field(default_factory=dict)
-    lineages: int = flag(0, "--lineages", "N", least=1, most=1_000)
+    lineages: int = flag(
+        0,
+        "--lineages",
+        "N",
+        help="How many first proposals there are; by default as many as suit the proposer.",
+        least=1,
+        most=1_000,
+    )
     max_candidates: int = flag(16, "--max-candidates", "K", least=1, most=10_000)
     repair: bool = flag(True, "--no-repair", help="Don't ask for repairs of candidates that fail.")
     repairs: int = 2
     refinements: int = 2
     batch_refine: int = 1
     patience: int = 1
-    slots: int = flag(0, "--parallel-candidates", "N", least=1, most=256)
+    slots: int = flag(
+        0,
+        "--parallel-candidates",
+        "N",
+        help="How many candidates are checked at once; by default one for each core.",
+        least=1,
+        most=256,
+    )
     max_seconds: float | None = flag(None, "--max-seconds", "S", least=1)
     max_tokens: int | None = None
     max_cost_usd: float | None = flag(None, "--max-cost", "USD", least=0)
