@@ -22,8 +22,7 @@ from fairtrial import (
 )
 from fairtrial.arena import Arena, Judgement, NoRoomError, Reason, Rejection, Verdict
 from fairtrial.optimize import Brief, Optimizer, Usage, UsageTotal
-from fairtrial.optimize.confirmation import Confirmation
-from fairtrial.optimize.optimizer import make_result, refuse_unfounded
+from fairtrial.optimize.confirmation import Confirmation, make_result, refuse_unfounded
 from fairtrial.optimize.preparation import (
     check_ceilings,
     choose_lineages,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairtrial.arena import (
@@ -10,6 +10,7 @@ from fairtrial.arena import (
     Bench,
     Estimate,
     Finding,
+    Judgement,
     Measurement,
     Reason,
     TimingProgress,
@@ -24,8 +25,10 @@ from fairtrial.arena import (
 from fairtrial.core import Emit, LabError, Phase, PhaseStarted, Remark
 from fairtrial.optimize.events import CandidateDropped
 from fairtrial.optimize.lineage import CandidateEntry
+from fairtrial.optimize.result import OptimizationResult
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.optimize.selection import rank
+from fairtrial.optimize.study_events import describe_unjudged
 
 MOST_CONTENDERS = 3
 """How many of the best candidates are measured again before none is adopted."""
@@ -160,3 +163,37 @@ async def _gather_evidence(
         coverage=await coverage(arena, changes),
         profile=await profile(arena, changes),
     )
+
+
+def make_result(scheduler: Scheduler, confirmation: Confirmation) -> OptimizationResult:
+    """Return the result of an optimization, without what it says about problem and base."""
+    judgements, winner = scheduler.judgements.values(), confirmation.winner
+    unjudged = sum(judgement.is_unjudged for judgement in judgements)
+    result = OptimizationResult(
+        candidates=len(judgements) - unjudged,
+        passed=sum(judgement.rejection is None for judgement in judgements),
+        unjudged=unjudged,
+        tokens=scheduler.spent.tokens,
+        cost_usd=scheduler.spent.cost_usd if scheduler.spent.is_cost_known else None,
+        why_over=scheduler.why_over,
+        dropped=confirmation.dropped,
+    )
+    if winner is None:
+        return result
+    return replace(
+        result,
+        best=winner.id,
+        estimate=winner.estimate,
+        edits=winner.finding.edits,
+        explanation=winner.explanation,
+    )
+
+
+def refuse_unfounded(result: OptimizationResult, judgements: Iterable[Judgement]) -> None:
+    """Raise a `LabError` if there is no winner and some candidates couldn't be judged.
+
+    Otherwise the base would count as the best result because the evaluator failed.
+    """
+    if result.best is None:
+        for note in describe_unjudged(judgements):
+            raise LabError(f"none that was judged is worth taking, and {note}")

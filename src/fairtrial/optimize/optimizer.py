@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial.arena import SEEDED, Arena, ArenaSettings, Bench, CodeProblem, Judgement, open_arena
+from fairtrial.arena import SEEDED, Arena, ArenaSettings, Bench, CodeProblem, open_arena
 from fairtrial.core import (
     NOT_IN_FILES,
     Emit,
-    LabError,
     Mistake,
     Phase,
     PhaseStarted,
@@ -23,7 +22,7 @@ from fairtrial.core import (
     emit_to_all,
 )
 from fairtrial.optimize.code_problem import BoundCode
-from fairtrial.optimize.confirmation import Confirmation, confirm_winner
+from fairtrial.optimize.confirmation import confirm_winner, make_result, refuse_unfounded
 from fairtrial.optimize.journal import problem_fingerprint, read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
@@ -271,40 +270,6 @@ class Optimizer(Record):
 def modernize_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return an optimizer's options with the present names of renamed ones."""
     return {_OLDER_NAMES.get(name, name): value for name, value in options.items()}
-
-
-def make_result(scheduler: Scheduler, confirmation: Confirmation) -> OptimizationResult:
-    """Return the result of an optimization, without what it says about problem and base."""
-    judgements, winner = scheduler.judgements.values(), confirmation.winner
-    unjudged = sum(judgement.is_unjudged for judgement in judgements)
-    result = OptimizationResult(
-        candidates=len(judgements) - unjudged,
-        passed=sum(judgement.rejection is None for judgement in judgements),
-        unjudged=unjudged,
-        tokens=scheduler.spent.tokens,
-        cost_usd=scheduler.spent.cost_usd if scheduler.spent.is_cost_known else None,
-        why_over=scheduler.why_over,
-        dropped=confirmation.dropped,
-    )
-    if winner is None:
-        return result
-    return replace(
-        result,
-        best=winner.id,
-        estimate=winner.estimate,
-        edits=winner.finding.edits,
-        explanation=winner.explanation,
-    )
-
-
-def refuse_unfounded(result: OptimizationResult, judgements: Iterable[Judgement]) -> None:
-    """Raise a `LabError` if there is no winner and some candidates couldn't be judged.
-
-    Otherwise the base would count as the best result because the evaluator failed.
-    """
-    if result.best is None:
-        for note in describe_unjudged(judgements):
-            raise LabError(f"none that was judged is worth taking, and {note}")
 
 
 def _emit_notes(emit: Emit, notes: Iterable[str]) -> None:
