@@ -179,8 +179,8 @@ class Planner:
             return choose(self._list_repairs(recipe, tried), 0) or nothing
         # Neighboring lineages try different things.
         return (
-            choose(self._list_additions(recipe), request.line)
-            or choose(self._list_omissions(recipe), request.line)
+            choose(self._list_additions(recipe), request.lineage)
+            or choose(self._list_omissions(recipe), request.lineage)
             or "no further transformation applies"
         )
 

@@ -23,7 +23,7 @@ from fairtrial.arena import (
 )
 from fairtrial.arena.evaluation import judge_all
 from fairtrial.core import LabError
-from fairtrial.optimize.study_events import tell_unread
+from fairtrial.optimize.study_events import describe_unread
 
 MODULE = "def add(a, b):\n    return a + b\n"
 NO = Rejection(Reason.DIFFERENT, "no")
@@ -528,5 +528,7 @@ def test_texts_in_another_encoding_are_listed_since_they_are_not_shown(tmp_path)
 
     sources, unread = anyio.run(look)
     assert (sources, unread) == ({"src/mod.py": "N = 0\n"}, ["src/latin.py"])
-    assert tell_unread(unread) == ["not shown to who proposes, since it isn't UTF-8: src/latin.py"]
-    assert tell_unread([f"{n}.py" for n in range(7)])[0].endswith("4.py and 2 more")
+    assert describe_unread(unread) == [
+        "not shown to the proposer, since it isn't UTF-8: src/latin.py"
+    ]
+    assert describe_unread([f"{n}.py" for n in range(7)])[0].endswith("4.py and 2 more")

@@ -13,7 +13,9 @@ import fairtrial.sandbox.warm_start as warm
 from fairtrial.arena import (
     ArenaSettings,
     Basis,
+    CandidateJudged,
     Check,
+    CheckStarted,
     CodeProblem,
     Evaluation,
     Judgement,
@@ -130,21 +132,21 @@ def mod(name, text):
 def test_as_many_are_under_way_as_there_are_slots_and_callbacks_are_called(top, settings):  # 3
     problem = make_problem(top)
     given = [mod(f"c{number}", f"N = {number}\n") for number in range(3)]
-    told = []
+    events = []
 
     async def run():
         return await evaluate_candidates(
-            problem,
-            given,
-            slots=1,
-            settings=settings,
-            begun=lambda place: told.append(("begun", place)),
-            judged=lambda place, judgement: told.append((judgement.name, place)),
+            problem, given, slots=1, settings=replace(settings, emit=events.append)
         )
 
     found = anyio.run(run)
     # With one slot no two are under way at once.
-    assert told == [entry for n in range(3) for entry in (("begun", n), (f"c{n}", n))]
+    about = [event for event in events if isinstance(event, (CheckStarted, CandidateJudged))]
+    assert about == [
+        event
+        for judgement in found.judgements
+        for event in (CheckStarted(judgement.name), CandidateJudged(judgement.name, judgement))
+    ]
     assert [item.basis for item in found.judgements] == [Basis.EXIT_STATUS] * 3
 
 

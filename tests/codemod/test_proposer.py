@@ -19,7 +19,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial.arena import ASSUMES, Difference, Failure, Verdict
 from fairtrial.core import LabError, StudyError
-from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried
+from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial_codemod import proposer as codemod, ruff
 from fairtrial_codemod.catalog import BY_NAME, CATALOG
@@ -203,7 +203,7 @@ def test_as_many_lines_as_there_are_first_proposals(tmp_path, monkeypatch):
         (CodemodProposer(most=2), 2),
         (CodemodProposer(families=("sort",)), 0),
     ):
-        assert anyio.run(proposer.count_firsts, brief()) == known
+        assert anyio.run(proposer.count_first_proposals, brief()) == known
         assert len(ask_all(proposer)[0]) == known
 
 
@@ -219,7 +219,7 @@ def test_proposals_that_come_to_the_same_are_counted_once(tmp_path, monkeypatch)
         told = brief({"slow.py": text + more})
         found, _ = ask_all(files=told.files)
         assert len(found) == known
-        assert anyio.run(CodemodProposer().count_firsts, told) == known
+        assert anyio.run(CodemodProposer().count_first_proposals, told) == known
 
 
 def test_combinations_families_and_their_number_can_be_chosen():
@@ -250,8 +250,8 @@ def test_what_it_can_do():
     ]
     assert alone.most_at_once >= 1
     assert not alone.can_batch
-    alone.check_here()
-    alone.check_ceiling(0.0)
+    alone.preflight(PreflightContext())
+    alone.preflight(PreflightContext(max_cost_usd=0.0))
 
 
 def test_nothing_to_do_is_a_refusal():
@@ -563,7 +563,7 @@ def test_it_gives_way_to_whoever_has_waited_too_long(tmp_path, monkeypatch):
 def test_a_missing_library_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "libcst", None)
     with pytest.raises(LabError, match=r"pip install 'fairtrial\[codemod\]'"):
-        CodemodProposer().check_here()
+        CodemodProposer().preflight(PreflightContext())
 
 
 steps = st.builds(
@@ -594,7 +594,7 @@ def test_cancelling_ends_the_thread_soon():
 
     async def cancel():
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(codemod._in_peace, quiet.HostLock(), work)
+            tasks.start_soon(codemod._run_in_thread, quiet.HostLock(), work)
             await anyio.to_thread.run_sync(began.wait)
             tasks.cancel_scope.cancel()
 
@@ -612,13 +612,13 @@ def test_in_an_arena_it_takes_the_arenas_lock_which_says_whom_it_waits_for():
             yield SimpleNamespace(is_overdue=lambda: False)
 
     async def ask():
-        ready = await CodemodProposer().prepared(SimpleNamespace(lock=Lock()))
-        counted = await ready.count_firsts(brief())
+        ready = await CodemodProposer().open(SimpleNamespace(lock=Lock()))
+        counted = await ready.count_first_proposals(brief())
         return counted, await ready.propose(brief(), Request(RequestKind.INITIAL, 0, 0))
 
     counted, reply = anyio.run(ask)
     assert taken == ["shared", "shared"]
     assert (counted, len(reply.candidates)) == (
-        anyio.run(CodemodProposer().count_firsts, brief()),
+        anyio.run(CodemodProposer().count_first_proposals, brief()),
         1,
     )

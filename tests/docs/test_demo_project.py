@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from clock_kit import make_session
-from demo_recording import ANSWERS, EXAMPLE, LINES, MOST_CANDIDATES, RECORD, copy_example
+from demo_recording import ANSWERS, EXAMPLE, LINEAGES, MOST_CANDIDATES, RECORD, copy_example
 from llm_kit import KEY
 
 from fairtrial import load_study
@@ -132,7 +132,7 @@ def test_repair_and_combinations_each_find_what_the_other_cannot(run, project, t
 
 def test_the_record_answers_all_that_is_asked_and_its_mistake_is_repaired(run, project, tmp_path):
     (words,) = demo_commands("optimize")
-    assert words[words.index("--lines") + 1] == str(LINES)
+    assert words[words.index("--lineages") + 1] == str(LINEAGES)
     assert words[words.index("--max-candidates") + 1] == str(MOST_CANDIDATES)
     given = [word.replace("artifacts/tidy/", f"{project}/") for word in words]
     given[given.index("--output") + 1] = tmp_path / "out"

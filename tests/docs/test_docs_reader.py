@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from simulated_study_kit import make_study, simulate
 
-from fairtrial import Optimise, StudyError
+from fairtrial import Optimizer, StudyError
 from fairtrial.arena import Arena, ArenaSettings
 from fairtrial.optimize.candidates_table import COLUMNS
 from fairtrial.study.report.codebook import RUNS
@@ -55,9 +55,9 @@ def test_no_two_guides_copy_a_project_to_the_same_place():
 
 
 def test_the_api_tells_how_to_hear_what_is_going_on():
-    assert "say" in ArenaSettings.__dataclass_fields__
+    assert "emit" in ArenaSettings.__dataclass_fields__
     for guide in ("api.md", "tutorial-builder.md"):
-        assert "`ArenaSettings(say=print)`" in read(guide)
+        assert "`ArenaSettings(emit=print)`" in read(guide)
 
 
 def test_the_api_lists_what_an_arena_has():
@@ -71,7 +71,7 @@ def test_the_api_lists_what_an_arena_has():
 
 def test_a_function_is_no_option_and_the_api_says_so():
     with pytest.raises(StudyError, match=r"proposer_options\.use: a value of type function can't"):
-        Optimise(proposer="function", proposer_options={"use": lambda brief, request: None})
+        Optimizer(proposer="function", proposer_options={"use": lambda brief, request: None})
     assert '`{"use": propose}` is refused' in read("api.md")
 
 

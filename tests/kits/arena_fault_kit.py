@@ -147,7 +147,7 @@ import sys
 from pathlib import Path
 from fairtrial.arena import ArenaSettings, judge_candidates, load_problem
 settings = ArenaSettings(timing="none",
-    lock_folder=Path(sys.argv[1]), say=lambda text: print(text, file=sys.stderr, flush=True)
+    lock_folder=Path(sys.argv[1]), emit=lambda event: print(event, file=sys.stderr, flush=True)
 )
 judge_candidates(load_problem(sys.argv[2]), sys.argv[3:], settings=settings)
 """

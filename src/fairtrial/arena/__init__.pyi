@@ -66,6 +66,11 @@ from fairtrial.arena.evaluation import (
     judge_candidates as judge_candidates,
     read_candidates as read_candidates,
 )
+from fairtrial.arena.events import (
+    CandidateJudged as CandidateJudged,
+    CheckStarted as CheckStarted,
+    TimingProgress as TimingProgress,
+)
 from fairtrial.arena.machine_survey import (
     survey_machine as survey_machine,
 )
@@ -75,9 +80,7 @@ from fairtrial.arena.model.candidates import (
     FileState as FileState,
 )
 from fairtrial.arena.model.judgements import (
-    Judged as Judged,
     Judgement as Judgement,
-    Stored as Stored,
 )
 from fairtrial.arena.model.problem import (
     Benchmark as Benchmark,

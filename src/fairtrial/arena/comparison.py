@@ -40,7 +40,7 @@ from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics
 from fairtrial.arena.timing.valgrind import find_valgrind
 from fairtrial.arena.timing_phase import timing_rules, with_timing
-from fairtrial.core import LabError, Mistake, StudyError
+from fairtrial.core import LabError, Mistake, Phase, PhaseStarted, StudyError
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
 """A small project with benchmarks that is installed with fairtrial."""
@@ -184,9 +184,9 @@ async def compare_candidates(
     candidates = disambiguate_names([_read(first), _read(second)])
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
-        settings.say("timing the unchanged base")
+        settings.emit(PhaseStarted(Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.say("checking both")
+            settings.emit(PhaseStarted(Phase.PAIR_CHECKS))
             resolved = await arena.resolve_all(candidates)
             first_judgement, second_judgement = await judge_all(
                 arena, candidates, resolved=resolved
@@ -202,7 +202,7 @@ async def compare_candidates(
                     None,
                     (*arena.notes, *note),
                 )
-            settings.say("timing one against the other")
+            settings.emit(PhaseStarted(Phase.PAIR_TIMING))
             rival, changes = resolved
             assert isinstance(rival, Changes)
             assert isinstance(changes, Changes)
@@ -219,7 +219,7 @@ async def compare_candidates(
             except NoRoomError as error:  # the checks' results are reported nevertheless
                 result = untimed(error)
             if valgrind is not None and isinstance(result, Measurement):
-                settings.say("counting instructions")
+                settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
                 timings = {second_judgement.name: (changes, result)}
                 counted = await add_instruction_counts(bench, valgrind, rival, timings)
                 result = counted[second_judgement.name]
@@ -265,9 +265,9 @@ async def check_clock(
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
         rules = timing_rules(arena.problem)
-        settings.say("timing the unchanged base")
+        settings.emit(PhaseStarted(Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.say("timing the base against itself")
+            settings.emit(PhaseStarted(Phase.SELF_TIMING))
             began = time.monotonic()
             while len(measurements) < comparisons and time.monotonic() - began < most_s:
                 number = len(measurements)

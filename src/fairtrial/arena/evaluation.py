@@ -13,6 +13,7 @@ from typing import Any
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.blame import unjudged
 from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
+from fairtrial.arena.events import CandidateJudged, CheckStarted, TimingProgress
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
@@ -26,7 +27,7 @@ from fairtrial.arena.timing.bench import Bench
 from fairtrial.arena.timing.instruction_comparison import add_instruction_counts
 from fairtrial.arena.timing.valgrind import Valgrind, find_valgrind
 from fairtrial.arena.timing_phase import TimingPhase
-from fairtrial.core import Mistake, StudyError
+from fairtrial.core import Mistake, Phase, PhaseStarted, StudyError
 
 CandidateSource = Candidate | str | os.PathLike[str]
 
@@ -108,18 +109,12 @@ async def evaluate_candidates(
     *,
     slots: int | None = None,
     settings: ArenaSettings | None = None,
-    begun: Callable[[int], None] | None = None,
-    judged: Callable[[int, Judgement], None] | None = None,
-    timed: Callable[[int, int, Estimate | None], None] | None = None,
 ) -> Evaluation:
     """Check candidates concurrently, then time those that pass one at a time.
 
     candidates: `Candidate`s, or paths of diffs and folders
     slots: how many candidates are checked at once; by default the number of cores
-    settings: options of the arena
-    begun: called with a candidate's index when its checks begin
-    judged: called with a candidate's index and its judgement: after its checks, after its timing
-    timed: called with a candidate's index, its number of sessions and its current estimate
+    settings: options of the arena; its `emit` takes the events of each candidate
 
     Returns judgements in the order of the candidates.
     """
@@ -131,13 +126,23 @@ async def evaluate_candidates(
         _opening_bench(arena, settings) as bench,
     ):
         resolved = await arena.resolve_all(read)
+
+        def begun(index: int) -> None:
+            settings.emit(CheckStarted(read[index].name))
+
+        def judged(index: int, judgement: Judgement) -> None:
+            settings.emit(CandidateJudged(read[index].name, judgement))
+
+        def timed(index: int, sessions: int, estimate: Estimate | None) -> None:
+            settings.emit(TimingProgress(read[index].name, sessions, estimate))
+
         judgements = await judge_all(arena, read, begun, judged, resolved)
         notes = arena.notes
         if bench is not None:
             phase = TimingPhase(arena.problem, bench, settings.timing)
             judgements = await phase.run(judgements, resolved, judged, timed)
             if valgrind is not None:
-                settings.say("counting instructions")
+                settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
                 judgements = await _count_instructions(bench, valgrind, judgements, resolved)
             notes += bench.notes
         return Evaluation(
@@ -151,7 +156,7 @@ async def _opening_bench(arena: Arena, settings: ArenaSettings) -> AsyncIterator
     if settings.timing == "none" or not arena.can_time:
         yield None
         return
-    settings.say("timing the unchanged base")
+    settings.emit(PhaseStarted(Phase.BASE_TIMING))
     async with arena.bench() as bench:
         yield bench
 
@@ -215,14 +220,11 @@ def judge_candidates(
     *,
     slots: int | None = None,
     settings: ArenaSettings | None = None,
-    judged: Callable[[int, Judgement], None] | None = None,
 ) -> Evaluation:
     """Run `evaluate_candidates` from code that isn't async."""
     import anyio
 
     async def run() -> Evaluation:
-        return await evaluate_candidates(
-            problem, candidates, slots=slots, settings=settings, judged=judged
-        )
+        return await evaluate_candidates(problem, candidates, slots=slots, settings=settings)
 
     return anyio.run(run)

@@ -30,7 +30,7 @@ from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.warm_imports import warm_starts
-from fairtrial.core import run_all
+from fairtrial.core import Phase, PhaseStarted, run_all
 from fairtrial.sandbox import (
     HostLock,
     Mount,
@@ -69,7 +69,7 @@ async def open_arena(
     interpreter = await probe_interpreter(problem, top)
     included = await find_included(top, problem.include)
     cores = count_cores()
-    settings.say("taking a snapshot of the tree")
+    settings.emit(PhaseStarted(Phase.SNAPSHOT))
     async with (
         _clearing_groups(),
         WorktreePool(
@@ -93,10 +93,10 @@ async def open_arena(
             import_roots=find_roots(problem, pool.base),
             included=tuple(Mount(top / entry.path, top / entry.path) for entry in included),
             cores=anyio.Semaphore(cores),
-            lock=HostLock(settings.lock_folder, settings.say),
+            lock=HostLock(settings.lock_folder, settings.emit),
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        settings.say("running the checks on the unchanged base")
+        settings.emit(PhaseStarted(Phase.BASE_CHECKS))
         checks = await prepare_checks(resources)
         async with warm_starts(resources, checks, is_wanted=settings.warm) as (
             resources,
@@ -105,7 +105,7 @@ async def open_arena(
             rules = PathRules.from_problem(
                 problem, resources.import_roots, find_test_files(resources, checks)
             )
-            settings.say("making sure that it is the candidates' code that runs")
+            settings.emit(PhaseStarted(Phase.CANARY))
             canary_notes = await run_canaries(resources, checks, rules)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
             for check in checks:

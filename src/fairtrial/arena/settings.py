@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.core import Mistake, StudyError, convert_value, describe_value, field_types
-
-
-def _say_nothing(text: str) -> None:
-    pass
+from fairtrial.core import (
+    Emit,
+    Mistake,
+    StudyError,
+    convert_value,
+    describe_value,
+    field_types,
+    ignore_event,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class ArenaSettings:
     timing: what is done with candidates that passed: `race` looks for the best of them, `each`
         times every one until it is decided, `none` only checks them
     instructions: whether the instructions of candidates that were timed are counted, too
-    say: called with a sentence for people when a step of the preparation begins
+    emit: called with each progress event: phases of the work, waits for the host lock, candidates
     """
 
     unsandboxed: bool = False
@@ -34,17 +37,17 @@ class ArenaSettings:
     lock_folder: Path | None = None
     timing: Literal["race", "each", "none"] = "race"
     instructions: bool = False
-    say: Callable[[str], None] = _say_nothing
+    emit: Emit = ignore_event
 
     def __post_init__(self) -> None:
         mistakes: list[Mistake] = []
         for name, hint in field_types(type(self)).items():
-            if name != "say":
+            if name != "emit":
                 value = convert_value(getattr(self, name), hint, (name,), mistakes)
                 object.__setattr__(self, name, value)
-        if not callable(self.say):
+        if not callable(self.emit):
             mistakes.append(
-                Mistake(("say",), f"expected a function, got {describe_value(self.say)}")
+                Mistake(("emit",), f"expected a function, got {describe_value(self.emit)}")
             )
         if mistakes:
             raise StudyError(mistakes, source=type(self).__name__)

@@ -18,6 +18,7 @@ from fairtrial.arena import (
     estimate_text,
     read_problem,
 )
+from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -31,7 +32,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.timing_files import save_timings, timing_options
 from fairtrial.cli.timing_text import percent_text, rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import on_one_line
+from fairtrial.core import ignore_event, on_one_line
 
 
 @click.command(
@@ -90,7 +91,7 @@ def command(
         raise click.UsageError("--only is for --builtin: a problem's benchmarks are all timed")
     check_timing_options(samples, plot)
     tell = say_nothing if as_json else say
-    settings = ArenaSettings(unsandboxed=unsandboxed, say=tell)
+    settings = ArenaSettings(unsandboxed=unsandboxed, emit=ignore_event if as_json else print_event)
 
     def told(number: int, sessions: int, estimate: Estimate | None) -> None:
         tell(f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)}")

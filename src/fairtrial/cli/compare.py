@@ -17,6 +17,7 @@ from fairtrial.arena import (
     estimate_text,
     read_problem,
 )
+from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -30,7 +31,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.timing_text import remark_lines, verdict_text
 from fairtrial.cli.verdict_text import LONGEST_NOTE, print_verdicts, shown_name
-from fairtrial.core import LabError, on_one_line
+from fairtrial.core import LabError, ignore_event, on_one_line
 
 
 @click.command(
@@ -68,7 +69,11 @@ def command(
     check_timing_options(samples, plot, instructions=instructions)
     warn(doubts)
     tell = say_nothing if as_json else say
-    settings = ArenaSettings(unsandboxed=unsandboxed, instructions=instructions, say=tell)
+    settings = ArenaSettings(
+        unsandboxed=unsandboxed,
+        instructions=instructions,
+        emit=ignore_event if as_json else print_event,
+    )
 
     def timed(sessions: int, estimate: Estimate | None) -> None:
         tell(f"{sessions} sessions, {estimate_text(estimate)}")

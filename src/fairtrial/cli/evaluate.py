@@ -20,7 +20,7 @@ from fairtrial.arena import (
     read_candidates,
     read_problem,
 )
-from fairtrial.cli.evaluate_progress import Watch, watch
+from fairtrial.cli.evaluate_progress import EvaluationProgress, make_display
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     count,
@@ -103,24 +103,24 @@ def command(
         raise StudyError(Mistake((), message, "leave one of them out"))
     check_timing_options(samples, plot, instructions=instructions)
     warn(doubts)
-    watching = watch([each.name for each in read], is_silent=as_json)
+    display = make_display([each.name for each in read], is_silent=as_json)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         warm=not cold,
         keep_slots=keep_slots,
         timing="none" if check_only else "each" if each else "race",
         instructions=instructions,
-        say=watching.say,
+        emit=display.receive,
     )
     try:
-        with watching:
-            evaluation = _evaluate(loaded, read, slots, settings, watching)
+        with display:
+            evaluation = _evaluate(loaded, read, slots, settings)
     except (KeyboardInterrupt, FairtrialError, OSError) as error:
-        if as_json and (watching.judged or not isinstance(error, FairtrialError)):
-            return _print_known(error, watching)
-        if watching.judged:  # what is known is not lost
-            print_verdicts(watching.judged)
-            note(watching.state)
+        if as_json and (display.judged or not isinstance(error, FairtrialError)):
+            return _print_known(error, display)
+        if display.judged:  # what is known is not lost
+            print_verdicts(display.judged)
+            note(display.state)
         if isinstance(error, StudyError) and not error.source:
             raise StudyError(error.mistakes, source=str(problem)) from None
         raise
@@ -144,10 +144,10 @@ def command(
     raise LabError(_tell_unjudged(evaluation))
 
 
-def _print_known(error: BaseException, watching: Watch) -> int:
+def _print_known(error: BaseException, display: EvaluationProgress) -> int:
     """One document that holds what was judged until then, and what ended it."""
     told = str(error) or "interrupted"
-    known = [judgement_as_dict(each) for each in watching.judged]
+    known = [judgement_as_dict(each) for each in display.judged]
     print_json({"ok": False, "error": told, "mistakes": [], "candidates": known})
     if isinstance(error, FairtrialError):
         return error.exit_code
@@ -169,7 +169,6 @@ def _evaluate(
     candidates: Sequence[Candidate],
     slots: int | None,
     settings: ArenaSettings,
-    watching: Watch,
 ) -> Evaluation:
     return run_until_told(
         partial(
@@ -178,8 +177,5 @@ def _evaluate(
             candidates,
             slots=slots,
             settings=settings,
-            begun=watching.begin,
-            judged=watching.judge,
-            timed=watching.time,
         )
     )

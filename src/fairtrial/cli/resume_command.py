@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fairtrial.cli.optimize_study import find_problem, spell_flags
 from fairtrial.cli.output import shown_path
 from fairtrial.core import LedgerError, plugins
 from fairtrial.study import LEDGER_NAME, LedgerReader, RunSettings, Study, Summary, choose_executor
-
-OPTIMISATION = "optimize-"
-"""How the id of a study begins that `fairtrial optimize` made, which hands over what is found."""
-OPTIMISE_OPTIONS = {
-    "proposer": "--agent",
-    "lines": "--lines",
-    "max_candidates": "--max-candidates",
-    "slots": "--parallel-candidates",
-    "max_cost_usd": "--max-cost",
-    "max_seconds": "--max-seconds",
-}
-"""Options of the agent, and those of the command that they were given by."""
-UNSAID_AS_0 = ("lines", "slots")
 
 
 def options_of(settings: RunSettings) -> list[str]:
@@ -71,12 +58,11 @@ def resume_command(
     folder: Path, study: Study, summary: Summary, settings: RunSettings | None = None
 ) -> str:
     """The command that goes on with a study which isn't done."""
-    agents, problems = [*study.agents.values()], [*study.problems.values()]
-    bound = [*(each.use for each in agents), *(each.use for each in problems)]
-    if study.study_id.startswith(OPTIMISATION) and bound == ["optimise", "code"]:
-        path = shown_path(Path(str(problems[0].options.get("path"))))
-        told = _optimise_options(agents[0].options, study.seed_policy.base_seed)
-        return shlex.join(["fairtrial", "optimize", path, *told, "--output", shown_path(folder)])
+    optimized = find_problem(study)
+    if optimized is not None:
+        path = shown_path(Path(str(optimized[1].options.get("path"))))
+        flags = spell_flags(study)
+        return shlex.join(["fairtrial", "optimize", path, *flags, "--output", shown_path(folder)])
     ended = (summary.last_session or {}).get("ended_how")
     options = options_of(settings) if settings is not None else []
     if ended == "budget":
@@ -84,29 +70,3 @@ def resume_command(
         is_tokens = most is not None and summary.tokens >= most
         options.append(f"--set run_budget.{'max_tokens' if is_tokens else 'max_cost_usd'}=...")
     return " ".join(["fairtrial resume", shlex.quote(shown_path(folder)), *options])
-
-
-def _optimise_options(given: Mapping[str, Any], seed: int) -> Iterator[str]:
-    """What `fairtrial optimize` was told, as far as what it finds depends on it."""
-    for name, option in OPTIMISE_OPTIONS.items():
-        value = given.get(name)
-        if value is not None and (value or name not in UNSAID_AS_0):
-            yield from (option, str(value))
-    for name, value in (given.get("proposer_options") or {}).items():
-        yield from ("--option", f"{name}={_as_typed(value)}")
-    if not given.get("repair", True):
-        yield "--no-repair"
-    if given.get("unsandboxed"):
-        yield "--unsandboxed"
-    if seed:
-        yield from ("--seed", str(seed))
-
-
-def _as_typed(value: Any) -> str:
-    """A value as it is read back: as JSON, but for a text that isn't any."""
-    try:
-        json.loads(value)
-    except (ValueError, TypeError):
-        if isinstance(value, str):
-            return value
-    return json.dumps(value)

@@ -27,8 +27,10 @@ from fairtrial.arena import (
     ArenaSettings,
     Basis,
     Benchmark,
+    CandidateJudged,
     Check,
     Session,
+    TimingProgress,
     Verdict,
     compare_candidates,
     evaluate_candidates,
@@ -279,15 +281,20 @@ def top(tmp_path_factory):
 def evaluate(problem, given, folder, **more):
     settings = ArenaSettings(unsandboxed=not WORKING, lock_folder=folder, warm=False, **more)
     told, timed = [], []
+    names = [candidate.name for candidate in given]
+
+    def listen(event):
+        if isinstance(event, CandidateJudged):
+            told.append((names.index(event.candidate_id), event.judgement.verdict))
+        elif isinstance(event, TimingProgress):
+            timed.append((names.index(event.candidate_id), event.sessions))
 
     async def run():
         with anyio.fail_after(2 * PATIENCE_S):
             return await evaluate_candidates(
                 problem,
                 given,
-                settings=settings,
-                judged=lambda place, judgement: told.append((place, judgement.verdict)),
-                timed=lambda place, sessions, _: timed.append((place, sessions)),
+                settings=replace(settings, emit=listen),
             )
 
     return anyio.run(run), told, timed

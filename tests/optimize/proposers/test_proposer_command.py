@@ -32,12 +32,11 @@ from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.core import LabError, StudyError, build_record
-from fairtrial.optimize import Brief, Request, RequestKind, Tried
-from fairtrial.optimize.preparation import prepare_proposer
+from fairtrial.optimize import Brief, PreflightContext, Request, RequestKind, Tried
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
-from fairtrial.optimize.proposers.command.secrets import Keys
-from fairtrial.optimize.proposers.replay import record_of
+from fairtrial.optimize.proposers.command.secrets import AgentSecrets
+from fairtrial.optimize.proposers.replay import make_record
 from fairtrial.sandbox import Captured, HostLock, Plain
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
@@ -143,14 +142,14 @@ def ask(workshops):
         portal, arena, workshop = workshops(sandbox or working_sandboxes()[0])
 
         async def run():
-            ready = await proposer.prepared(workshop)
+            ready = await proposer.open(workshop)
             reply = await ready.propose(brief, request)
             return reply, [await arena.resolve(each) for each in reply.candidates]
 
         reply, changes = portal.call(run)
         assert folders_of(arena) == [], "its folder is still there"
         assert KEY not in repr(reply)
-        assert KEY not in json.dumps(record_of(request, reply))
+        assert KEY not in json.dumps(make_record(request, reply))
         return reply, changes
 
     return ask
@@ -467,7 +466,7 @@ def test_a_program_that_env_sets_variables_for(ask, tmp_path, monkeypatch):
     assert reply.candidates[0].name == "my-agent-2.0"
     assert reply.candidates[0].note == "large, B=2"
     with pytest.raises(StudyError, match=r"argv\[2\]: there is no program 'no-such-agent'"):
-        CommandProposer(argv=("env", "MODEL=large", "no-such-agent")).check_ready()
+        CommandProposer(argv=("env", "MODEL=large", "no-such-agent")).preflight(PreflightContext())
 
 
 def test_a_script_without_what_lies_beside_it(ask, tmp_path):
@@ -578,7 +577,7 @@ def test_cancelled_nothing_is_left(workshops):
     portal, arena, _ = workshops(working_sandboxes()[0])
 
     async def run():
-        ready = await prepare_proposer(shell("echo > started; sleep 300"), arena)
+        ready = await shell("echo > started; sleep 300").open(arena.make_workshop())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ready.propose, BRIEF, FIRST)
             await begun(arena, 1)
@@ -593,7 +592,7 @@ def test_it_holds_the_hosts_lock_while_it_works(workshops):
     proposer = shell(f"{EDIT}{AWAIT_GO}")
 
     async def run():
-        ready = await prepare_proposer(proposer, arena)
+        ready = await proposer.open(arena.make_workshop())
         timed = anyio.Event()
 
         async def clock():
@@ -620,7 +619,7 @@ def test_no_more_at_once_than_allowed_and_each_in_a_folder_of_its_own(workshops)
     proposer = shell(f'echo "X = $$" >> src/mod.py; {AWAIT_GO}', most_at_once=2)
 
     async def run():
-        ready = await prepare_proposer(proposer, arena)
+        ready = await proposer.open(arena.make_workshop())
         replies, released, most = [], set(), 0
 
         async def one(line):
@@ -691,7 +690,7 @@ VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12
 
 @given(VALUES, st.binary(max_size=40), st.binary(max_size=40))
 def test_values_are_found_and_removed_in_any_form(value, before, after):
-    keys = Keys({"K": value})
+    keys = AgentSecrets({"K": value})
     raw = value.encode()
     forms = [
         raw,
@@ -707,9 +706,10 @@ def test_values_are_found_and_removed_in_any_form(value, before, after):
 
 @given(VALUES, st.data())
 def test_a_value_that_was_cut_leaves_no_more_than_a_scrap(value, data):
-    keys = Keys({"K": value})
+    keys = AgentSecrets({"K": value})
     at = data.draw(st.integers(1, len(value) - 1))
-    text = keys.read(Captured(b"\x00" + value[:at].encode(), value[at:].encode() + b"\x00", 9))
+    captured = Captured(b"\x00" + value[:at].encode(), value[at:].encode() + b"\x00", 9)
+    text = keys.redact_output(captured)
     left = text.replace("[key removed]", "").replace("\n... 9 bytes left out ...\n", "")
     for piece in (value[:at], value[at:]):
         assert len(piece) < 4 or piece not in left
@@ -717,10 +717,10 @@ def test_a_value_that_was_cut_leaves_no_more_than_a_scrap(value, data):
 
 @given(st.text(max_size=200))
 def test_other_texts_stay_as_they_are(text):
-    keys = Keys({"K": KEY, "SHORT": "abc"})
+    keys = AgentSecrets({"K": KEY, "SHORT": "abc"})
     assert keys.redact(text) == text
     assert (
-        keys.read(Captured(text.encode("utf-8", "replace")))
+        keys.redact_output(Captured(text.encode("utf-8", "replace")))
         == text.encode("utf-8", "replace").decode()
     )
 
@@ -778,24 +778,24 @@ def test_settings_are_not_taken_for_keys(words):
 def test_what_is_missing_is_told_before_anything_starts(monkeypatch, tmp_path):
     monkeypatch.delenv("AGENT_KEY")
     with pytest.raises(StudyError, match="environment variable AGENT_KEY is not set"):
-        shell("true").check_ready()
+        shell("true").preflight(PreflightContext())
     with pytest.raises(StudyError, match=r"argv\[0\]: there is no program 'no-such-agent'"):
-        CommandProposer(argv=("no-such-agent",)).check_ready()
+        CommandProposer(argv=("no-such-agent",)).preflight(PreflightContext())
     with pytest.raises(StudyError, match="home: there is no"):
-        CommandProposer(("sh",), home=Path("nowhere")).check_ready(tmp_path)
+        CommandProposer(("sh",), home=Path("nowhere")).preflight(PreflightContext(tmp_path))
     with pytest.raises(StudyError, match="your own home would be copied"):
-        CommandProposer(("sh",), home=Path("~")).check_ready(tmp_path)
+        CommandProposer(("sh",), home=Path("~")).preflight(PreflightContext(tmp_path))
     with pytest.raises(StudyError, match=r"readable\[0\]: there is no"):
-        CommandProposer(("sh",), readable=(Path("nowhere"),)).check_ready(tmp_path)
+        CommandProposer(("sh",), readable=(Path("nowhere"),)).preflight(PreflightContext(tmp_path))
     assert shutil.which("sh")
-    CommandProposer(("sh",), home=Path(), readable=(Path(),)).check_ready(tmp_path)
+    CommandProposer(("sh",), home=Path(), readable=(Path(),)).preflight(PreflightContext(tmp_path))
 
 
 def test_a_ceiling_needs_a_cost():
-    with pytest.raises(StudyError, match="nobody knows what claude costs"):
-        CommandProposer(argv=("claude", "-p")).check_ceiling(1.0)
-    CommandProposer(argv=("claude", "-p")).check_ceiling(None)
-    CommandProposer(argv=("claude", "-p"), cost_usd=0.5).check_ceiling(1.0)
+    with pytest.raises(StudyError, match="nobody knows what sh costs"):
+        CommandProposer(argv=("sh", "-p")).preflight(PreflightContext(max_cost_usd=1.0))
+    CommandProposer(argv=("sh", "-p")).preflight(PreflightContext(max_cost_usd=None))
+    CommandProposer(argv=("sh", "-p"), cost_usd=0.5).preflight(PreflightContext(max_cost_usd=1.0))
 
 
 @pytest.mark.parametrize(
@@ -820,7 +820,7 @@ def test_it_needs_a_place_to_work():
         anyio.run(CommandProposer(argv=("sh",)).propose, BRIEF, FIRST)
 
 
-# -- with an arena as optimisers open it --
+# -- with an arena as optimizers open it --
 
 
 def test_in_a_real_arena_with_a_project_in_a_folder_and_included_data(repository, tmp_path):
@@ -843,7 +843,7 @@ def test_in_a_real_arena_with_a_project_in_a_folder_and_included_data(repository
 
     async def run():
         async with open_arena(problem, slots=1, settings=settings) as arena:
-            ready = await prepare_proposer(proposer, arena)
+            ready = await proposer.open(arena.make_workshop())
             reply = await ready.propose(BRIEF, FIRST)
             return reply, [await arena.judge(each) for each in reply.candidates]
 
