@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from optimize_kit import WORKING, make_repo
+from optimize_kit import WORKING, make_repository
 
 from fairtrial import AgentBinding, load_problem
 from fairtrial.cli.optimize_study import AGENT, make_study
@@ -44,7 +44,9 @@ def as_before(study):
 def place(tmp_path, monkeypatch):
     """A folder with a finished optimization of the version before, which found nothing."""
     monkeypatch.chdir(tmp_path)
-    make_repo(tmp_path / "code", {"src/mod.py": "x = 1\n", "problem.yaml": json.dumps(PROBLEM)})
+    make_repository(
+        tmp_path / "code", {"src/mod.py": "x = 1\n", "problem.yaml": json.dumps(PROBLEM)}
+    )
     path = tmp_path / "code/problem.yaml"
     problem = load_problem(path)
 

@@ -513,7 +513,7 @@ def test_an_equal_candidate_waits_for_the_one_that_is_being_judged() -> None:
     assert select(loop.entries, 0.02) == loop.entries[0]
 
 
-def test_neighbours_are_refined_together_once_all_are_ready() -> None:
+def test_neighbors_are_refined_together_once_all_are_ready() -> None:
     loop = start(lineages=5, batch=2)
     requests = loop.next_requests()
     for request, digest in zip(requests, "abcde", strict=True):

@@ -14,9 +14,9 @@ from fairtrial.arena import (
     ArenaSettings,
     Basis,
     Candidate,
-    Edit,
-    Edits,
     Estimate,
+    FileEdit,
+    FileEdits,
     FileState,
     Judgement,
     Measurement,
@@ -62,7 +62,7 @@ SETTINGS = ArenaSettings(unsandboxed=True, timing="none")
 OPTIMIZED = OptimizationResult(
     best="2.1",
     estimate=Estimate(1.5, 1.4, 1.6, 16, 0.95),
-    edits=Edits({}, b"\xff\r\n"),
+    edits=FileEdits({}, b"\xff\r\n"),
     explanation="it is faster",
     candidates=9,
     passed=7,
@@ -298,7 +298,7 @@ def test_a_figure_that_is_none_is_an_error():
 
 def test_a_result_is_read_back_as_it_was():
     state = FileState(b"\xff", executable=True)
-    edits = Edits({"a.py": Edit(None, state), "b.py": Edit(state, None)}, b"\xff\n")
+    edits = FileEdits({"a.py": FileEdit(None, state), "b.py": FileEdit(state, None)}, b"\xff\n")
     for result in (OPTIMIZED, replace(OPTIMIZED, edits=edits), OptimizationResult()):
         output = unpack(pack(result.to_output()))
         assert output["kind"] == "optimization"

@@ -2,10 +2,10 @@
 
 import pytest
 from llm_kit import KEY, KEY_VARIABLE, says, serving
-from optimize_kit import WORKING, make_repo
+from optimize_kit import WORKING, make_repository
 
 from fairtrial import Candidate, CodeProblem
-from fairtrial.arena import ArenaSettings, ArenaWorkshop, Check, open_arena
+from fairtrial.arena import ArenaSettings, Check, open_arena
 from fairtrial.optimize import Brief, Proposer, Reply, Request, RequestKind
 from fairtrial.optimize.proposers.chat.proposer import Chat
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
@@ -84,7 +84,7 @@ class TestCommand(ProposerConformance):
 
     @pytest.fixture
     def use(self, proposer, tmp_path):
-        top = make_repo(tmp_path / "repo", {"src/unique.py": SLOW})
+        top = make_repository(tmp_path / "repo", {"src/unique.py": SLOW})
         runs = "import sys; sys.path.insert(0, 'src'); import unique"
         check = Check(command=("{python}", "-c", runs))
         problem = CodeProblem("unique", check=(check,), folder=top)
@@ -95,7 +95,7 @@ class TestCommand(ProposerConformance):
 
             async def run():
                 async with open_arena(problem, slots=1, settings=settings) as arena:
-                    return await work(await proposer.open(ArenaWorkshop(arena)))
+                    return await work(await proposer.open(arena.make_workshop()))
 
             return anyio.run(run)
 

@@ -43,6 +43,7 @@ from fairtrial.llm.responses import (
     EventStreamReader,
     read_response_body,
     read_retry_after,
+    read_usage,
 )
 from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.chat.proposer import Chat
