@@ -33,7 +33,7 @@ def write_changes(
     Nothing is changed if libcst can't parse the source, which it reports in many ways.
     """
     try:
-        tree = _EditableTree(source)
+        tree = _ConcreteTree(source)
         done = [change for change in changes if tree.take(change)]
         if not done:
             return source.text, []
@@ -67,7 +67,7 @@ class _NodeEdits:
     after: list[str] = field(default_factory=list)
 
 
-class _EditableTree:
+class _ConcreteTree:
     """The source as a libcst tree, with the edits of its nodes."""
 
     def __init__(self, source: SourceFile) -> None:

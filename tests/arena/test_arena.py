@@ -367,7 +367,7 @@ def test_a_check_may_go_on_for_as_long_as_timing_lets_it(top, monkeypatch):  # 1
             async def judge(text, stage):
                 tries.append(text)
                 begun.set()
-                while len(tries) == 1 and resources.lock.who_times(NOBODY) is None:
+                while len(tries) == 1 and resources.lock.find_timing_process(NOBODY) is None:
                     await anyio.sleep(0.001)
                 await anyio.sleep(0.05)  # it is looked again and again whether it may go on
 

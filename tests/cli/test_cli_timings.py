@@ -41,6 +41,7 @@ from fairtrial.core import (
     Phase,
     PhaseStarted,
 )
+from fairtrial.sandbox import HostFact, HostSurvey
 
 FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER
 EQUIVALENT, INCONCLUSIVE = Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
@@ -523,10 +524,10 @@ def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
 
 
 def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, point 6
-    facts = (doctor.Fact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
-    survey = doctor.Survey((doctor.Fact("git", "yes", "2.39"),), "bubblewrap", True, ())
-    visible = doctor.Fact("visible", "yes", "2 % in 5 s")
-    facts += (doctor.Fact("counts", "no", "none"),)
+    facts = (HostFact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
+    survey = HostSurvey((HostFact("git", "yes", "2.39"),), "bubblewrap", True, ())
+    visible = HostFact("visible", "yes", "2 % in 5 s")
+    facts += (HostFact("counts", "no", "none"),)
     monkeypatch.setattr(doctor, "survey_machine", lambda: (survey, facts))
     monkeypatch.setattr(doctor, "look_at_visible_effect", lambda: visible)
     assert doctor.command.callback(as_json=False, quick=False) == 0

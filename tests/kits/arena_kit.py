@@ -69,4 +69,4 @@ async def arena_of(top, *checks, slots=2, cores=2, lock_folder=None, base=(), bu
             lock=HostLock(lock_folder or top.parent),
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        yield Arena(resources, checks, PathRules.of(problem), base), resources
+        yield Arena(resources, checks, PathRules.from_problem(problem), base), resources

@@ -22,7 +22,7 @@ import anyio._backends._asyncio  # a child that changed its user may not be able
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fairtrial.core import LabError
+from fairtrial.core import HostWaitEnded, HostWaitStarted, LabError
 from fairtrial.sandbox import HostLock, host_lock, shared_files
 from fairtrial.sandbox.host_lock import BELL, GATE, MAIN
 
@@ -692,7 +692,7 @@ def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypat
                     tasks.start_soon(enter)
                 await until(lambda: said)
                 child.kill()
-        assert said == [host_lock.WAITING.format(child.pid), host_lock.GOING_ON]
+        assert said == [HostWaitStarted(child.pid), HostWaitEnded()]
 
     async def enter():
         async with lock.shared():

@@ -70,7 +70,7 @@ class Code(ProblemReference):
 
     path: str
 
-    def bound(self, name: str, folder: Path | None) -> BoundCode:
+    def bind(self, name: str, folder: Path | None) -> BoundCode:
         """Return the problem, read from its file; mistakes name their place in that file."""
         path = (folder or Path()) / self.path
         try:

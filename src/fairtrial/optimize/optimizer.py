@@ -48,7 +48,7 @@ from fairtrial.optimize.study_events import (
     record_events,
     record_tree,
 )
-from fairtrial.study import AgentOutput, Problem, RunBudget, Task
+from fairtrial.study import AgentHooks, AgentOutput, Problem, RunBudget, Task
 
 REPLIES = "replies.jsonl"
 """The file in the run's workspace with all replies, for the proposer `replay`."""
@@ -59,7 +59,7 @@ _RENAMED_RULES = {"batch": "batch_refine"}
 
 
 @dataclass(frozen=True, slots=True)
-class Optimizer(Record):
+class Optimizer(Record, AgentHooks):
     """Gets candidates for a code problem from a proposer, judges and refines them, picks the best.
 
     proposer: the name of the proposer: codemod, chat, command, patches, function, replay

@@ -151,7 +151,7 @@ def test_a_winner_holds_again(site):
 def test_a_candidate_fitted_to_the_inputs_fails_the_recheck(site):
     checks = site.arena.checks
     known = {}
-    for case in checks[0].wanted.read_cases():
+    for case in checks[0].expectation.read_cases():
         numbers = case["args"][0]
         known[json.dumps(numbers)] = sum(numbers)
     learned = (

@@ -16,7 +16,7 @@ from fairtrial.arena.timing.stats.boundaries import LEVELS
 from fairtrial.arena.timing.stats.sequential import (
     LEAST_SPREAD,
     Claim,
-    InterimLook,
+    SessionLook,
     adopt,
     interim_look,
     next_look,
@@ -178,15 +178,15 @@ def test_without_a_minimum_effect_nothing_is_equivalent():
 
 
 def test_speedups_are_the_inverse_of_ratios_of_times():
-    found = InterimLook(10, math.log(0.5), math.log(0.4), math.log(0.8), Claim.FASTER)
+    found = SessionLook(10, math.log(0.5), math.log(0.4), math.log(0.8), Claim.FASTER)
     assert found.speedup == pytest.approx(2.0)
     assert (found.speedup_low, found.speedup_high) == pytest.approx((1.25, 2.5))
-    assert InterimLook(6, 0.0, -1e4, 1e4, Claim.INCONCLUSIVE).speedup_high == math.inf
+    assert SessionLook(6, 0.0, -1e4, 1e4, Claim.INCONCLUSIVE).speedup_high == math.inf
 
 
 def test_adopting_needs_certainty_and_the_minimum_effect():
     def found(mean, half):
-        return InterimLook(16, -mean, -mean - half, -mean + half, Claim.FASTER)
+        return SessionLook(16, -mean, -mean - half, -mean + half, Claim.FASTER)
 
     assert adopt(found(math.log(1.03), 0.01), 0.02)
     assert adopt(found(math.log(1.02), 0.01), 0.02)

@@ -218,7 +218,7 @@ def test_cpu_time_known_for_some_sessions_only_is_not_reported():
 
 @pytest.mark.parametrize(("share", "count"), [(0.09, 0), (0.5, 1)])
 def test_much_going_through_results_is_said(share, count):
-    found = sum_up(materialising=Pair(0.0, share))
+    found = sum_up(materializing=Pair(0.0, share))
     assert len(found.timings[0].notes) == count
     assert found.adopt
     assert all("50% of the time went into going through" in n for n in found.timings[0].notes)

@@ -109,7 +109,7 @@ async def arena_of(top, sandbox=None, **more):
             lock=HostLock(top.parent),
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        yield Arena(resources, (), PathRules.of(problem), ())
+        yield Arena(resources, (), PathRules.from_problem(problem), ())
 
 
 def shell(script, **options):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.arena.model.timings import Measurement, Sample
-from fairtrial.arena.timing.stats.sequential import InterimLook, interim_look
+from fairtrial.arena.timing.stats.sequential import SessionLook, interim_look
 from fairtrial.arena.timing.stats.session_ratio import mean_ratio, session_cpu_ratio, session_ratio
 from fairtrial.core import (
     Mistake,
@@ -56,8 +56,8 @@ class Recomputed:
     benchmarks: of each benchmark alone
     """
 
-    overall: InterimLook
-    benchmarks: Mapping[str, InterimLook]
+    overall: SessionLook
+    benchmarks: Mapping[str, SessionLook]
 
 
 def check_samples_path(path: Path) -> None:

@@ -9,7 +9,7 @@ from statistics import fmean, median, median_low, stdev
 from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Session, Timing
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.timing.stats.ratio_text import point_text, ratio_text
-from fairtrial.arena.timing.stats.sequential import InterimLook, adopt, interim_look
+from fairtrial.arena.timing.stats.sequential import SessionLook, adopt, interim_look
 from fairtrial.arena.timing.stats.session_ratio import (
     mean_ratio,
     seconds_per_call,
@@ -102,7 +102,7 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timin
     )
 
 
-def _estimate(look: InterimLook, alpha: float) -> Estimate | None:
+def _estimate(look: SessionLook, alpha: float) -> Estimate | None:
     if not math.isfinite(look.low):
         return None
     return Estimate(look.speedup, look.speedup_low, look.speedup_high, look.sessions, 1 - alpha)

@@ -21,7 +21,7 @@ from statistics import fmean
 
 from fairtrial.arena.timing.stats.sequential import (
     LEAST_SPREAD,
-    InterimLook,
+    SessionLook,
     interim_look,
     nominal_level,
 )
@@ -52,7 +52,7 @@ class Standing:
     runner: int
     state: RunnerState
     sessions: int
-    look: InterimLook
+    look: SessionLook
     rival: int | None = None
 
 
@@ -95,7 +95,7 @@ class Field:
         """Return the estimate of a runner that has had a session."""
         return fmean(self._statistics[runner])
 
-    def look(self, runner: int, *, is_last: bool = False) -> InterimLook:
+    def look(self, runner: int, *, is_last: bool = False) -> SessionLook:
         """Return a runner's comparison with the base at its latest interim look.
 
         is_last: whether no more sessions will follow; only then later sessions count, too

@@ -53,7 +53,7 @@ class Claim(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class InterimLook:
+class SessionLook:
     """The result of an interim look at the sessions so far.
 
     sessions: number of sessions
@@ -109,7 +109,7 @@ def nominal_level(alpha: float) -> float:
     return level_1 * math.pow(level_2 / level_1, share)
 
 
-def interim_look(statistics: Sequence[float], *, alpha: float, min_effect: float) -> InterimLook:
+def interim_look(statistics: Sequence[float], *, alpha: float, min_effect: float) -> SessionLook:
     """Return what may be concluded after these sessions.
 
     Call it after 6, 10, 16, ... sessions (`next_look`), and once in between if no more will follow:
@@ -135,9 +135,9 @@ def interim_look(statistics: Sequence[float], *, alpha: float, min_effect: float
         )
     mean = float(np.mean(values)) if len(values) else math.nan
     if len(values) < LOOKS[0]:
-        return InterimLook(len(values), mean, -math.inf, math.inf, Claim.INCONCLUSIVE)
+        return SessionLook(len(values), mean, -math.inf, math.inf, Claim.INCONCLUSIVE)
     low, high = (float(bounds[0]) for bounds in intervals(values[None, :], alpha))
-    return InterimLook(len(values), mean, low, high, claim(low, high, min_effect))
+    return SessionLook(len(values), mean, low, high, claim(low, high, min_effect))
 
 
 def intervals(statistics: Values, alpha: float) -> tuple[Values, Values]:
@@ -166,7 +166,7 @@ def claim(low: float, high: float, min_effect: float) -> Claim:
     return Claim.INCONCLUSIVE
 
 
-def adopt(look: InterimLook, min_effect: float) -> bool:
+def adopt(look: SessionLook, min_effect: float) -> bool:
     """Return whether a candidate is worth adopting.
 
     That is, the lower bound of its speed-up is above 1, and the estimate is at least
