@@ -226,7 +226,7 @@ def test_a_command_builds_the_proposer_once(run, place, monkeypatch):
     # Its check passes whatever the code says, which is found out when the arena is opened.
     words = ("optimize", "code/problem.yaml", "--agent", "patches", "--option", "folder=bare")
     code, _, err = run(*words, "--unsandboxed")
-    assert (code, "holds although every editable file raises" in err) == (2, True), err
+    assert (code, "passes although every editable file raises" in err) == (2, True), err
     assert len(built) == 1
 
 
