@@ -36,7 +36,7 @@ demo: $(VENV)/.ready
 	git -C artifacts/tidy -c user.name=demo -c user.email=demo@localhost -c commit.gpgsign=false commit --quiet --message base
 	echo '__version__ = "2, not committed"' >> artifacts/tidy/src/tidy/__init__.py
 	@echo "--- recorded answers of a language model: candidates are judged and timed again ---"
-	$(BIN)/fairtrial optimize artifacts/tidy/problem.yaml --agent replay --option path=recorded.jsonl --lines 2 --max-candidates 6 --parallel-candidates 4 --unsandboxed --output artifacts/tidy-replayed
+	$(BIN)/fairtrial optimize artifacts/tidy/problem.yaml --agent replay --option path=recorded.jsonl --lineages 2 --max-candidates 6 --parallel-candidates 4 --unsandboxed --output artifacts/tidy-replayed
 	@echo "--- a study: does repair help, do combinations? 2 x 2 optimizations, each twice ---"
 	$(BIN)/fairtrial run artifacts/tidy/study.yaml --output artifacts/tidy-study
 	$(BIN)/fairtrial report artifacts/tidy-study
