@@ -207,3 +207,21 @@ def test_every_package_is_in_the_document():
     assert packages == ALLOWED.keys()
     for package in packages:
         assert re.search(rf"\b{package}/", document), f"ARCHITECTURE.md doesn't mention {package}"
+
+
+def test_files_and_names_of_the_document_exist():
+    document = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    paths = {
+        str(path.relative_to(SOURCE / "fairtrial")): path
+        for path in FILES
+        if "fairtrial/" in str(path)
+    }
+    for mentioned in set(re.findall(r"`((?:\w+/)+\w+\.py)`", document)) - {
+        "tests/test_architecture.py"
+    }:
+        assert [path for path in paths if f"/{path}".endswith(f"/{mentioned}")], mentioned
+    for name, mentioned in re.findall(r"`([\w.]+)` in `((?:\w+/)+\w+\.py)`", document):
+        (path,) = [paths[path] for path in paths if f"/{path}".endswith(f"/{mentioned}")]
+        text = path.read_text("utf-8")
+        for part in name.split("."):
+            assert re.search(rf"^\s*(async )?(def|class) {part}\b", text, re.M), (name, mentioned)
