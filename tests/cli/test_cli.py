@@ -15,7 +15,7 @@ import yaml
 from fairtrial import Constraint, Factor, RunBudget, Study, build_design, load_study, plan_runs
 from fairtrial.cli import check, init, main as cli_main
 from fairtrial.cli.main import COMMANDS
-from fairtrial.cli.plan_data import Plan
+from fairtrial.study import summarize_plan
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/prompt-style.yaml"
@@ -262,15 +262,15 @@ def test_plan_says_when_no_run_can_stay_because_the_study_has_another_name(run, 
     code, out, _ = run("plan", new, "--against", old)
     assert code == 0
     assert "2 kept, 0 new" in out
-    assert "'s' became 'z', so no run stays" in out
+    assert "'s' became 'z', so no run is kept" in out
 
 
 def test_plan_says_which_agent_and_problem_stand_in_for_none(run, write):
     _, out, _ = run("plan", write(GOOD))
-    assert "the study names none, so default-agent stands in" in out
-    assert "the study names none, so default-problem stands in" in out
+    assert "the study names none, so default-agent is used" in out
+    assert "the study names none, so default-problem is used" in out
     _, out, _ = run("plan", EXAMPLE)
-    assert "stands in" not in out
+    assert "the study names none" not in out
 
 
 def test_doe_prints_or_writes_a_table(run, tmp_path):
@@ -461,7 +461,7 @@ def test_runs_that_stay_are_counted_as_their_ids_would_tell():
             "problem_ids": ("p", "q"),
             "run_budget": RunBudget(replicates=3),
         }
-        return Plan(Study("s", "t", **{**fields, **change}))
+        return summarize_plan(Study("s", "t", **{**fields, **change}))
 
     def ids(plan):
         return {run.run_id for run in plan_runs(plan.study, plan.conditions)}
@@ -474,10 +474,10 @@ def test_runs_that_stay_are_counted_as_their_ids_would_tell():
         plan(factors=(Factor("x", levels=(2, 1)), Factor("agent", levels=("b", "c")))),
         plan(factors=(Factor("x", levels=(1, 2)),), agent_specs=("a",)),
         plan(condition_runner="m:f"),
-        Plan(replace(plan().study, study_id="other")),
+        summarize_plan(replace(plan().study, study_id="other")),
     ]
     for new, old in itertools.product(plans, repeat=2):
-        assert new.changes_from(old)["runs"] == {
+        assert new.compare_with(old)["runs"] == {
             "kept": len(ids(new) & ids(old)),
             "new": len(ids(new) - ids(old)),
             "dropped": len(ids(old) - ids(new)),

@@ -24,7 +24,7 @@ from fairtrial.core import FairtrialError, LabError, StudyError
 COMMANDS = {
     "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
     "check": ("fairtrial.cli.check:command", "Find every mistake in a study or problem file."),
-    "plan": ("fairtrial.cli.plan:command", "Show what a study will run, and what it can find."),
+    "plan": ("fairtrial.cli.plan:command", "Show a study's conditions, runs, tests and power."),
     "run": ("fairtrial.cli.run:run", "Run a study."),
     "resume": ("fairtrial.cli.run:resume", "Go on with a study that was stopped."),
     "retry": ("fairtrial.cli.run:retry", "Run again what failed or broke."),

@@ -17,41 +17,26 @@ from fairtrial.study.agents.task import (
     Task as Task,
 )
 from fairtrial.study.design.agent_options import (
-    format_agents as format_agents,
     select_assignments as select_assignments,
 )
 from fairtrial.study.design.balance import (
     BalanceReport as BalanceReport,
-    DesignBalance as DesignBalance,
     balance_report as balance_report,
 )
 from fairtrial.study.design.build import (
     build_design as build_design,
     design_table as design_table,
-    make_conditions as make_conditions,
     materialize_conditions as materialize_conditions,
-)
-from fairtrial.study.design.constraints import (
-    constraint_message as constraint_message,
 )
 from fairtrial.study.design.doe import (
     generate_doe as generate_doe,
 )
-from fairtrial.study.design.rows import (
-    number_rows as number_rows,
-)
 from fairtrial.study.design.runs import (
     AGENT_FACTORS as AGENT_FACTORS,
-    DEFAULT_AGENT as DEFAULT_AGENT,
-    DEFAULT_PROBLEM as DEFAULT_PROBLEM,
     PROBLEM_FACTORS as PROBLEM_FACTORS,
-    count_replicates as count_replicates,
     count_runs as count_runs,
     execution_order as execution_order,
-    get_agents as get_agents,
-    get_problems as get_problems,
     plan_runs as plan_runs,
-    refuse_collisions as refuse_collisions,
 )
 from fairtrial.study.extensions import (
     ExtraTable as ExtraTable,
@@ -152,11 +137,7 @@ from fairtrial.study.model.study import (
 )
 from fairtrial.study.power import (
     HypothesisPower as HypothesisPower,
-    PlannedTest as PlannedTest,
-    claim_warnings as claim_warnings,
     hypothesis_power as hypothesis_power,
-    planned_tests as planned_tests,
-    untested_claims as untested_claims,
 )
 from fairtrial.study.problems.hooks import (
     ProblemHooks as ProblemHooks,
@@ -197,6 +178,15 @@ from fairtrial.study.report.methods_section import (
 )
 from fairtrial.study.report.outcome_reader import (
     find_unmeasured_outcomes as find_unmeasured_outcomes,
+)
+from fairtrial.study.report.plan_summary import (
+    PlanSummary as PlanSummary,
+    summarize_plan as summarize_plan,
+)
+from fairtrial.study.report.plan_text import (
+    PlanLine as PlanLine,
+    format_plan as format_plan,
+    format_plan_changes as format_plan_changes,
 )
 from fairtrial.study.report.report_document import (
     full_report as full_report,
@@ -245,19 +235,12 @@ from fairtrial.study.runner.run_settings import (
 from fairtrial.study.runner.seeding import (
     reproducible_seed as reproducible_seed,
 )
-from fairtrial.study.stats.power import (
-    TARGET_POWER as TARGET_POWER,
-)
 from fairtrial.study.tables.bundle import (
     bundle_results as bundle_results,
     verify_bundle as verify_bundle,
 )
 from fairtrial.study.tables.canonical import (
     MANIFEST_FILE as MANIFEST_FILE,
-    PLAN_COLUMNS as PLAN_COLUMNS,
-    condition_columns as condition_columns,
-    condition_rows as condition_rows,
-    plan_rows as plan_rows,
 )
 from fairtrial.study.tables.export import (
     COMPLETE_CASES_FOLDER as COMPLETE_CASES_FOLDER,

@@ -20,4 +20,9 @@ From verdicts to Markdown::
     markdown_text       escaping, tables and numbers
     test_sections, summary_section, methods_section, deviations, codebook   parts of a report
     report_document     the complete report
+
+Before a study runs::
+
+    plan_summary        its conditions, runs, balance, planned tests and power
+    plan_text           the same as lines of text
 """
