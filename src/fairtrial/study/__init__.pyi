@@ -71,9 +71,6 @@ from fairtrial.study.ledger.ledger_summary import (
     Summary as Summary,
     spell_cost as spell_cost,
 )
-from fairtrial.study.ledger.lock import (
-    owner_of as owner_of,
-)
 from fairtrial.study.ledger.packing import (
     EventData as EventData,
     pack as pack,
@@ -159,15 +156,11 @@ from fairtrial.study.protocols import (
 from fairtrial.study.report.codebook import (
     render_codebook as render_codebook,
 )
-from fairtrial.study.report.deviations import (
-    deviation_lines as deviation_lines,
-)
 from fairtrial.study.report.hypothesis_test import (
     HypothesisTest as HypothesisTest,
 )
 from fairtrial.study.report.hypothesis_testing import (
     judge_hypotheses as judge_hypotheses,
-    judge_table as judge_table,
 )
 from fairtrial.study.report.markdown_text import (
     format_code as format_code,
@@ -176,8 +169,8 @@ from fairtrial.study.report.markdown_text import (
 from fairtrial.study.report.methods_section import (
     render_methods_scaffold as render_methods_scaffold,
 )
-from fairtrial.study.report.outcome_reader import (
-    find_unmeasured_outcomes as find_unmeasured_outcomes,
+from fairtrial.study.report.outcome_monitor import (
+    OutcomeMonitor as OutcomeMonitor,
 )
 from fairtrial.study.report.plan_summary import (
     PlanSummary as PlanSummary,
@@ -190,11 +183,8 @@ from fairtrial.study.report.plan_text import (
 )
 from fairtrial.study.report.report_document import (
     full_report as full_report,
+    report_facts as report_facts,
     write_markdown_report as write_markdown_report,
-)
-from fairtrial.study.report.run_table import (
-    RunTable as RunTable,
-    collect_run_table as collect_run_table,
 )
 from fairtrial.study.report.summary_section import (
     render_markdown_summary as render_markdown_summary,
@@ -206,13 +196,10 @@ from fairtrial.study.runner.bindings import (
     find_plugin_mistakes as find_plugin_mistakes,
 )
 from fairtrial.study.runner.control import (
-    Request as Request,
-    request as request,
-    requested as requested,
+    control_study as control_study,
 )
 from fairtrial.study.runner.preparation import (
     DryRunReport as DryRunReport,
-    choose_executor as choose_executor,
     dry_run_validate as dry_run_validate,
     prepare as prepare,
 )
@@ -229,8 +216,14 @@ from fairtrial.study.runner.run import (
     run_study as run_study,
 )
 from fairtrial.study.runner.run_settings import (
-    ProgressMode as ProgressMode,
     RunSettings as RunSettings,
+)
+from fairtrial.study.runner.session_settings import (
+    restore_settings as restore_settings,
+)
+from fairtrial.study.runner.study_status import (
+    StudyStatus as StudyStatus,
+    read_status as read_status,
 )
 from fairtrial.study.runner.seeding import (
     reproducible_seed as reproducible_seed,
