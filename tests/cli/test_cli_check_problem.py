@@ -35,7 +35,7 @@ def test_a_problem_without_mistakes_is_told_how_to_check_more(run, project):
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "problem.yaml: no mistakes; 2 checks, 1 benchmark; nothing was run",
-        "next:    fairtrial evaluate problem.yaml  # tries it on the code as it is",
+        "next:    fairtrial evaluate problem.yaml  # runs it on the unchanged code",
     ]
     told = json.loads(run("check", "problem.yaml", "--json")[1])
     assert (told["ok"], told["check_more"]) == (True, "fairtrial evaluate problem.yaml")

@@ -16,16 +16,16 @@ COMMAND = [sys.executable, "-c", "from fairtrial.cli.main import main; main()"]
 # The same, but that it gets a signal when it has begun to write.
 STOPPED = """
 import os, signal
-from fairtrial.cli import plan
 from fairtrial.cli.main import main
-rows_of = plan.plan_rows
-def some_of(*given):
-    for number, row in enumerate(rows_of(*given)):
+from fairtrial.study.report import plan_summary
+plan_rows = plan_summary.plan_rows
+def stop_in_the_middle(*given):
+    for number, row in enumerate(plan_rows(*given)):
         if number == 1000:
             assert any(name.endswith(".part") for name in os.listdir())
             os.kill(os.getpid(), signal.Signals[os.environ["STOP"]])
         yield row
-plan.plan_rows = some_of
+plan_summary.plan_rows = stop_in_the_middle
 main()
 """
 LONG = "x" * 300

@@ -632,7 +632,7 @@ def test_what_goes_on_does_so_the_way_it_was_run_before(run, study, command):
     more = ["--resume"] if command.startswith("run") else []
     code, _, err = run(command.split()[0], target, *more, "--limit", "1", "--no-progress")
     assert code == 0
-    assert err.splitlines()[0] == "going on with --executor threads --parallel 2, as last time"
+    assert err.splitlines()[0] == "resuming with --executor threads --parallel 2, as last time"
     assert last_session() == ("threads", 2)
 
 

@@ -23,7 +23,7 @@ from fairtrial.cli.output import fold_command
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial.study import LedgerReader, Summary
+from fairtrial.study import LedgerReader, StudyStatus, Summary
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.runner import control, progress
@@ -167,7 +167,7 @@ def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, r
     Path("go").touch()
     code, _, err = run("resume", "out", "--limit", 1)
     assert code == 0
-    assert err.startswith("going on with --parallel 2, as last time\n")
+    assert err.startswith("resuming with --parallel 2, as last time\n")
     last = status()["last_session"]
     assert (last["executor"], last["slots"]) == ("processes", 2)
 
@@ -232,7 +232,8 @@ def test_runs_that_are_done_again_are_not_done_yet(capsys, monkeypatch):
     }
     counts = {"success": 9, "failed": 3}  # written down since then
     summary = Summary(counts, {"exception": 3}, 12, 0, 0, 0.0, 0, live, None, True)
-    status_module._print("s", summary, {"pid": 7, "host": "here"})
+    study = Study("s", "t")
+    status_module._print(StudyStatus(study, summary, {"pid": 7, "host": "here"}))
     shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert shown == [
         "s: running (process 7 on here)",
@@ -242,7 +243,7 @@ def test_runs_that_are_done_again_are_not_done_yet(capsys, monkeypatch):
         "running  2",
         "left     1:00",
     ]
-    status_module._print("s", summary, None)
+    status_module._print(StudyStatus(study, summary, None))
     assert "done     12 of 12 runs" in capsys.readouterr().out
 
 
@@ -301,7 +302,7 @@ def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, runn
 
     code, _, err = run("resume", "out")
     assert code == 0
-    assert "out goes on, in the process that was paused" in err
+    assert "out continues, in the process that was paused" in err
     wait_until(status, lambda told: told["live"]["running"] == 2)
 
     code, _, err = run("cancel", "out")
@@ -340,7 +341,7 @@ def test_a_study_that_has_just_been_started_is_waited_for(run, study, monkeypatc
     # Its own clock only: threads that other tests have left may sleep, too. It stands still, as the
     # wait has a limit.
     clock = SimpleNamespace(sleep=lambda _: next(steps)(), monotonic=lambda: 0.0, time=time.time)
-    monkeypatch.setattr("fairtrial.cli.status.time", clock)
+    monkeypatch.setattr("fairtrial.study.runner.study_status.time", clock)
     with OwnerLock(Path("out")):
         code, out, _ = run("status", "out")
     assert code == 0

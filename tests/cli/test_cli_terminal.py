@@ -76,7 +76,7 @@ def test_a_bundle_warns_of_a_report_that_is_older_than_the_tables(run, study):
     code, _, err = run("bundle", "out")
     assert code == 0
     assert err.splitlines() == [
-        "warning: report.md is older than the tables; `fairtrial report out` makes it anew",
+        "warning: report.md is older than the tables; `fairtrial report out` makes it again",
         "warning: complete-cases is older than the tables; "
-        "`fairtrial export out --complete-cases` makes it anew",
+        "`fairtrial export out --complete-cases` makes it again",
     ]

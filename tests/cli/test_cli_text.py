@@ -156,11 +156,11 @@ def test_plan_never_replaces_what_it_reads_or_what_it_has_written(run, write, tm
         for target in (path, tmp_path / "../" / tmp_path.name / "study.json"):
             code, _, err = run("plan", path, option, target)
             assert code == 2
-            assert f"{option}: {target} is what is read here" in err
+            assert f"{option}: {target} is an input of this command" in err
         assert run("plan", path, "--against", old, option, old)[0] == 2
     code, _, err = run("plan", path, "--out", "x.csv", "--runs", "./x.csv")
     assert code == 2
-    assert "--runs: x.csv is the file of --out too" in err
+    assert "--runs: x.csv is also the file of --out" in err
     assert path.read_text() == old.read_text() == study
     write('{"x": [1, 2]}', "f.json")
     assert run("doe", "--kind", "full", "--factors", "@f.json", "--out", "f.json")[0] == 2

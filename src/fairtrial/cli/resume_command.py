@@ -1,21 +1,19 @@
-"""Going on with a study: as it was run before, and the command that does it."""
+"""The command that resumes a study."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairtrial.cli.output import shown_path
-from fairtrial.core import LedgerError, plugins
-from fairtrial.study import LEDGER_NAME, LedgerReader, RunSettings, Study, Summary, choose_executor
+from fairtrial.study import RunSettings, Study, Summary
 
 OPTIMISATION = "optimize-"
-"""How the id of a study begins that `fairtrial optimize` made, which hands over what is found."""
-OPTIMISE_OPTIONS = {
+"""The prefix of the ids of studies that `fairtrial optimize` makes."""
+OPTIMIZE_OPTIONS = {
     "proposer": "--agent",
     "lines": "--lines",
     "max_candidates": "--max-candidates",
@@ -23,77 +21,46 @@ OPTIMISE_OPTIONS = {
     "max_cost_usd": "--max-cost",
     "max_seconds": "--max-seconds",
 }
-"""Options of the agent, and those of the command that they were given by."""
-UNSAID_AS_0 = ("lines", "slots")
+"""Options of the optimizer, with the command-line options that set them."""
+OMITTED_IF_0 = ("lines", "slots")
 
 
-def options_of(settings: RunSettings) -> list[str]:
-    """What else than the study says where runs happen, and how many at once, as options."""
+def executor_options(settings: RunSettings) -> list[str]:
+    """Return executor and parallelism as command-line options, where the settings have them."""
     given = {"--executor": settings.executor, "--parallel": settings.parallelism}
     return [f"{name} {value}" for name, value in given.items() if value is not None]
-
-
-def as_before(study: Study, settings: RunSettings) -> RunSettings:
-    """The settings with the last session's executor and parallelism, unless they name their own.
-
-    What the study itself said then is not repeated: it may say something else now.
-    """
-    folder = Path(settings.apply(study).output_dir or ".")
-    if not (folder / LEDGER_NAME).exists():
-        return settings
-    try:
-        reader = LedgerReader.open(folder)
-        try:
-            last = next(reversed(reader.sessions.values()), None)
-            executor, parallel = (None, None) if last is None else _told(reader.study, last)
-        finally:
-            reader.close()
-    except LedgerError:
-        return settings  # whoever writes to it says what is wrong
-    if settings.executor == "serial" or settings.parallelism is not None:
-        parallel = settings.parallelism
-    return replace(settings, executor=settings.executor or executor, parallelism=parallel)
-
-
-def _told(study: Study, session: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """What a session must have been told, since the study alone would have come to another."""
-    name, slots = session["executor"], session["slots"]
-    if name not in plugins.names("executors"):
-        return None, None  # an object that Python gave
-    usual, _ = choose_executor(study, RunSettings(parallelism=slots), [])
-    return (
-        None if usual is not None and usual.name == name else name,
-        None if slots == study.run_budget.parallelism else slots,
-    )
 
 
 def resume_command(
     folder: Path, study: Study, summary: Summary, settings: RunSettings | None = None
 ) -> str:
-    """The command that goes on with a study which isn't done."""
+    """Return the command that resumes an unfinished study.
+
+    settings: settings whose executor and parallelism the command repeats
+    """
     agents, problems = [*study.agents.values()], [*study.problems.values()]
-    bound = [*(each.use for each in agents), *(each.use for each in problems)]
+    bound = [*(agent.use for agent in agents), *(problem.use for problem in problems)]
     if study.study_id.startswith(OPTIMISATION) and bound == ["optimise", "code"]:
         path = shown_path(Path(str(problems[0].options.get("path"))))
-        told = _optimise_options(agents[0].options, study.seed_policy.base_seed)
-        return shlex.join(["fairtrial", "optimize", path, *told, "--output", shown_path(folder)])
+        given = _optimize_options(agents[0].options, study.seed_policy.base_seed)
+        return shlex.join(["fairtrial", "optimize", path, *given, "--output", shown_path(folder)])
     ended = (summary.last_session or {}).get("ended_how")
-    options = options_of(settings) if settings is not None else []
+    options = executor_options(settings) if settings is not None else []
     if ended == "budget":
-        most = study.run_budget.max_tokens
-        is_tokens = most is not None and summary.tokens >= most
+        limit = study.run_budget.max_tokens
+        is_tokens = limit is not None and summary.tokens >= limit
         options.append(f"--set run_budget.{'max_tokens' if is_tokens else 'max_cost_usd'}=...")
     return " ".join(["fairtrial resume", shlex.quote(shown_path(folder)), *options])
 
 
-def _optimise_options(given: Mapping[str, Any], seed: int) -> Iterator[str]:
-    """What `fairtrial optimize` was told, as far as what it finds depends on it."""
-    for name, option in OPTIMISE_OPTIONS.items():
+def _optimize_options(given: Mapping[str, Any], seed: int) -> Iterator[str]:
+    """Yield the arguments of `fairtrial optimize` that its result depends on."""
+    for name, option in OPTIMIZE_OPTIONS.items():
         value = given.get(name)
-        if value is not None and (value or name not in UNSAID_AS_0):
+        if value is not None and (value or name not in OMITTED_IF_0):
             yield from (option, str(value))
     for name, value in (given.get("proposer_options") or {}).items():
-        yield from ("--option", f"{name}={_as_typed(value)}")
+        yield from ("--option", f"{name}={_format_value(value)}")
     if not given.get("repair", True):
         yield "--no-repair"
     if given.get("unsandboxed"):
@@ -102,8 +69,8 @@ def _optimise_options(given: Mapping[str, Any], seed: int) -> Iterator[str]:
         yield from ("--seed", str(seed))
 
 
-def _as_typed(value: Any) -> str:
-    """A value as it is read back: as JSON, but for a text that isn't any."""
+def _format_value(value: Any) -> str:
+    """Return a value as JSON, or as it is if it is a text that JSON can't be read from."""
     try:
         json.loads(value)
     except (ValueError, TypeError):
