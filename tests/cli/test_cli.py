@@ -1,4 +1,4 @@
-"""The `fairtrial` command: what it prints, writes, and ends with."""
+"""The `fairtrial` command: output, files, and exit codes."""
 
 import csv
 import itertools
@@ -288,9 +288,9 @@ def test_doe_prints_or_writes_a_table(run, tmp_path):
     assert len(rows) == 6
     assert {int((float(row["rate"]) - 0.1) / 0.8 * 6) for row in rows} == set(range(6))
     code, out, _ = run("doe", "--kind", "frac2", "--factors", factors, "--json")
-    made = json.loads(out)
-    assert made["ok"] is True
-    assert made["summary"]["n_runs"] == 4
+    design = json.loads(out)
+    assert design["ok"] is True
+    assert design["summary"]["n_runs"] == 4
 
 
 def test_doe_reads_factors_from_a_file_and_options_by_name(run, write):
@@ -366,11 +366,11 @@ def test_init_never_overwrites(run, tmp_path):
 
 def test_init_names_the_agents_after_the_study(run, tmp_path):
     _, out, _ = run("init", "other/my study-2.yaml", "--json")
-    told = {"written": "other/my study-2.yaml", "agents": "other/my_study_2_agents.py"}
-    assert json.loads(out) == {"ok": True, **told}
-    assert "my study-2.yaml" in (tmp_path / told["agents"]).read_text("utf-8")
-    assert "study_agents:" not in (tmp_path / told["written"]).read_text("utf-8")
-    assert run("run", told["written"], "--limit", "2")[0] == 0
+    expected = {"written": "other/my study-2.yaml", "agents": "other/my_study_2_agents.py"}
+    assert json.loads(out) == {"ok": True, **expected}
+    assert "my study-2.yaml" in (tmp_path / expected["agents"]).read_text("utf-8")
+    assert "study_agents:" not in (tmp_path / expected["written"]).read_text("utf-8")
+    assert run("run", expected["written"], "--limit", "2")[0] == 0
     _, out, _ = run("init", "other/my study-2.yaml", "--force", "--json")
     assert json.loads(out)["agents"] is None
 

@@ -1,4 +1,4 @@
-"""Input that means harm, or looks like it: one report and exit 2, through the real command."""
+"""Hostile or malformed input gives one error message and exit code 2."""
 
 import json
 import os
@@ -34,7 +34,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs what Linux has
 
 @pytest.fixture
 def run(tmp_path, zygote, tmp_path_factory):
-    """Run the command in a process of its own: in a new interpreter, if that is to be set up."""
+    """Run the command in its own process: a new interpreter if its streams are given."""
     (tmp_path / "s.yaml").write_text(STUDY)
     stage = Stage(tmp_path_factory.mktemp("stage"), zygote)
 

@@ -1,4 +1,4 @@
-"""How the command speaks to people: room, names, hints, and files that it must not lose."""
+"""Text for people: table widths, names, hints, and files that must not be overwritten."""
 
 import os
 import pty
@@ -40,7 +40,7 @@ PROMPTS = {
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Pretend that standard output is a terminal of some width."""
+    """Make standard output a terminal of a given width."""
 
     def terminal(columns):
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -269,9 +269,9 @@ def test_a_comparison_that_is_never_met_gets_a_warning_with_its_line(write, rule
     rules = [{"constraint_id": "c", "expression": rule}]
     text = FACTORS.replace("DESIGN", "full") + yaml.safe_dump({"constraints": rules}, width=999)
     loaded = read_study(write(text))
-    told = [line for line in loaded.warning_lines() if RULES[rule] in line]
-    assert len(told) == 1
-    assert re.search(r"study\.yaml:\d+: constraints\[0\]\.expression: ", told[0])
+    warnings = [line for line in loaded.warning_lines() if RULES[rule] in line]
+    assert len(warnings) == 1
+    assert re.search(r"study\.yaml:\d+: constraints\[0\]\.expression: ", warnings[0])
     with pytest.warns(UserWarning, match=re.escape(RULES[rule])):
         load_study(write(text))
 
