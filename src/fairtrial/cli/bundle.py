@@ -8,15 +8,8 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import REPORT_NAME, json_option, print_json, shown_path, warn
-from fairtrial.core import FairtrialError, Mistake, StudyError
-from fairtrial.study import (
-    COMPLETE_CASES_FOLDER,
-    MANIFEST_FILE,
-    bundle_results,
-    full_report,
-    open_results,
-    verify_bundle,
-)
+from fairtrial.core import Mistake, StudyError
+from fairtrial.study import bundle_results, find_stale_files, verify_bundle
 
 
 @click.command(
@@ -52,7 +45,7 @@ def command(
         archive = bundle_results(
             target, out, with_ledger=with_ledger, with_workspaces=with_workspaces
         )
-        warn(_find_stale(target))
+        warn(_stale_warnings(target))
     if as_json:
         print_json({"ok": True, "file": str(archive), "verified": verify})
     else:
@@ -63,32 +56,11 @@ def command(
         )
 
 
-def _find_stale(folder: Path) -> list[str]:
+def _stale_warnings(folder: Path) -> list[str]:
     """Return warnings about files that were made from older tables than the archive has."""
     shown = shlex.quote(shown_path(folder))
-    stale = []
-    if _is_older(folder, REPORT_NAME) and not _is_same_report(folder):
-        stale.append((REPORT_NAME, f"fairtrial report {shown}"))
-    complete = f"{COMPLETE_CASES_FOLDER}/{MANIFEST_FILE}"
-    if _is_older(folder, complete):  # every export writes both
-        stale.append((COMPLETE_CASES_FOLDER, f"fairtrial export {shown} --complete-cases"))
-    return [
-        f"{name} is older than the tables; `{command}` makes it again" for name, command in stale
-    ]
-
-
-def _is_older(folder: Path, name: str) -> bool:
-    """Return whether the tables were written later, maybe with the same content."""
-    path = folder / name
-    return path.exists() and path.stat().st_mtime_ns < (folder / MANIFEST_FILE).stat().st_mtime_ns
-
-
-def _is_same_report(folder: Path) -> bool:
-    """Return whether a report made now would be the same."""
-    try:
-        with open_results(folder) as results:
-            left_out = results.reader.summary().left_out
-            text = full_report(results.study, results.conditions, results, left_out=left_out)
-        return (folder / REPORT_NAME).read_text("utf-8") == text
-    except (FairtrialError, OSError, UnicodeDecodeError):
-        return False
+    warnings = []
+    for name in find_stale_files(folder, REPORT_NAME):
+        command = f"report {shown}" if name == REPORT_NAME else f"export {shown} --complete-cases"
+        warnings.append(f"{name} is older than the tables; `fairtrial {command}` makes it again")
+    return warnings

@@ -186,6 +186,9 @@ from fairtrial.study.report.report_document import (
     report_facts as report_facts,
     write_markdown_report as write_markdown_report,
 )
+from fairtrial.study.report.stale_files import (
+    find_stale_files as find_stale_files,
+)
 from fairtrial.study.report.summary_section import (
     render_markdown_summary as render_markdown_summary,
 )
@@ -231,9 +234,6 @@ from fairtrial.study.runner.seeding import (
 from fairtrial.study.tables.bundle import (
     bundle_results as bundle_results,
     verify_bundle as verify_bundle,
-)
-from fairtrial.study.tables.canonical import (
-    MANIFEST_FILE as MANIFEST_FILE,
 )
 from fairtrial.study.tables.export import (
     COMPLETE_CASES_FOLDER as COMPLETE_CASES_FOLDER,
